@@ -1,0 +1,1 @@
+"""Types of the Rust engine, one section per module of the crate."""
