@@ -1,0 +1,46 @@
+//! The specification of every kernel, in portable code.
+
+use super::{Kernels, LANES, Level};
+
+pub(super) static KERNELS: Kernels = Kernels {
+    level: Level::Scalar,
+    dot,
+    dot_rows,
+};
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
+        accumulate(&mut sums, &padded(a), &padded(b));
+    }
+    fold(sums)
+}
+
+fn dot_rows(query: &[f32], rows: &[f32], out: &mut [f32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        *out = dot(query, row);
+    }
+}
+
+fn accumulate(sums: &mut [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) {
+    for lane in 0..LANES {
+        sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
+    }
+}
+
+fn padded(values: &[f32]) -> [f32; LANES] {
+    let mut block = [0.0; LANES];
+    block[..values.len()].copy_from_slice(values);
+    block
+}
+
+fn fold(mut sums: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] += sums[lane + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
