@@ -2,7 +2,10 @@
 
 use pyo3::prelude::*;
 
+mod lexical;
+
 #[pymodule]
-fn _native(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    lexical::register(module)?;
     Ok(())
 }

@@ -1,0 +1,75 @@
+//! Text to terms: the words worth searching for, folded and stemmed.
+
+use std::fmt;
+
+use rustc_hash::FxHashSet;
+
+use super::document::Document;
+use super::scanner::{Piece, scan};
+use super::stem::stem;
+use super::stop_words::STOP_WORDS;
+use super::term::Term;
+
+/// Turns text into terms. It keeps no state between calls, so that threads share one.
+///
+/// English stop words are left out and words of ASCII letters and digits are stemmed as English. No language is
+/// guessed: another language's words in Latin script, whose accents are folded first, take the same way in messages
+/// and in questions, which can only bring forms of a word together ("gatos" meets "gato"), and "café" meets "cafe". A
+/// word written with accents is never a stop word ("thé" is not "the"). Words of other alphabets stay whole; scripts
+/// without spaces give pairs of characters. Time and memory are linear in the text.
+pub struct Analyzer {
+    stop_words: FxHashSet<&'static str>,
+}
+
+impl Analyzer {
+    pub fn new() -> Self {
+        Self {
+            stop_words: STOP_WORDS.split_ascii_whitespace().collect(),
+        }
+    }
+
+    /// The terms of the text in its order, repeats included.
+    pub fn analyze(&self, text: &str) -> Vec<Term> {
+        let mut terms = Vec::new();
+        self.each_term(text, |term| terms.push(Term::of(term)));
+        terms
+    }
+
+    /// The terms of the text as they read before they are hashed.
+    pub fn words(&self, text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        self.each_term(text, |term| words.push(term.to_owned()));
+        words
+    }
+
+    /// The text as a segment takes it.
+    pub fn document(&self, text: &str) -> Document {
+        Document::new(self.analyze(text))
+    }
+
+    fn each_term(&self, text: &str, mut emit: impl FnMut(&str)) {
+        scan(text, |piece| match piece {
+            Piece::Pair(pair) => emit(pair),
+            Piece::Word {
+                text,
+                accented: false,
+            } if self.stop_words.contains(text.as_str()) => {}
+            Piece::Word { text, .. } => {
+                stem(text);
+                emit(text);
+            }
+        });
+    }
+}
+
+impl Default for Analyzer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Analyzer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Analyzer").finish_non_exhaustive()
+    }
+}
