@@ -1,0 +1,120 @@
+//! The journal's directory: its lock, the names of its files, and the syncs that make a name durable.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::JournalError;
+
+const SUFFIX: &str = ".journal";
+
+/// An open journal directory. Nobody else opens it while this lives.
+pub(super) struct Directory {
+    path: PathBuf,
+    handle: File,
+    _lock: File,
+}
+
+impl Directory {
+    /// Creates the directory when it is missing, and locks it.
+    pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
+        let refused = |source| JournalError::io(path, source);
+        fs::create_dir_all(path).map_err(refused)?;
+        if let Some(parent) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            sync_directory(parent).map_err(refused)?;
+        }
+        Ok(Self {
+            _lock: lock(&path.join("lock"))?,
+            handle: File::open(path).map_err(refused)?,
+            path: path.to_owned(),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the names in the directory durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+
+    pub(super) fn segment_path(&self, first_revision: u64) -> PathBuf {
+        self.path.join(segment_name(first_revision))
+    }
+
+    /// Where the next segment is prepared. It has no name, and counts for nothing, until it begins.
+    pub(super) fn spare_path(&self) -> PathBuf {
+        self.path.join("spare.tmp")
+    }
+
+    /// The first revisions that segment files are named by, in order.
+    pub(super) fn segments(&self) -> io::Result<Vec<u64>> {
+        let mut found = Vec::new();
+        for file in fs::read_dir(&self.path)? {
+            found.extend(file?.file_name().to_str().and_then(first_revision_of));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Writes `bytes`, cut from a segment at `offset`, to a new file of their own, durably.
+    pub(super) fn keep_damaged(
+        &self,
+        segment: &str,
+        offset: u64,
+        mut bytes: impl io::Read,
+    ) -> io::Result<PathBuf> {
+        let kept = self.path.join("damaged");
+        fs::create_dir_all(&kept)?;
+        let (path, mut file) = create_numbered(&kept, &format!("{segment}-{offset}"))?;
+        io::copy(&mut bytes, &mut file)?;
+        file.sync_all()?;
+        sync_directory(&kept)?;
+        self.sync()?;
+        Ok(path)
+    }
+}
+
+/// The file name of the segment that begins at `first_revision`; names sort as revisions do.
+pub(super) fn segment_name(first_revision: u64) -> String {
+    format!("{first_revision:020}{SUFFIX}")
+}
+
+fn first_revision_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SUFFIX)?;
+    let first = digits.parse().ok()?;
+    (segment_name(first) == name).then_some(first)
+}
+
+fn lock(path: &Path) -> Result<File, JournalError> {
+    let refused = |source| JournalError::io(path, source);
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(refused)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(path.display().to_string())),
+        Err(TryLockError::Error(source)) => Err(refused(source)),
+    }
+}
+
+fn create_numbered(directory: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
+    let mut number = 0_u32;
+    loop {
+        let path = directory.join(format!("{stem}.{number}"));
+        match File::create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            created => return Ok((path, created?)),
+        }
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

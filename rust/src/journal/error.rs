@@ -1,0 +1,80 @@
+//! Why the journal refuses to open, to accept or to read.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What went wrong. `Full` and `Busy` may be tried again; `Failed` and `Closed` last until the journal is reopened.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum JournalError {
+    /// No preallocated space is left for the record and none can be had; accepted again when space returns.
+    #[error("the journal has no room: {reason}")]
+    Full { reason: Arc<str> },
+    /// The queue stayed above its bound for as long as the caller would wait.
+    #[error("the journal's queue stayed full")]
+    Busy,
+    /// The payload is larger than a record may be.
+    #[error("a payload of {bytes} bytes exceeds the limit of {limit}")]
+    TooLarge { bytes: usize, limit: usize },
+    /// A write or sync failed. What was not published has an unknown outcome until the journal is reopened.
+    #[error("the journal stopped: {0}")]
+    Failed(Arc<str>),
+    /// The journal was closed.
+    #[error("the journal is closed")]
+    Closed,
+    /// Bytes of a segment are not what was written.
+    #[error("segment {segment} is damaged at byte {offset}: {reason}")]
+    Damaged {
+        segment: String,
+        offset: u64,
+        reason: String,
+    },
+    /// A segment of a format that this version does not know.
+    #[error("segment {segment} has format version {found}")]
+    Version { segment: String, found: u32 },
+    /// A segment that belongs to another store.
+    #[error("segment {segment} belongs to store {found:02x?}, not to {expected:02x?}")]
+    ForeignStore {
+        segment: String,
+        expected: [u8; 16],
+        found: [u8; 16],
+    },
+    /// The journal ends before what was applied: it was lost, or an older copy was put in its place.
+    #[error("the journal ends at revision {last}, but revision {applied} was applied")]
+    Behind { last: u64, applied: u64 },
+    /// Records between what was applied and what the journal still holds are gone.
+    #[error("the journal begins at revision {first}, but only revision {applied} was applied")]
+    Gap { first: u64, applied: u64 },
+    /// The records asked for were released.
+    #[error("records up to revision {0} were released")]
+    Released(u64),
+    /// Another process, or another `Journal` of this one, has the directory open.
+    #[error("the journal in {0} is open elsewhere")]
+    Locked(String),
+    /// The options contradict each other.
+    #[error("invalid journal options: {0}")]
+    InvalidOptions(&'static str),
+    /// The operating system refused something outside the path of a write.
+    #[error("{path}: {source}")]
+    Io {
+        path: String,
+        source: Arc<io::Error>,
+    },
+}
+
+impl JournalError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: path.display().to_string(),
+            source: Arc::new(source),
+        }
+    }
+
+    pub(super) fn damaged(segment: &str, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damaged {
+            segment: segment.to_owned(),
+            offset,
+            reason: reason.into(),
+        }
+    }
+}

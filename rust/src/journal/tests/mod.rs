@@ -1,0 +1,1 @@
+//! What the journal promises, tried on real files.
