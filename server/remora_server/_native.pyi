@@ -1,7 +1,10 @@
 """Types of the Rust engine, one section per module of the crate."""
 
+from typing import final
+
 # lexical
 
+@final
 class LexicalSegment:
     """A BM25 index (k1 0.9, b 0.75) of documents in slots, changed in place; safe to share between threads."""
 

@@ -15,6 +15,9 @@ mod stem;
 mod stop_words;
 mod term;
 
+#[cfg(test)]
+mod tests;
+
 pub use analyzer::Analyzer;
 pub use document::Document;
 pub use query::{Parameters, Query, Statistics};

@@ -57,6 +57,9 @@ impl Postings {
         };
         if let Ok(position) = postings.binary_search_by_key(&slot, |posting| posting.slot) {
             postings.remove(position);
+            if postings.len() < postings.capacity() / 4 {
+                postings.shrink_to(postings.len() * 2);
+            }
         }
         if let [left] = postings[..] {
             *self = Self::One(left);

@@ -1,5 +1,7 @@
 //! The postings of one set of documents, changed in place.
 
+use std::hash::{BuildHasher, Hash};
+
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use rustc_hash::FxBuildHasher;
@@ -61,6 +63,8 @@ impl Segment {
         }
         self.total_length -= u64::from(document.length);
         self.total_postings -= document.terms.len();
+        give_back(&mut self.documents);
+        give_back(&mut self.postings);
         true
     }
 
@@ -136,5 +140,12 @@ impl Segment {
         {
             postings.remove();
         }
+    }
+}
+
+/// Shrinks a table of which less than a quarter is in use, so that its cost is spread over the removals.
+fn give_back<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
+    if table.len() < table.capacity() / 4 {
+        table.shrink_to(table.len() * 2);
     }
 }

@@ -14,7 +14,7 @@ const SLOTS: u32 = 1 << 24;
 static ANALYZER: LazyLock<Analyzer> = LazyLock::new(Analyzer::new);
 
 /// A BM25 index of documents in slots.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "remora_server._native")]
 #[derive(Default)]
 struct LexicalSegment {
     state: RwLock<State>,

@@ -1,0 +1,5 @@
+//! Behaviour of the analyzer and of segments.
+
+mod analysis;
+mod scoring;
+mod stemming;
