@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 
+mod index;
 mod lexical;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    index::register(module)?;
     lexical::register(module)?;
     Ok(())
 }
