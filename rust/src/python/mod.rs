@@ -2,11 +2,13 @@
 
 use pyo3::prelude::*;
 
+mod encoder;
 mod index;
 mod lexical;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    encoder::register(module)?;
     index::register(module)?;
     lexical::register(module)?;
     Ok(())

@@ -1,0 +1,29 @@
+//! A file of the model, mapped read-only.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+/// The bytes of a file. A model's files are installed once and never changed in place: whoever truncates one while it is
+/// mapped ends the process.
+#[derive(Debug)]
+pub(in crate::encoder) struct MappedFile(Mmap);
+
+impl MappedFile {
+    pub(in crate::encoder) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        // SAFETY: the map is private and read-only; the type's contract says that nobody writes to the file.
+        unsafe { Mmap::map(&file) }.map(Self)
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}

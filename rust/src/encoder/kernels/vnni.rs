@@ -1,0 +1,219 @@
+//! Int8 kernels for AVX-512 VNNI: weights are unsigned (`w + 128`), activations signed, sums exact in 32 bits.
+
+use std::arch::x86_64::*;
+
+use super::tile::even_split;
+use super::{Finish, Int8Kernels, PANEL, QuantizedRows};
+use crate::encoder::panels::QuantizedPanels;
+
+pub(super) static KERNELS: Int8Kernels = Int8Kernels { quantize, project };
+
+const ROWS: usize = 14;
+const WIDTH: usize = 16;
+/// Registers in a panel.
+const COLUMNS: usize = PANEL / WIDTH;
+/// Neighbouring products that one instruction adds.
+const GROUP: usize = 4;
+
+/// What the tiles of one panel share.
+#[derive(Clone, Copy)]
+struct Panel {
+    /// Groups of [`GROUP`] inputs.
+    groups: usize,
+    codes: *const u8,
+    scales: *const f32,
+    bias: *const f32,
+    output_stride: usize,
+    add: bool,
+}
+
+/// The rows of one tile: where their codes, scales, sums and outputs begin.
+#[derive(Clone, Copy)]
+struct Rows {
+    codes: *const i8,
+    scales: *const f32,
+    sums: *const i32,
+    output: *mut f32,
+}
+
+/// Rounds each row to -127..=127 times a scale of its own.
+///
+/// # Safety
+/// `input` holds `rows` rows of `width` values, a multiple of 16, for which `quantized` has room; the processor has
+/// AVX-512 F and BW.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn quantize(input: *const f32, rows: usize, width: usize, quantized: &mut QuantizedRows) {
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let values = input.add(row * width);
+            let codes = quantized.codes.as_mut_ptr().add(row * width);
+            let most = largest_magnitude(values, width);
+            let inverse = if most > 0.0 { 127.0 / most } else { 0.0 };
+            *quantized.scales.as_mut_ptr().add(row) = most / 127.0;
+            *quantized.sums.as_mut_ptr().add(row) = round_row(values, width, inverse, codes);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`quantize`], one row.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn largest_magnitude(values: *const f32, width: usize) -> f32 {
+    let mut most = _mm512_setzero_ps();
+    for at in (0..width).step_by(WIDTH) {
+        // SAFETY: `at + WIDTH <= width`.
+        let value = unsafe { _mm512_loadu_ps(values.add(at)) };
+        most = _mm512_max_ps(most, _mm512_abs_ps(value));
+    }
+    _mm512_reduce_max_ps(most)
+}
+
+/// Writes the codes of a row and returns their sum.
+///
+/// # Safety
+/// As for [`quantize`], one row.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn round_row(values: *const f32, width: usize, inverse: f32, codes: *mut i8) -> i32 {
+    let inverse = _mm512_set1_ps(inverse);
+    let mut sum = _mm512_setzero_si512();
+    for at in (0..width).step_by(WIDTH) {
+        // SAFETY: `at + WIDTH <= width`.
+        unsafe {
+            let scaled = _mm512_mul_ps(_mm512_loadu_ps(values.add(at)), inverse);
+            let rounded = _mm512_cvtps_epi32(scaled);
+            sum = _mm512_add_epi32(sum, rounded);
+            _mm_storeu_si128(codes.add(at).cast(), _mm512_cvtsepi32_epi8(rounded));
+        }
+    }
+    _mm512_reduce_add_epi32(sum)
+}
+
+/// `output = finish(quantized * weights + bias)`.
+///
+/// # Safety
+/// `quantized` holds `rows` rows of `weights.inputs()` codes, `output` has room for as many of `weights.outputs()`; the
+/// processor has AVX-512 F, BW and VNNI.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn project(
+    quantized: &QuantizedRows,
+    rows: usize,
+    weights: &QuantizedPanels,
+    output: *mut f32,
+    finish: Finish,
+) {
+    let (depth, width) = (weights.inputs(), weights.outputs());
+    for (index, column) in (0..width).step_by(PANEL).enumerate() {
+        // SAFETY: a panel holds depth x PANEL codes and every column a scale and a bias.
+        unsafe {
+            let panel = Panel {
+                groups: depth / GROUP,
+                codes: weights.panel(index).as_ptr(),
+                scales: weights.scales().as_ptr().add(column),
+                bias: weights.bias().as_ptr().add(column),
+                output_stride: width,
+                add: finish == Finish::Add,
+            };
+            for (first, count) in even_split(rows, ROWS) {
+                let rows = Rows {
+                    codes: quantized.codes.as_ptr().add(first * depth),
+                    scales: quantized.scales.as_ptr().add(first),
+                    sums: quantized.sums.as_ptr().add(first),
+                    output: output.add(first * width + column),
+                };
+                tile(count, &panel, &rows);
+                if finish == Finish::Gelu {
+                    super::avx512::gelu(rows.output, width, count, PANEL);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `count` is in `1..=ROWS`, and the pointers reach all that the tile covers; the processor has AVX-512 F, BW and VNNI.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn tile(count: usize, panel: &Panel, rows: &Rows) {
+    // SAFETY: the arms only fix the number of rows at compile time.
+    unsafe {
+        match count {
+            1 => fixed::<1>(panel, rows),
+            2 => fixed::<2>(panel, rows),
+            3 => fixed::<3>(panel, rows),
+            4 => fixed::<4>(panel, rows),
+            5 => fixed::<5>(panel, rows),
+            6 => fixed::<6>(panel, rows),
+            7 => fixed::<7>(panel, rows),
+            8 => fixed::<8>(panel, rows),
+            9 => fixed::<9>(panel, rows),
+            10 => fixed::<10>(panel, rows),
+            11 => fixed::<11>(panel, rows),
+            12 => fixed::<12>(panel, rows),
+            13 => fixed::<13>(panel, rows),
+            14 => fixed::<14>(panel, rows),
+            _ => debug_assert!(false, "a tile of {count} rows"),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`tile`], with `R` rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn fixed<const R: usize>(panel: &Panel, rows: &Rows) {
+    let mut sums = [[_mm512_setzero_si512(); COLUMNS]; R];
+    let stride = panel.groups * GROUP;
+    for group in 0..panel.groups {
+        let mut weights = [_mm512_setzero_si512(); COLUMNS];
+        for (c, weight) in weights.iter_mut().enumerate() {
+            // SAFETY: a group holds PANEL x GROUP codes.
+            *weight = unsafe {
+                _mm512_loadu_si512(panel.codes.add((group * PANEL + c * WIDTH) * GROUP).cast())
+            };
+        }
+        for (r, row) in sums.iter_mut().enumerate() {
+            // SAFETY: a row holds `stride` codes.
+            let four = unsafe {
+                rows.codes
+                    .add(r * stride + group * GROUP)
+                    .cast::<i32>()
+                    .read_unaligned()
+            };
+            let four = _mm512_set1_epi32(four);
+            for (sum, weight) in row.iter_mut().zip(weights) {
+                *sum = _mm512_dpbusd_epi32(*sum, weight, four);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { finish(panel, rows, &sums) }
+}
+
+/// Takes `128 * (sum of the row's codes)` off the sums, which the offset of the weights added, scales and writes them.
+///
+/// # Safety
+/// As for [`fixed`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn finish<const R: usize>(panel: &Panel, rows: &Rows, sums: &[[__m512i; COLUMNS]; R]) {
+    for (r, row) in sums.iter().enumerate() {
+        // SAFETY: every row has a scale, a sum and PANEL outputs, every column a scale and a bias.
+        unsafe {
+            let scale = _mm512_set1_ps(*rows.scales.add(r));
+            let offset = _mm512_set1_epi32(*rows.sums.add(r) * i32::from(QuantizedPanels::OFFSET));
+            for (c, &sum) in row.iter().enumerate() {
+                let at = c * WIDTH;
+                let to = rows.output.add(r * panel.output_stride + at);
+                let exact = _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, offset));
+                let scale = _mm512_mul_ps(scale, _mm512_loadu_ps(panel.scales.add(at)));
+                let mut value = _mm512_fmadd_ps(exact, scale, _mm512_loadu_ps(panel.bias.add(at)));
+                if panel.add {
+                    value = _mm512_add_ps(value, _mm512_loadu_ps(to));
+                }
+                _mm512_storeu_ps(to, value);
+            }
+        }
+    }
+}

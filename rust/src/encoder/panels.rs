@@ -1,0 +1,190 @@
+//! Weights laid out as the kernels read them: panels of [`PANEL`] outputs, within a panel one row per input.
+
+use super::kernels::{Buffer, PANEL};
+
+/// A projection as a model file holds it: one row of weights per output, and one bias each.
+#[derive(Debug, Clone)]
+pub(super) struct Dense {
+    inputs: usize,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Dense {
+    /// # Panics
+    /// Where there is not one row of `inputs` weights for each bias.
+    pub(super) fn new(inputs: usize, weights: Vec<f32>, bias: Vec<f32>) -> Self {
+        assert_eq!(
+            weights.len(),
+            inputs * bias.len(),
+            "one row of weights per output"
+        );
+        Self {
+            inputs,
+            weights,
+            bias,
+        }
+    }
+
+    /// The projection whose outputs are this one's followed by `other`'s.
+    ///
+    /// # Panics
+    /// Where the inputs differ.
+    pub(super) fn beside(mut self, other: Self) -> Self {
+        assert_eq!(self.inputs, other.inputs, "projections of the same input");
+        self.weights.extend(other.weights);
+        self.bias.extend(other.bias);
+        self
+    }
+
+    /// The projection whose outputs are this one's times `factor`.
+    pub(super) fn scaled(mut self, factor: f32) -> Self {
+        for value in self.weights.iter_mut().chain(&mut self.bias) {
+            *value *= factor;
+        }
+        self
+    }
+
+    fn outputs(&self) -> usize {
+        self.bias.len()
+    }
+
+    fn row(&self, output: usize) -> &[f32] {
+        &self.weights[output * self.inputs..][..self.inputs]
+    }
+
+    /// The rows of each panel.
+    fn panels(&self) -> impl Iterator<Item = &[f32]> {
+        assert_eq!(self.outputs() % PANEL, 0, "whole panels");
+        self.weights.chunks_exact(PANEL * self.inputs)
+    }
+}
+
+/// Packed f32 weights: value `(k, j)` of a panel is the weight of input `k` for the panel's output `j`.
+#[derive(Debug)]
+pub(super) struct Panels {
+    inputs: usize,
+    values: Buffer<f32>,
+    bias: Vec<f32>,
+}
+
+impl Panels {
+    /// # Panics
+    /// Where the outputs are not a multiple of [`PANEL`].
+    pub(super) fn pack(dense: Dense) -> Self {
+        let mut values = Buffer::zeroed(dense.weights.len());
+        let packed = values.chunks_exact_mut(PANEL * dense.inputs);
+        for (rows, packed) in dense.panels().zip(packed) {
+            for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {
+                for (k, &weight) in row.iter().enumerate() {
+                    packed[k * PANEL + j] = weight;
+                }
+            }
+        }
+        Self {
+            inputs: dense.inputs,
+            values,
+            bias: dense.bias,
+        }
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.bias.len()
+    }
+
+    pub(super) fn bias(&self) -> &[f32] {
+        &self.bias
+    }
+
+    /// The values of a panel, `inputs` rows of [`PANEL`].
+    pub(super) fn panel(&self, index: usize) -> &[f32] {
+        let size = PANEL * self.inputs;
+        &self.values[index * size..][..size]
+    }
+}
+
+/// Packed int8 weights, each output with a scale of its own. Within a panel, four neighbouring inputs of one output lie
+/// together: code `(g, j, i)` is for input `4 g + i` and the panel's output `j`.
+#[derive(Debug)]
+pub(super) struct QuantizedPanels {
+    inputs: usize,
+    codes: Buffer<u8>,
+    scales: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl QuantizedPanels {
+    /// What is added to a code in -127..=127 to store it unsigned.
+    pub(super) const OFFSET: u8 = 128;
+    /// Inputs that lie together.
+    const GROUP: usize = 4;
+
+    /// # Panics
+    /// Where the outputs are not a multiple of [`PANEL`] or the inputs not of sixteen.
+    pub(super) fn pack(dense: Dense) -> Self {
+        assert_eq!(dense.inputs % 16, 0, "whole registers of inputs");
+        let scales = (0..dense.outputs())
+            .map(|output| scale(dense.row(output)))
+            .collect::<Vec<_>>();
+        let mut codes = Buffer::zeroed(dense.weights.len());
+        let packed = codes.chunks_exact_mut(PANEL * dense.inputs);
+        for (panel, (rows, packed)) in dense.panels().zip(packed).enumerate() {
+            for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {
+                let scale = scales[panel * PANEL + j];
+                for (k, &weight) in row.iter().enumerate() {
+                    let group = k / Self::GROUP * PANEL + j;
+                    packed[group * Self::GROUP + k % Self::GROUP] = code(weight, scale);
+                }
+            }
+        }
+        Self {
+            inputs: dense.inputs,
+            codes,
+            scales,
+            bias: dense.bias,
+        }
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.bias.len()
+    }
+
+    pub(super) fn bias(&self) -> &[f32] {
+        &self.bias
+    }
+
+    /// What a code counts, for each output.
+    pub(super) fn scales(&self) -> &[f32] {
+        &self.scales
+    }
+
+    /// The codes of a panel.
+    pub(super) fn panel(&self, index: usize) -> &[u8] {
+        let size = PANEL * self.inputs;
+        &self.codes[index * size..][..size]
+    }
+}
+
+/// The scale that maps the largest magnitude of `row` to 127.
+fn scale(row: &[f32]) -> f32 {
+    row.iter()
+        .fold(0.0, |most: f32, value| most.max(value.abs()))
+        / 127.0
+}
+
+fn code(weight: f32, scale: f32) -> u8 {
+    let steps = if scale > 0.0 {
+        (weight / scale).round_ties_even()
+    } else {
+        0.0
+    };
+    (steps as i16 + i16::from(QuantizedPanels::OFFSET)) as u8
+}
