@@ -1,0 +1,1 @@
+"""Remora's server: the memory that rides beside an agent."""

@@ -1,0 +1,59 @@
+"""Who asks, and under which terms: what every request carries besides its own fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_TENANT = "default"
+DEFAULT_USER = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The terms of a read.
+
+    `deadline` is a time of the monotonic clock in seconds, None for no limit; the reply shows `min_revision` at least.
+    """
+
+    tenant_id: str
+    min_revision: int = 0
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The terms of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`."""
+
+    tenant_id: str
+    method: str
+    deadline: float | None = None
+    request_id: str = ""
+    fingerprint: bytes = b""
+    agent_id: str = ""
+    run_id: str = ""
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What became of one message. `create_time` in microseconds since 1970, UTC, as all times of the domain."""
+
+    id: str
+    sequence: int
+    create_time: int
+    replaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a write came to. A repeat of the request gets the same. Fields that a method does not speak of are empty."""
+
+    revision: int
+    conversation_id: str = ""
+    time: int = 0
+    messages: tuple[Placed, ...] = ()
+    created: bool = False
+    deleted: bool = False
+    pruned_messages: int = 0
+    deleted_messages: int = 0
+    deleted_conversations: int = 0

@@ -1,0 +1,88 @@
+"""Conversations: their values and who may touch them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from remora_server.domain.errors import ConversationNotFound
+
+AttributeValue: TypeAlias = None | bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationDraft:
+    """The fields of a conversation that a caller sets. `metadata` is opaque."""
+
+    id: str
+    user_id: str = ""
+    resource_id: str = ""
+    title: str = ""
+    metadata: bytes = b""
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    storage_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A conversation's counters: what an append needs to know of it.
+
+    `uid` is the revision that created it, 0 while that is not known; `last_time` is the create time of the newest
+    message ever appended and `last_sequence` its sequence.
+    """
+
+    uid: int
+    user_id: str
+    last_sequence: int
+    message_count: int
+    last_time: int
+    update_time: int
+    storage_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as it is read."""
+
+    draft: ConversationDraft
+    uid: int
+    revision: int
+    last_sequence: int
+    message_count: int
+    create_time: int
+    update_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationUpdate:
+    """The fields to replace: only those that `mask` names."""
+
+    draft: ConversationDraft
+    mask: frozenset[str]
+
+
+class ConversationOrder(Enum):
+    """What a list of conversations is ordered by."""
+
+    CREATE_TIME = "create_time"
+    UPDATE_TIME = "update_time"
+    TITLE = "title"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationQuery:
+    """Which conversations to list, and how. `skip` counts rows of the ordered list."""
+
+    user_id: str = ""
+    resource_id: str = ""
+    order_by: ConversationOrder = ConversationOrder.UPDATE_TIME
+    descending: bool = True
+    limit: int = 100
+    skip: int = 0
+
+
+def require_owner(owner: str, user_id: str, conversation_id: str) -> None:
+    """Refuse a user who is named and is not the owner, as if the conversation were not there."""
+    if user_id and user_id != owner:
+        raise ConversationNotFound(conversation_id)

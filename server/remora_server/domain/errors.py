@@ -1,0 +1,119 @@
+"""Every way in which a request can fail, one class per reason. `rpc.errors` gives each its status code."""
+
+from __future__ import annotations
+
+
+class RemoraError(Exception):
+    """A request that failed. `metadata` goes to the caller beside the reason; it never holds message contents."""
+
+    def __init__(self, message: str, **metadata: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.metadata = metadata
+
+
+class InvalidField(RemoraError):
+    """A field of the request is not acceptable."""
+
+    def __init__(self, field: str, description: str) -> None:
+        super().__init__(f"{field}: {description}", field=field)
+        self.field = field
+        self.description = description
+
+
+class InvalidPageToken(InvalidField):
+    """A page token that this server did not make, or made for another request."""
+
+    def __init__(self) -> None:
+        super().__init__("page_token", "is not a token of this list and these filters")
+
+
+class BudgetTooSmall(InvalidField):
+    """A token budget that does not hold the context's fixed cost."""
+
+    def __init__(self, budget: int, needed: int) -> None:
+        super().__init__("max_tokens", f"is {budget}, and the context's fixed parts cost {needed}")
+
+
+class ConversationNotFound(RemoraError):
+    """There is no such conversation, or it is another user's."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__("the conversation does not exist", conversation_id=conversation_id)
+
+
+class MessageNotFound(RemoraError):
+    """An edit names a message that is not there."""
+
+    def __init__(self, field: str, message_id: str) -> None:
+        super().__init__("the message does not exist", field=field, message_id=message_id)
+
+
+class ConversationExists(RemoraError):
+    """The id of a conversation is taken."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__("the conversation exists already", conversation_id=conversation_id)
+
+
+class RequestIdReused(RemoraError):
+    """A request id came again with another payload or method."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("the request id was used for another request", request_id=request_id)
+
+
+class RevisionUnknown(RemoraError):
+    """A read asks for a revision that the store has never given out."""
+
+    def __init__(self, wanted: int, newest: int) -> None:
+        super().__init__("the revision was never given out", min_revision=str(wanted), newest_revision=str(newest))
+
+
+class ModelUnavailable(RemoraError):
+    """The request needs an embedding model and the server has none."""
+
+    def __init__(self) -> None:
+        super().__init__("the server has no embedding model: install one with `remora model install`")
+
+
+class StoreFull(RemoraError):
+    """The disk has no room; nothing was written. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no room on the disk; nothing was written")
+
+
+class StoreFailed(RemoraError):
+    """A write to the disk failed: the store is read-only until the server is restarted."""
+
+    def __init__(self) -> None:
+        super().__init__("a write to the disk failed; the store is read-only until the server is restarted")
+
+
+class Overloaded(RemoraError):
+    """The server has more work than it can do. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("the server has more work than it can do")
+
+
+class DeadlineExceeded(RemoraError):
+    """The deadline passed while the request waited. A write may still become durable: repeat it with its request id."""
+
+    def __init__(self) -> None:
+        super().__init__("the deadline passed while the request waited")
+
+
+class Unauthenticated(RemoraError):
+    """No token, or one that is not known."""
+
+    def __init__(self) -> None:
+        super().__init__("a known token is needed: metadata `authorization: Bearer <token>`")
+
+
+class RequestTooLarge(RemoraError):
+    """The request's record would be larger than the journal takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__("the request is larger than a record may be", limit_bytes=str(limit))

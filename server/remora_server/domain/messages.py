@@ -1,0 +1,310 @@
+"""Messages: what a caller gives, where it goes, and the plans of the writes that move messages.
+
+A plan is made from what has been accepted, under the conversation's lock, and holds every decision (ids, sequences,
+times, what goes), so that applying it needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from remora_server.domain.calls import Placed
+from remora_server.domain.conversations import Head
+from remora_server.domain.errors import MessageNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEmbedding:
+    """A vector of the caller: the model's name and little-endian f32 values."""
+
+    model: str
+    values: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDraft:
+    """One message as the caller gives it. An empty id asks for a new one.
+
+    `body` is the caller's whole message in wire form, opaque to the domain; `text` is what is counted and indexed.
+    """
+
+    id: str
+    role: str
+    text: str
+    body: bytes
+    embedding: MessageEmbedding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A message and its place. `create_time` is kept where it replaces one."""
+
+    draft: MessageDraft
+    id: str
+    user_id: str
+    sequence: int
+    create_time: int
+    update_time: int
+    replaces: bool
+
+    @property
+    def placed(self) -> Placed:
+        return Placed(self.id, self.sequence, self.create_time, self.replaces)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Messages of one user that go: these sequences, or all where `sequences` is None."""
+
+    user_id: str
+    sequences: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A write to the messages of one conversation: removals first, then puts, then the head as it is afterwards."""
+
+    removals: tuple[Removal, ...]
+    puts: tuple[Put, ...]
+    head: Head
+    placed: tuple[Placed, ...] = ()
+    pruned: int = 0
+    removed: int = 0
+
+    @property
+    def changes_messages(self) -> bool:
+        return bool(self.removals or self.puts)
+
+
+class ConversationView(Protocol):
+    """What has been accepted of one conversation."""
+
+    @property
+    def head(self) -> Head: ...
+
+    def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+        """The (sequence, create_time) of each of a user's messages, None where there is none."""
+
+    def live(self, user_id: str | None) -> list[int]:
+        """The sequences of a user's messages (None: of all users), ascending."""
+
+    def oldest(self, count: int) -> list[tuple[int, str]]:
+        """The (sequence, user) of the oldest messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """An edit that appends, or replaces where the id is known."""
+
+    message: MessageDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """An edit that replaces in place."""
+
+    message: MessageDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """An edit that removes by id."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """An edit that keeps positions start (inclusive) to stop (exclusive), as JavaScript's slice does.
+
+    Both None keeps all; (0, 0) removes all.
+    """
+
+    start: int | None
+    stop: int | None
+
+
+Edit: TypeAlias = Append | Replace | Remove | Keep
+NewId: TypeAlias = Callable[[], str]
+
+
+class _Draft:
+    """The messages of one user while a plan is made: the order of sequences, and what is new at which."""
+
+    def __init__(self, view: ConversationView, user_id: str, ids: Iterable[str], now: int, new_id: NewId) -> None:
+        self.head = view.head
+        self.now = max(now, view.head.last_time)
+        self.user_id = user_id
+        self.new_id = new_id
+        self.last_sequence = view.head.last_sequence
+        self.puts: dict[int, Put] = {}
+        wanted = list(dict.fromkeys(i for i in ids if i))
+        found = view.find(user_id, wanted) if wanted else []
+        self.known = {i: place for i, place in zip(wanted, found, strict=True) if place is not None}
+
+    def append(self, draft: MessageDraft) -> Put:
+        place = self.known.get(draft.id) if draft.id else None
+        return self._add(draft) if place is None else self._put(draft, draft.id, *place, replaces=True)
+
+    def replace(self, draft: MessageDraft) -> Put | None:
+        place = self.known.get(draft.id)
+        return None if place is None else self._put(draft, draft.id, *place, replaces=True)
+
+    def forget(self, sequences: set[int]) -> None:
+        self.known = {i: place for i, place in self.known.items() if place[0] not in sequences}
+        for sequence in sequences:
+            self.puts.pop(sequence, None)
+
+    def _add(self, draft: MessageDraft) -> Put:
+        self.last_sequence += 1
+        message_id = draft.id or self.new_id()
+        self.known[message_id] = (self.last_sequence, self.now)
+        return self._put(draft, message_id, self.last_sequence, self.now, replaces=False)
+
+    def _put(self, draft: MessageDraft, message_id: str, sequence: int, create_time: int, *, replaces: bool) -> Put:
+        put = Put(draft, message_id, self.user_id, sequence, create_time, self.now, replaces)
+        before = self.puts.get(sequence)
+        new = before is not None and not before.replaces
+        self.puts[sequence] = Put(draft, message_id, self.user_id, sequence, create_time, self.now, replaces and not new)
+        return put
+
+    def moved_head(self, message_count: int) -> Head:
+        appended = self.last_sequence > self.head.last_sequence
+        return Head(
+            uid=self.head.uid,
+            user_id=self.head.user_id,
+            last_sequence=self.last_sequence,
+            message_count=message_count,
+            last_time=self.now if appended else self.head.last_time,
+            update_time=max(self.now, self.head.update_time),
+            storage_limit=self.head.storage_limit,
+        )
+
+    def ordered_puts(self) -> tuple[Put, ...]:
+        return tuple(self.puts[sequence] for sequence in sorted(self.puts))
+
+
+def plan_append(
+    view: ConversationView, user_id: str, drafts: Sequence[MessageDraft], now: int, new_id: NewId
+) -> Plan:
+    """Append in order; an id that the user has already, here or earlier in the list, is replaced in its place."""
+    working = _Draft(view, user_id, (draft.id for draft in drafts), now, new_id)
+    placed = tuple(working.append(draft).placed for draft in drafts)
+    added = sum(not put.replaces for put in working.puts.values())
+    count = view.head.message_count + added
+    over = 0 if view.head.storage_limit is None else max(0, count - view.head.storage_limit)
+    removals = _prune(view, working, over) if over else ()
+    return Plan(removals, working.ordered_puts(), working.moved_head(count - over), placed, pruned=over)
+
+
+def _prune(view: ConversationView, working: _Draft, count: int) -> tuple[Removal, ...]:
+    """Take out the oldest: those that are stored, then the first of those that the append itself brings."""
+    stored = view.oldest(count)
+    working.forget({sequence for sequence, _ in stored})
+    fresh = sorted(sequence for sequence, put in working.puts.items() if not put.replaces)
+    working.forget(set(fresh[: count - len(stored)]))
+    users = dict.fromkeys(user for _, user in stored)
+    return tuple(Removal(user, tuple(sequence for sequence, owner in stored if owner == user)) for user in users)
+
+
+def plan_delete(view: ConversationView, user_id: str, ids: Sequence[str], now: int) -> Plan:
+    """Remove a user's messages by id; unknown ids are passed over."""
+    found = view.find(user_id, list(dict.fromkeys(ids)))
+    return _plan_removal(view, user_id, tuple(sorted(place[0] for place in found if place is not None)), now)
+
+
+def plan_clear(view: ConversationView, user_id: str, now: int) -> Plan:
+    """Remove all of a user's messages."""
+    return _plan_removal(view, user_id, None, now)
+
+
+def _plan_removal(view: ConversationView, user_id: str, sequences: tuple[int, ...] | None, now: int) -> Plan:
+    working = _Draft(view, user_id, (), now, str)
+    removed = len(view.live(user_id) if sequences is None else sequences)
+    removals = (Removal(user_id, sequences),) if removed else ()
+    return Plan(removals, (), working.moved_head(view.head.message_count - removed), removed=removed)
+
+
+def plan_edit(
+    view: ConversationView, user_id: str, edits: Sequence[Edit], now: int, new_id: NewId, *, allow_missing: bool
+) -> Plan:
+    """Apply edits in order, each on what those before it left.
+
+    Raises MessageNotFound where an edit replaces or removes an id that is not there and `allow_missing` is not set.
+    """
+    working = _Draft(view, user_id, _ids(edits), now, new_id)
+    stored = view.live(user_id)
+    order, placed = list(stored), []
+    for number, edit in enumerate(edits):
+        before = working.last_sequence
+        order, put = _apply(working, order, edit, f"edits[{number}]", allow_missing=allow_missing)
+        if working.last_sequence > before:
+            order.append(working.last_sequence)
+        if put is not None:
+            placed.append(put.placed)
+    gone = tuple(sorted(set(stored).difference(order)))
+    head = working.moved_head(view.head.message_count - len(stored) + len(order))
+    removals = (Removal(user_id, gone),) if gone else ()
+    return Plan(removals, working.ordered_puts(), head, tuple(placed), removed=len(gone))
+
+
+def _ids(edits: Sequence[Edit]) -> list[str]:
+    return [edit.id if isinstance(edit, Remove) else edit.message.id for edit in edits if not isinstance(edit, Keep)]
+
+
+def _apply(
+    working: _Draft, order: list[int], edit: Edit, field: str, *, allow_missing: bool
+) -> tuple[list[int], Put | None]:
+    match edit:
+        case Append(message):
+            return order, working.append(message)
+        case Replace(message):
+            put = working.replace(message)
+            if put is None and not allow_missing:
+                raise MessageNotFound(f"{field}.replace.id", message.id)
+            return order, put
+        case Remove(message_id):
+            place = working.known.get(message_id)
+            if place is None and not allow_missing:
+                raise MessageNotFound(f"{field}.remove", message_id)
+            return _without(working, order, {place[0]} if place else set()), None
+        case Keep(start, stop):
+            return _without(working, order, set(order).difference(order[start:stop])), None
+
+
+def _without(working: _Draft, order: list[int], sequences: set[int]) -> list[int]:
+    working.forget(sequences)
+    return [sequence for sequence in order if sequence not in sequences]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQuery:
+    """Which messages of a conversation to list. Bounds are exclusive; `user_id` empty: the conversation's own user."""
+
+    conversation_id: str
+    user_id: str = ""
+    roles: tuple[str, ...] = ()
+    after_time: int | None = None
+    before_time: int | None = None
+    after_sequence: int | None = None
+    before_sequence: int | None = None
+    newest: bool = True
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """A page of messages, oldest first.
+
+    `encoded` is the page in wire form: each message as a field 1 with its length, ready to stand in a reply.
+    `more` says whether others remain on the far side of the page.
+    """
+
+    encoded: bytes
+    count: int
+    first_sequence: int
+    last_sequence: int
+    more: bool
+    revision: int

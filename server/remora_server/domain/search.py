@@ -1,0 +1,168 @@
+"""Searching messages: what to ask, and what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import AttributeValue
+
+
+class Profile(Enum):
+    """How messages are ranked."""
+
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    LEXICAL = "lexical"
+
+
+class Operator(Enum):
+    """How a condition compares an attribute."""
+
+    EQ = "eq"
+    NE = "ne"
+    LT = "lt"
+    LTE = "lte"
+    GT = "gt"
+    GTE = "gte"
+    IN = "in"
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition on an attribute; integers and doubles compare numerically."""
+
+    key: str
+    operator: Operator
+    values: tuple[AttributeValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages are candidates. Times are sent times in microseconds, exclusive."""
+
+    roles: tuple[str, ...] = ()
+    after_time: int | None = None
+    before_time: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InConversation:
+    """One user's messages of one conversation; an empty user is the conversation's own."""
+
+    conversation_id: str
+    user_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfUser:
+    """All messages of a user."""
+
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfTenant:
+    """All messages of the tenant."""
+
+
+Scope: TypeAlias = InConversation | OfUser | OfTenant
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to rank and filter. `weights` replaces the profile's own weights by component."""
+
+    k: int = 10
+    profile: Profile = Profile.HYBRID
+    threshold: float | None = None
+    filter: MessageFilter = field(default_factory=MessageFilter)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32."""
+
+    model: str
+    values: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A search of messages: by text (empty: none), by the caller's vector, or both where the server embeds the text.
+
+    `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude`, as
+    (conversation uid, sequence), are no candidates.
+    """
+
+    scope: Scope
+    text: str
+    vector: QueryVector | None
+    options: SearchOptions
+    index_wait: float
+    exclude: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a score: value times weight."""
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message found; `encoded` is the message in wire form."""
+
+    conversation_uid: int
+    conversation_id: str
+    sequence: int
+    score: float
+    components: tuple[Component, ...]
+    encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The state of a scope's index: the model of the vectors, and how many messages have none yet."""
+
+    model: str
+    pending: int
+    words_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first; ties by conversation uid, then sequence."""
+
+    hits: tuple[Hit, ...]
+    index: IndexState
+    profile: Profile
+    revision: int
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts: unit length, little-endian f32, `dimension` values each."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, texts: list[str]) -> list[bytes]: ...
+
+
+class MessageIndex(Protocol):
+    """Searches the messages of a store. `query.vector` is set where vectors are to be used."""
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult: ...

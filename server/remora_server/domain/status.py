@@ -1,0 +1,54 @@
+"""How the parts of the server are, for operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStatus:
+    """The journal: sizes in bytes, what this process wrote, the mean fdatasync in microseconds."""
+
+    bytes: int
+    segments: int
+    records: int
+    batches: int
+    sync_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """What is in memory."""
+
+    kernels: str
+    conversations: int
+    window_bytes: int
+    threads: int
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """The store. `failure` is empty while it takes writes."""
+
+    store_id: str
+    format_version: int
+    in_memory: bool
+    failure: str
+    revision: int
+    applied_revision: int
+    database_bytes: int
+    conversations: int
+    messages: int
+    pending_embeddings: int
+    journal: JournalStatus
+    engine: EngineStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """The model that embeds; an empty name where there is none."""
+
+    name: str = ""
+    dimension: int = 0
+    precision: str = ""

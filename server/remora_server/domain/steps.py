@@ -1,0 +1,39 @@
+"""Steps of an agent's operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StepDraft:
+    """One step. `body` is the caller's whole step in wire form, opaque to the domain."""
+
+    id: str
+    conversation_id: str
+    user_id: str
+    operation_id: str
+    step_index: int
+    create_time: int | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StepQuery:
+    """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many."""
+
+    conversation_id: str
+    user_id: str = ""
+    operation_id: str = ""
+    last: int | None = None
+    limit: int = 100
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """A page of steps in wire form, complete with conversation, user and time."""
+
+    steps: tuple[bytes, ...]
+    more: bool
+    revision: int
