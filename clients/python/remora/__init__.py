@@ -1,0 +1,1 @@
+"""Remora's client for Python."""

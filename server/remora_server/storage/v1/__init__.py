@@ -1,0 +1,1 @@
+"""Code generated from server/proto/remora_server/storage/v1."""
