@@ -12,7 +12,7 @@ const SUFFIX: &str = ".journal";
 pub(super) struct Directory {
     path: PathBuf,
     handle: File,
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
@@ -27,7 +27,7 @@ impl Directory {
             sync_directory(parent).map_err(refused)?;
         }
         Ok(Self {
-            _lock: lock(&path.join("lock"))?,
+            lock: lock(&path.join("lock"))?,
             handle: File::open(path).map_err(refused)?,
             path: path.to_owned(),
         })
@@ -76,6 +76,13 @@ impl Directory {
         sync_directory(&kept)?;
         self.sync()?;
         Ok(path)
+    }
+}
+
+impl Drop for Directory {
+    /// Unlocks rather than leave it to the closing of the file: a child process between fork and exec has it open too.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
     }
 }
 

@@ -3,6 +3,9 @@
 //! One batch is written and synced at a time, so that a crash leaves at most one torn batch, the last of the last
 //! segment, with zeros behind it. Anything else that is not whole was whole once, and was acknowledged: it is refused.
 //! Nothing on disk is changed before everything was read and accepted.
+//!
+//! One loss cannot be told from a write that never happened: zeros from the border of a batch to the end of the last
+//! segment. Of those records, the ones that were applied are missed through `applied_revision`.
 
 use std::fs::File;
 use std::io::{self, Read};

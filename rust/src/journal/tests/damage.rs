@@ -317,6 +317,34 @@ fn a_torn_end_at_or_below_what_was_applied_is_refused() {
     assert!(Journal::open(directory.path(), applied(4)).is_ok());
 }
 
+/// A batch's checksum holds at its own place only, so that a copy of it is as little a batch as any other bytes.
+#[test]
+fn a_copy_of_a_batch_behind_the_last_one_is_cut_and_proves_nothing() {
+    let directory = tempdir().unwrap();
+    let (written, path) = one_segment(directory.path(), 5);
+    let (copied, end) = (&written[2].bytes, written[4].bytes.end);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.copy_within(copied.start as usize..copied.end as usize, end as usize);
+    fs::write(&path, bytes).unwrap();
+
+    let (_, recovery) = open(directory.path());
+    assert_eq!(
+        (recovery.last_revision, recovery.cut.unwrap().offset),
+        (5, end)
+    );
+}
+
+#[test]
+fn a_renamed_segment_is_refused() {
+    let directory = tempdir().unwrap();
+    let (_, path) = one_segment(directory.path(), 5);
+    fs::rename(path, file(directory.path(), 3)).unwrap();
+    let refused = refusal(directory.path(), small_segments());
+    assert!(
+        matches!(refused, JournalError::Damaged { segment, offset: 0, .. } if segment == segment_name(3))
+    );
+}
+
 #[test]
 fn a_missing_last_segment_is_refused() {
     let directory = tempdir().unwrap();
