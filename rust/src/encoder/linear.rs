@@ -1,6 +1,6 @@
 //! A projection in one of the two precisions.
 
-use super::kernels::{Finish, Int8Kernels, Kernels, QuantizedRows};
+use super::kernels::{Buffer, Finish, Int8Kernels, Kernels, QuantizedRows};
 use super::panels::{Dense, Panels, QuantizedPanels};
 
 /// Packed weights with the kernels that read them.
@@ -11,12 +11,16 @@ pub(super) enum Linear {
 }
 
 impl Linear {
-    pub(super) fn f32(kernels: &'static Kernels, dense: Dense) -> Self {
-        Self::F32(kernels, Panels::pack(dense))
+    pub(super) fn f32(kernels: &'static Kernels, dense: Dense, memory: &mut Buffer<f32>) -> Self {
+        Self::F32(kernels, Panels::pack(dense, memory))
     }
 
-    pub(super) fn int8(kernels: &'static Int8Kernels, dense: Dense) -> Self {
-        Self::Int8(kernels, QuantizedPanels::pack(dense))
+    pub(super) fn int8(
+        kernels: &'static Int8Kernels,
+        dense: Dense,
+        memory: &mut Buffer<u8>,
+    ) -> Self {
+        Self::Int8(kernels, QuantizedPanels::pack(dense, memory))
     }
 
     /// `output = finish(input * weights + bias)`, row by row; `quantized` is scratch space.

@@ -25,9 +25,9 @@ use serde_json::Value;
 
 use crate::kernels::Level;
 use forward::Activations;
-use kernels::{Int8Kernels, Kernels, MappedFile};
+use kernels::{Buffer, Int8Kernels, Kernels, MappedFile};
 use linear::Linear;
-use shape::{HEADS, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS};
+use shape::{HEADS, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS, PROJECTED};
 use tokenizer::Tokenizer;
 use weights::Weights;
 
@@ -84,13 +84,17 @@ impl Encoder {
         let int8 = Int8Kernels::for_level(level).filter(|_| options.precision == Precision::Int8);
         check_config(directory)?;
         let tokenizer = Tokenizer::from_json(&read(&directory.join("tokenizer.json"))?)?;
-        let weights = Weights::read(
-            map(&directory.join("model.safetensors"))?,
-            |dense| match int8 {
-                Some(int8) => Linear::int8(int8, dense),
-                None => Linear::f32(kernels, dense),
-            },
-        )?;
+        let file = map(&directory.join("model.safetensors"))?;
+        let weights = match int8 {
+            Some(int8) => {
+                let mut memory = Buffer::zeroed(PROJECTED);
+                Weights::read(file, |dense| Linear::int8(int8, dense, &mut memory))?
+            }
+            None => {
+                let mut memory = Buffer::zeroed(PROJECTED);
+                Weights::read(file, |dense| Linear::f32(kernels, dense, &mut memory))?
+            }
+        };
         check_vocabulary(&tokenizer, &weights)?;
         let precision = if int8.is_some() {
             Precision::Int8

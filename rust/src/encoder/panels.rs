@@ -69,10 +69,12 @@ pub(super) struct Panels {
 }
 
 impl Panels {
+    /// Packs into the front of `memory`.
+    ///
     /// # Panics
-    /// Where the outputs are not a multiple of [`PANEL`].
-    pub(super) fn pack(dense: Dense) -> Self {
-        let mut values = Buffer::zeroed(dense.weights.len());
+    /// Where the outputs are not a multiple of [`PANEL`] or the memory is too small.
+    pub(super) fn pack(dense: Dense, memory: &mut Buffer<f32>) -> Self {
+        let mut values = memory.split_to(dense.weights.len());
         let packed = values.chunks_exact_mut(PANEL * dense.inputs);
         for (rows, packed) in dense.panels().zip(packed) {
             for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {
@@ -123,14 +125,16 @@ impl QuantizedPanels {
     /// Inputs that lie together.
     const GROUP: usize = 4;
 
+    /// Packs into the front of `memory`.
+    ///
     /// # Panics
-    /// Where the outputs are not a multiple of [`PANEL`] or the inputs not of sixteen.
-    pub(super) fn pack(dense: Dense) -> Self {
+    /// Where the outputs are not a multiple of [`PANEL`], the inputs not of sixteen, or the memory is too small.
+    pub(super) fn pack(dense: Dense, memory: &mut Buffer<u8>) -> Self {
         assert_eq!(dense.inputs % 16, 0, "whole registers of inputs");
         let scales = (0..dense.outputs())
             .map(|output| scale(dense.row(output)))
             .collect::<Vec<_>>();
-        let mut codes = Buffer::zeroed(dense.weights.len());
+        let mut codes = memory.split_to(dense.weights.len());
         let packed = codes.chunks_exact_mut(PANEL * dense.inputs);
         for (panel, (rows, packed)) in dense.panels().zip(packed).enumerate() {
             for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {

@@ -10,6 +10,8 @@ pub(super) const HEADS: usize = 12;
 pub(super) const HEAD: usize = HIDDEN / HEADS;
 /// Values between the two projections of a feed-forward block.
 pub(super) const INTERMEDIATE: usize = 1536;
+/// Weights of all projections of all layers.
+pub(super) const PROJECTED: usize = LAYERS * HIDDEN * (4 * HIDDEN + 2 * INTERMEDIATE);
 /// Positions that the model has embeddings for.
 pub(super) const POSITIONS: usize = 512;
 /// Kinds of segment that the model has embeddings for; texts are all of the first.

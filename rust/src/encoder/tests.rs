@@ -156,7 +156,8 @@ proptest! {
     fn packing_moves_every_weight_to_its_panel(depth in 1usize..5, panels in 1usize..4) {
         let (inputs, outputs) = (depth * 16, panels * 32);
         let weights = (0..inputs * outputs).map(|weight| weight as f32).collect::<Vec<_>>();
-        let packed = Panels::pack(Dense::new(inputs, weights.clone(), vec![0.0; outputs]));
+        let dense = Dense::new(inputs, weights.clone(), vec![0.0; outputs]);
+        let packed = Panels::pack(dense, &mut Buffer::zeroed(weights.len()));
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
             for (input, &weight) in row.iter().enumerate() {
                 prop_assert_eq!(packed.panel(output / 32)[input * 32 + output % 32], weight);
@@ -168,7 +169,8 @@ proptest! {
     fn int8_codes_are_within_half_a_step_of_their_weights(
         weights in prop::collection::vec(-3f32..3.0, 32 * 16),
     ) {
-        let packed = QuantizedPanels::pack(Dense::new(16, weights.clone(), vec![0.0; 32]));
+        let dense = Dense::new(16, weights.clone(), vec![0.0; 32]);
+        let packed = QuantizedPanels::pack(dense, &mut Buffer::zeroed(weights.len()));
         for (output, row) in weights.chunks_exact(16).enumerate() {
             let scale = packed.scales()[output];
             for (input, &weight) in row.iter().enumerate() {

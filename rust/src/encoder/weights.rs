@@ -49,14 +49,14 @@ pub(super) struct Layer {
 }
 
 impl Weights {
-    /// Reads all weights and packs the projections by `pack`.
+    /// Reads all weights and packs the projections by `pack`, in the order in which they are used.
     pub(super) fn read(
         file: MappedFile,
-        pack: impl Fn(Dense) -> Linear,
+        mut pack: impl FnMut(Dense) -> Linear,
     ) -> Result<Self, EncoderError> {
         let tensors = SafeTensors::parse(&file)?;
         let layers = (0..LAYERS)
-            .map(|index| Layer::read(&tensors, index, &pack))
+            .map(|index| Layer::read(&tensors, index, &mut pack))
             .collect::<Result<_, _>>()?;
         let words = tensors.range(WORDS, &[tensors.rows(WORDS)?, HIDDEN])?;
         let places = read_places(&tensors)?;
@@ -104,7 +104,7 @@ impl Layer {
     fn read(
         tensors: &SafeTensors<'_>,
         index: usize,
-        pack: &impl Fn(Dense) -> Linear,
+        pack: &mut impl FnMut(Dense) -> Linear,
     ) -> Result<Self, EncoderError> {
         let name = |part: &str| format!("encoder.layer.{index}.{part}");
         let dense = |part: &str, inputs, outputs| read_dense(tensors, &name(part), inputs, outputs);

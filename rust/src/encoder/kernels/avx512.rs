@@ -110,6 +110,12 @@ unsafe impl Lanes for Sixteen {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(at: *const f32) {
+        // SAFETY: a prefetch does not access memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn tile(rows: usize, of: &Tile) {
         // SAFETY: the caller's promise.
         unsafe { tile(rows, of) }

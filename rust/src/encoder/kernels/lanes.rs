@@ -34,6 +34,9 @@ pub(super) unsafe trait Lanes: Copy {
     /// The largest lane.
     unsafe fn largest(v: Self::V) -> f32;
 
+    /// Asks for the cache line at `at`, which may be anywhere.
+    unsafe fn prefetch(at: *const f32);
+
     /// The tile of this instruction set: see [`super::tile::run`].
     unsafe fn tile(rows: usize, tile: &super::tile::Tile);
 }

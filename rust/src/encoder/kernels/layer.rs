@@ -5,10 +5,11 @@ use super::rows;
 use super::tile::{Start, Tile, even_split};
 use super::{Finish, HEAD, HEADS, HIDDEN, LAYER_NORM_EPSILON, PANEL, Panels};
 
-/// `output = finish(input * weights + bias)`; a panel stays in the near cache while all rows pass it.
+/// `output = finish(input * weights + bias)`; a panel stays in the near cache while all rows pass it, and each tile asks for
+/// its share of the next panel, which follows in memory, also across projections.
 ///
 /// # Safety
-/// `input` holds `count` rows of `weights.inputs()` values, `output` as many of `weights.outputs()`, they do not overlap,
+/// `count >= 1`, `input` holds that many rows of `weights.inputs()` values, `output` as many of `weights.outputs()`, they do not overlap,
 /// and the processor has the instruction set of `S`.
 #[inline(always)]
 pub(super) unsafe fn project<S: Lanes>(
@@ -35,9 +36,12 @@ pub(super) unsafe fn project<S: Lanes>(
                 },
                 output: output.add(column),
                 output_stride: width,
+                ahead: weights.panel(panel).as_ptr().wrapping_add(depth * PANEL),
+                ahead_step: PANEL.div_ceil(count.div_ceil(S::ROWS)),
             };
-            for (first, rows) in even_split(count, S::ROWS) {
-                let tile = tile.down(first);
+            for (turn, (first, rows)) in even_split(count, S::ROWS).enumerate() {
+                let mut tile = tile.down(first);
+                tile.ahead = tile.ahead.wrapping_add(turn * depth * tile.ahead_step);
                 S::tile(rows, &tile);
                 if let Finish::Gelu = finish {
                     rows::gelu::<S>(tile.output, width, rows, PANEL);
@@ -82,6 +86,8 @@ pub(super) unsafe fn attend<S: Lanes>(
                     start: Start::Zero,
                     output: output.add(first * HIDDEN + head * HEAD),
                     output_stride: HIDDEN,
+                    ahead: value,
+                    ahead_step: 0,
                 };
                 S::tile(rows, &mix);
             }
@@ -113,6 +119,8 @@ unsafe fn score<S: Lanes>(
                 start: Start::Zero,
                 output: scores.add(column),
                 output_stride: padded,
+                ahead: query,
+                ahead_step: 0,
             };
             S::tile(rows, &tile);
         }

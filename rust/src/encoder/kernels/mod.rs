@@ -98,6 +98,9 @@ impl Kernels {
             rows * weights.outputs(),
             "one output row per input row"
         );
+        if rows == 0 {
+            return;
+        }
         // SAFETY: the lengths are as the function requires, and a table exists only where its level is available.
         unsafe { (self.project)(input.as_ptr(), rows, weights, output.as_mut_ptr(), finish) }
     }
@@ -224,6 +227,9 @@ impl Int8Kernels {
         );
         assert!(input.len() <= quantized.codes.len(), "room for the codes");
         assert!(rows <= quantized.scales.len(), "room for the scales");
+        if rows == 0 {
+            return;
+        }
         // SAFETY: the lengths are as the functions require, and a table exists only where its level is available.
         unsafe {
             (self.quantize)(input.as_ptr(), rows, width, quantized);

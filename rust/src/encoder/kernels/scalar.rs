@@ -91,6 +91,9 @@ unsafe impl Lanes for One {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(_at: *const f32) {}
+
+    #[inline(always)]
     unsafe fn tile(rows: usize, of: &Tile) {
         // SAFETY: the caller's promise.
         unsafe { tile(rows, of) }

@@ -17,6 +17,16 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(next).collect()
 }
 
+fn panels(inputs: usize, weights: &[f32], bias: &[f32]) -> Panels {
+    let dense = Dense::new(inputs, weights.to_vec(), bias.to_vec());
+    Panels::pack(dense, &mut Buffer::zeroed(weights.len()))
+}
+
+fn quantized_panels(inputs: usize, weights: &[f32], bias: &[f32]) -> QuantizedPanels {
+    let dense = Dense::new(inputs, weights.to_vec(), bias.to_vec());
+    QuantizedPanels::pack(dense, &mut Buffer::zeroed(weights.len()))
+}
+
 fn tables() -> Vec<&'static Kernels> {
     let tables = Level::ALL
         .into_iter()
@@ -93,7 +103,7 @@ fn assert_close(found: &[f32], expected: &[f64], tolerance: f64, what: &str) {
 fn a_projection_of_any_number_of_rows_is_the_sum_of_products() {
     let (depth, width) = (48, 64);
     let (weights, bias) = (numbers(depth * width, 1), numbers(width, 2));
-    let panels = Panels::pack(Dense::new(depth, weights.clone(), bias.clone()));
+    let panels = panels(depth, &weights, &bias);
     for rows in 0..=2 * MOST_ROWS + 1 {
         let (input, before) = (numbers(rows * depth, 3), numbers(rows * width, 4));
         for finish in [Finish::Store, Finish::Gelu, Finish::Add] {
@@ -116,7 +126,7 @@ fn a_projection_of_any_number_of_rows_is_the_sum_of_products() {
 fn an_int8_projection_is_exact_but_for_the_rounding_of_its_factors() {
     let (depth, width) = (48, 64);
     let (weights, bias) = (numbers(depth * width, 1), numbers(width, 2));
-    let panels = QuantizedPanels::pack(Dense::new(depth, weights.clone(), bias.clone()));
+    let panels = quantized_panels(depth, &weights, &bias);
     let Some(kernels) = Int8Kernels::for_level(Level::detect()) else {
         return;
     };
@@ -154,7 +164,7 @@ fn int8_takes_rows_and_weights_of_zeros() {
     let Some(kernels) = Int8Kernels::for_level(Level::detect()) else {
         return;
     };
-    let panels = QuantizedPanels::pack(Dense::new(16, vec![0.0; 16 * 32], vec![0.5; 32]));
+    let panels = quantized_panels(16, &[0.0; 16 * 32], &[0.5; 32]);
     let mut output = vec![1.0; 32];
     kernels.project(
         &[0.0; 16],
@@ -169,11 +179,7 @@ fn int8_takes_rows_and_weights_of_zeros() {
 #[test]
 fn a_row_has_the_same_bits_whatever_the_rows_beside_it() {
     let (depth, width, rows) = (96, 32, 29);
-    let panels = Panels::pack(Dense::new(
-        depth,
-        numbers(depth * width, 1),
-        numbers(width, 2),
-    ));
+    let panels = panels(depth, &numbers(depth * width, 1), &numbers(width, 2));
     let input = numbers(rows * depth, 3);
     for kernels in tables() {
         let mut together = vec![0.0; rows * width];
@@ -194,7 +200,7 @@ fn gelu_is_within_rounding_of_its_definition_over_the_whole_range() {
     let inputs = inputs.collect::<Vec<_>>();
     let mut weights = vec![0.0; 32 * 16];
     (0..32).for_each(|output| weights[output * 16] = 1.0);
-    let panels = Panels::pack(Dense::new(16, weights, vec![0.0; 32]));
+    let panels = panels(16, &weights, &[0.0; 32]);
     for kernels in tables() {
         for &x in &inputs {
             let mut row = [0.0; 16];
@@ -308,7 +314,7 @@ fn normalised(row: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f64> {
 #[test]
 #[should_panic(expected = "whole input rows")]
 fn a_projection_refuses_input_that_is_not_whole_rows() {
-    let panels = Panels::pack(Dense::new(16, vec![0.0; 16 * 32], vec![0.0; 32]));
+    let panels = panels(16, &[0.0; 16 * 32], &[0.0; 32]);
     tables()[0].project(&[0.0; 17], &panels, &mut [0.0; 32], Finish::Store);
 }
 
@@ -337,4 +343,22 @@ proptest! {
         let counts = tiles.iter().map(|&(_, count)| count);
         prop_assert!(counts.clone().max().unwrap_or(0) - counts.min().unwrap_or(0) <= 1);
     }
+}
+
+#[test]
+fn parts_of_a_buffer_lie_one_after_the_other_and_do_not_overlap() {
+    let mut rest = Buffer::<f32>::zeroed(64);
+    let (mut first, mut second) = (rest.split_to(16), rest.split_to(32));
+    first.fill(1.0);
+    second.fill(2.0);
+    assert_eq!((first.len(), second.len(), rest.len()), (16, 32, 16));
+    assert_eq!(first.as_ptr_range().end, second.as_ptr());
+    assert!(first.iter().all(|&value| value == 1.0));
+    assert!(rest.iter().all(|&value| value == 0.0));
+}
+
+#[test]
+#[should_panic(expected = "17 of 16 numbers")]
+fn a_buffer_gives_no_more_than_it_has() {
+    Buffer::<f32>::zeroed(16).split_to(17);
 }

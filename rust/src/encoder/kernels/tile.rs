@@ -27,6 +27,9 @@ pub(super) struct Tile {
     pub(super) start: Start,
     pub(super) output: *mut f32,
     pub(super) output_stride: usize,
+    /// Memory to ask for meanwhile, which may lie anywhere, and by how much it moves on with each product.
+    pub(super) ahead: *const f32,
+    pub(super) ahead_step: usize,
 }
 
 impl Tile {
@@ -122,8 +125,11 @@ unsafe fn fixed<S: Lanes, const R: usize, const C: usize>(tile: &Tile) {
     // SAFETY: the caller's promise covers R rows and C registers of columns.
     unsafe {
         let mut sums = begin::<S, R, C>(tile);
-        let (mut left, mut right) = (tile.left, tile.right);
+        let (mut left, mut right, mut ahead) = (tile.left, tile.right, tile.ahead);
         for _ in 0..tile.depth {
+            S::prefetch(ahead);
+            S::prefetch(ahead.wrapping_add(tile.ahead_step / 2));
+            ahead = ahead.wrapping_add(tile.ahead_step);
             let weights: [S::V; C] = std::array::from_fn(|c| S::load(right.add(c * S::WIDTH)));
             for (r, sums) in sums.iter_mut().enumerate() {
                 let value = S::splat(*left.add(r * tile.left_stride));

@@ -25,6 +25,16 @@ struct Panel {
     bias: *const f32,
     output_stride: usize,
     add: bool,
+    /// By how much the memory to ask for moves on with each group.
+    ahead_step: usize,
+}
+
+impl Panel {
+    /// What the tile of this `turn` asks for: its share of the next panel, which follows this one in memory.
+    fn ahead(&self, turn: usize) -> *const u8 {
+        let next = self.codes.wrapping_add(self.groups * PANEL * GROUP);
+        next.wrapping_add(turn * self.groups * self.ahead_step)
+    }
 }
 
 /// The rows of one tile: where their codes, scales, sums and outputs begin.
@@ -34,6 +44,8 @@ struct Rows {
     scales: *const f32,
     sums: *const i32,
     output: *mut f32,
+    /// Memory to ask for meanwhile, which may lie anywhere.
+    ahead: *const u8,
 }
 
 /// Rounds each row to -127..=127 times a scale of its own.
@@ -94,7 +106,7 @@ unsafe fn round_row(values: *const f32, width: usize, inverse: f32, codes: *mut 
 /// `output = finish(quantized * weights + bias)`.
 ///
 /// # Safety
-/// `quantized` holds `rows` rows of `weights.inputs()` codes, `output` has room for as many of `weights.outputs()`; the
+/// `rows >= 1`, `quantized` holds that many rows of `weights.inputs()` codes, `output` has room for as many of `weights.outputs()`; the
 /// processor has AVX-512 F, BW and VNNI.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn project(
@@ -115,13 +127,15 @@ unsafe fn project(
                 bias: weights.bias().as_ptr().add(column),
                 output_stride: width,
                 add: finish == Finish::Add,
+                ahead_step: (PANEL * GROUP).div_ceil(rows.div_ceil(ROWS)),
             };
-            for (first, count) in even_split(rows, ROWS) {
+            for (turn, (first, count)) in even_split(rows, ROWS).enumerate() {
                 let rows = Rows {
                     codes: quantized.codes.as_ptr().add(first * depth),
                     scales: quantized.scales.as_ptr().add(first),
                     sums: quantized.sums.as_ptr().add(first),
                     output: output.add(first * width + column),
+                    ahead: panel.ahead(turn),
                 };
                 tile(count, &panel, &rows);
                 if finish == Finish::Gelu {
@@ -165,7 +179,11 @@ unsafe fn tile(count: usize, panel: &Panel, rows: &Rows) {
 unsafe fn fixed<const R: usize>(panel: &Panel, rows: &Rows) {
     let mut sums = [[_mm512_setzero_si512(); COLUMNS]; R];
     let stride = panel.groups * GROUP;
+    let mut ahead = rows.ahead;
     for group in 0..panel.groups {
+        _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+        _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(panel.ahead_step / 2).cast());
+        ahead = ahead.wrapping_add(panel.ahead_step);
         let mut weights = [_mm512_setzero_si512(); COLUMNS];
         for (c, weight) in weights.iter_mut().enumerate() {
             // SAFETY: a group holds PANEL x GROUP codes.
