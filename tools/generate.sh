@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# Writes all code that is generated from the .proto files anew; what no longer has a source disappears.
+# generate.sh [OUTPUT]: writes all code that is generated from the .proto files into the tree, or below OUTPUT.
+# generate.sh --list: shows the folders that it writes. In these, what no longer has a source disappears.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-generated=(clients/python/remora/v1 server/remora_server/storage/v1 typings/google/rpc)
-mkdir -p "${generated[@]}"
-find "${generated[@]}" -name '*_pb2*.py*' -type f -delete
+folders=(clients/python/remora/v1 server/remora_server/storage/v1 typings/google/rpc)
+if [[ ${1-} == --list ]]; then
+    printf '%s\n' "${folders[@]}"
+    exit
+fi
+
+output=${1-.}
+for folder in "${folders[@]}"; do
+    mkdir -p "$output/$folder"
+    find "$output/$folder" -name '*_pb2*.py*' -type f -delete
+done
 
 for template in buf.gen.yaml buf.gen.server.yaml buf.gen.typings.yaml; do
-    node_modules/.bin/buf generate --template "$template"
+    node_modules/.bin/buf generate --template "$template" --output "$output" 2> >(grep -v '^Writing mypy' >&2)
 done
 
 # mypy-protobuf types a _pb2_grpc module for each file; only those with services have one.
-for stub in clients/python/remora/v1/*_pb2_grpc.pyi; do
-    [[ -e "${stub%i}" ]] || rm "$stub"
+for stub in "$output"/clients/python/remora/v1/*_pb2_grpc.pyi; do
+    [[ -e ${stub%i} ]] || rm "$stub"
 done

@@ -1,6 +1,6 @@
 """A protoc plugin that writes gRPC's Python stubs with the compiler inside grpcio-tools.
 
-buf runs plugins that speak protoc's plugin protocol; grpcio-tools holds gRPC's Python plugin only within its own protoc.
+buf runs plugins that speak protoc's plugin protocol; grpcio-tools holds the Python plugin within its own protoc only.
 """
 
 import sys

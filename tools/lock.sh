@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Writes requirements/*.txt from the ranges in the two pyproject.toml: exact versions with hashes, no addresses.
+# Versions that still fit stay; pass --upgrade for newer ones.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+environment=.cache/lock
+[[ -x $environment/bin/uv ]] || tools/create_venv.sh "$environment"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check uv==0.13.9
+
+# lock NAME SOURCE...: the source groups of requirements into requirements/NAME.txt
+lock() {
+    "$environment/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+        --no-emit-package remora --custom-compile-command "make lock" --output-file "requirements/$1.txt" "${@:2}"
+}
+
+lock development pyproject.toml clients/python/pyproject.toml --group dev "${@}"
+lock generate --group generate "${@}"
