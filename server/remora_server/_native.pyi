@@ -113,7 +113,7 @@ class Encoder:
     one; the GIL is released meanwhile.
 
     model_dir holds model.safetensors, tokenizer.json and perhaps config.json, which must not change while the encoder
-    lives. precision is "f32", or "int8" for a third of the time at a cosine above 0.98 to f32. level is an instruction
+    lives. precision is "f32", or "int8" for a third of the time at a cosine above 0.99 to f32. level is an instruction
     set, "scalar", "neon", "avx2" or "avx512"; the best of the processor if None.
 
     Raises ModelError if the model cannot be used, ValueError for an unknown precision and for a level that is unknown or

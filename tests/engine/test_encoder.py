@@ -107,8 +107,7 @@ def test_the_mean_of_the_token_vectors_is_the_embedding(encoder: Encoder, cases:
 def test_int8_stays_near_f32(int8_encoder: Encoder, cases: list[Case]) -> None:
     found = rows(int8_encoder.encode([case.text for case in cases]))
     cosines = [cosine(a, case.embedding) for a, case in zip(found, cases, strict=True)]
-    assert min(cosines) > 0.98
-    assert sum(cosines) / len(cosines) > 0.99
+    assert min(cosines) > 0.99
 
 
 @pytest.mark.parametrize("precision", ["f32", "int8"])

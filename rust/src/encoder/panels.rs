@@ -45,17 +45,14 @@ impl Dense {
         self
     }
 
-    fn outputs(&self) -> usize {
-        self.bias.len()
-    }
-
-    fn row(&self, output: usize) -> &[f32] {
-        &self.weights[output * self.inputs..][..self.inputs]
+    /// One row of weights per output.
+    fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.weights.chunks_exact(self.inputs)
     }
 
     /// The rows of each panel.
     fn panels(&self) -> impl Iterator<Item = &[f32]> {
-        assert_eq!(self.outputs() % PANEL, 0, "whole panels");
+        assert_eq!(self.bias.len() % PANEL, 0, "whole panels");
         self.weights.chunks_exact(PANEL * self.inputs)
     }
 }
@@ -116,6 +113,7 @@ pub(super) struct QuantizedPanels {
     inputs: usize,
     codes: Buffer<u8>,
     scales: Vec<f32>,
+    sums: Vec<f32>,
     bias: Vec<f32>,
 }
 
@@ -131,9 +129,9 @@ impl QuantizedPanels {
     /// Where the outputs are not a multiple of [`PANEL`], the inputs not of sixteen, or the memory is too small.
     pub(super) fn pack(dense: Dense, memory: &mut Buffer<u8>) -> Self {
         assert_eq!(dense.inputs % 16, 0, "whole registers of inputs");
-        let scales = (0..dense.outputs())
-            .map(|output| scale(dense.row(output)))
-            .collect::<Vec<_>>();
+        let scales = dense.rows().map(scale).collect::<Vec<_>>();
+        let rows = dense.rows().zip(&scales);
+        let sums = rows.map(|(row, &scale)| sum(row, scale)).collect();
         let mut codes = memory.split_to(dense.weights.len());
         let packed = codes.chunks_exact_mut(PANEL * dense.inputs);
         for (panel, (rows, packed)) in dense.panels().zip(packed).enumerate() {
@@ -141,7 +139,8 @@ impl QuantizedPanels {
                 let scale = scales[panel * PANEL + j];
                 for (k, &weight) in row.iter().enumerate() {
                     let group = k / Self::GROUP * PANEL + j;
-                    packed[group * Self::GROUP + k % Self::GROUP] = code(weight, scale);
+                    let code = code(weight, scale) + i16::from(Self::OFFSET);
+                    packed[group * Self::GROUP + k % Self::GROUP] = code as u8;
                 }
             }
         }
@@ -149,6 +148,7 @@ impl QuantizedPanels {
             inputs: dense.inputs,
             codes,
             scales,
+            sums,
             bias: dense.bias,
         }
     }
@@ -170,6 +170,11 @@ impl QuantizedPanels {
         &self.scales
     }
 
+    /// The sum of the weights of each output, as its codes have them.
+    pub(super) fn sums(&self) -> &[f32] {
+        &self.sums
+    }
+
     /// The codes of a panel.
     pub(super) fn panel(&self, index: usize) -> &[u8] {
         let size = PANEL * self.inputs;
@@ -184,11 +189,17 @@ fn scale(row: &[f32]) -> f32 {
         / 127.0
 }
 
-fn code(weight: f32, scale: f32) -> u8 {
-    let steps = if scale > 0.0 {
-        (weight / scale).round_ties_even()
+/// The sum of a row at the resolution of its codes.
+fn sum(row: &[f32], scale: f32) -> f32 {
+    let codes = row.iter().map(|&weight| i32::from(code(weight, scale)));
+    codes.sum::<i32>() as f32 * scale
+}
+
+/// The code of a weight, in -127..=127.
+fn code(weight: f32, scale: f32) -> i16 {
+    if scale > 0.0 {
+        (weight / scale).round_ties_even() as i16
     } else {
-        0.0
-    };
-    (steps as i16 + i16::from(QuantizedPanels::OFFSET)) as u8
+        0
+    }
 }

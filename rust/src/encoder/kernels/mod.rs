@@ -163,11 +163,13 @@ impl AttentionScratch {
     }
 }
 
-/// Activations of some rows in int8, each row with a scale of its own.
+/// Activations of some rows in int8: a value is `scale * code - shift`, where the row has a scale and a shift of its own.
 #[derive(Debug)]
 pub(super) struct QuantizedRows {
     codes: Buffer<i8>,
     scales: Buffer<f32>,
+    shifts: Buffer<f32>,
+    /// The sums of the codes.
     sums: Buffer<i32>,
 }
 
@@ -177,6 +179,7 @@ impl QuantizedRows {
         Self {
             codes: Buffer::zeroed(rows * width),
             scales: Buffer::zeroed(rows),
+            shifts: Buffer::zeroed(rows),
             sums: Buffer::zeroed(rows),
         }
     }

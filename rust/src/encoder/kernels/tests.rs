@@ -127,14 +127,15 @@ fn an_int8_projection_is_exact_but_for_the_rounding_of_its_factors() {
     let (depth, width) = (48, 64);
     let (weights, bias) = (numbers(depth * width, 1), numbers(width, 2));
     let panels = quantized_panels(depth, &weights, &bias);
+    let weights = rounded_weights(&weights, depth);
     let Some(kernels) = Int8Kernels::for_level(Level::detect()) else {
         return;
     };
     for rows in 0..=2 * MOST_ROWS + 1 {
         let (input, before) = (numbers(rows * depth, 3), numbers(rows * width, 4));
-        let (input, weights) = (rounded(&input, depth), rounded(&weights, depth));
         for finish in [Finish::Store, Finish::Gelu, Finish::Add] {
-            let expected = projected(&input, &weights, &bias, &before, finish);
+            let rounded = rounded_rows(&input, depth);
+            let expected = projected(&rounded, &weights, &bias, &before, finish);
             let mut output = before.clone();
             kernels.project(
                 &input,
@@ -148,13 +149,27 @@ fn an_int8_projection_is_exact_but_for_the_rounding_of_its_factors() {
     }
 }
 
-/// Each row at the resolution of its int8 codes.
-fn rounded(values: &[f32], width: usize) -> Vec<f32> {
+/// Each row of weights at the resolution of its codes, which are symmetric.
+fn rounded_weights(values: &[f32], width: usize) -> Vec<f32> {
     let rows = values.chunks_exact(width);
     rows.flat_map(|row| {
         let scale = row.iter().fold(0.0f32, |most, value| most.max(value.abs())) / 127.0;
         row.iter()
             .map(move |value| (value / scale).round_ties_even() * scale)
+    })
+    .collect()
+}
+
+/// Each row of activations at the resolution of its codes, which span the row's range.
+fn rounded_rows(values: &[f32], width: usize) -> Vec<f32> {
+    let rows = values.chunks_exact(width);
+    rows.flat_map(|row| {
+        let least = row.iter().copied().fold(0.0, f32::min);
+        let scale = (row.iter().copied().fold(0.0, f32::max) - least) / 255.0;
+        let zero = -128.0 - (least * scale.recip()).round_ties_even();
+        let code = move |value: f32| value.mul_add(scale.recip(), zero).round_ties_even();
+        row.iter()
+            .map(move |&value| (code(value).min(127.0) - zero) * scale)
     })
     .collect()
 }

@@ -15,6 +15,10 @@ const COLUMNS: usize = PANEL / WIDTH;
 /// Neighbouring products that one instruction adds.
 const GROUP: usize = 4;
 
+/// Steps between the least and the largest code.
+const LEVELS: f32 = 255.0;
+const CODE_LEAST: f32 = -128.0;
+
 /// What the tiles of one panel share.
 #[derive(Clone, Copy)]
 struct Panel {
@@ -22,6 +26,8 @@ struct Panel {
     groups: usize,
     codes: *const u8,
     scales: *const f32,
+    /// The sum of each output's weights.
+    sums: *const f32,
     bias: *const f32,
     output_stride: usize,
     add: bool,
@@ -37,18 +43,19 @@ impl Panel {
     }
 }
 
-/// The rows of one tile: where their codes, scales, sums and outputs begin.
+/// The rows of one tile: where their codes, scales, shifts, sums and outputs begin.
 #[derive(Clone, Copy)]
 struct Rows {
     codes: *const i8,
     scales: *const f32,
+    shifts: *const f32,
     sums: *const i32,
     output: *mut f32,
     /// Memory to ask for meanwhile, which may lie anywhere.
     ahead: *const u8,
 }
 
-/// Rounds each row to -127..=127 times a scale of its own.
+/// Rounds each row to codes in -128..=127, of which one stands for zero: a row has a scale and a zero of its own.
 ///
 /// # Safety
 /// `input` holds `rows` rows of `width` values, a multiple of 16, for which `quantized` has room; the processor has
@@ -60,26 +67,32 @@ unsafe fn quantize(input: *const f32, rows: usize, width: usize, quantized: &mut
         unsafe {
             let values = input.add(row * width);
             let codes = quantized.codes.as_mut_ptr().add(row * width);
-            let most = largest_magnitude(values, width);
-            let inverse = if most > 0.0 { 127.0 / most } else { 0.0 };
-            *quantized.scales.as_mut_ptr().add(row) = most / 127.0;
-            *quantized.sums.as_mut_ptr().add(row) = round_row(values, width, inverse, codes);
+            let (least, most) = bounds(values, width);
+            let scale = (most - least) / LEVELS;
+            let inverse = if scale > 0.0 { scale.recip() } else { 0.0 };
+            let zero = CODE_LEAST - (least * inverse).round_ties_even();
+            *quantized.scales.as_mut_ptr().add(row) = scale;
+            *quantized.shifts.as_mut_ptr().add(row) = zero * scale;
+            *quantized.sums.as_mut_ptr().add(row) = round_row(values, width, inverse, zero, codes);
         }
     }
 }
 
+/// The least and the largest value of a row, zero included.
+///
 /// # Safety
 /// As for [`quantize`], one row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn largest_magnitude(values: *const f32, width: usize) -> f32 {
-    let mut most = _mm512_setzero_ps();
+unsafe fn bounds(values: *const f32, width: usize) -> (f32, f32) {
+    let (mut least, mut most) = (_mm512_setzero_ps(), _mm512_setzero_ps());
     for at in (0..width).step_by(WIDTH) {
         // SAFETY: `at + WIDTH <= width`.
         let value = unsafe { _mm512_loadu_ps(values.add(at)) };
-        most = _mm512_max_ps(most, _mm512_abs_ps(value));
+        least = _mm512_min_ps(least, value);
+        most = _mm512_max_ps(most, value);
     }
-    _mm512_reduce_max_ps(most)
+    (_mm512_reduce_min_ps(least), _mm512_reduce_max_ps(most))
 }
 
 /// Writes the codes of a row and returns their sum.
@@ -88,16 +101,23 @@ unsafe fn largest_magnitude(values: *const f32, width: usize) -> f32 {
 /// As for [`quantize`], one row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn round_row(values: *const f32, width: usize, inverse: f32, codes: *mut i8) -> i32 {
-    let inverse = _mm512_set1_ps(inverse);
+unsafe fn round_row(
+    values: *const f32,
+    width: usize,
+    inverse: f32,
+    zero: f32,
+    codes: *mut i8,
+) -> i32 {
+    let (inverse, zero) = (_mm512_set1_ps(inverse), _mm512_set1_ps(zero));
+    let most = _mm512_set1_epi32(i32::from(i8::MAX));
     let mut sum = _mm512_setzero_si512();
     for at in (0..width).step_by(WIDTH) {
         // SAFETY: `at + WIDTH <= width`.
         unsafe {
-            let scaled = _mm512_mul_ps(_mm512_loadu_ps(values.add(at)), inverse);
-            let rounded = _mm512_cvtps_epi32(scaled);
+            let scaled = _mm512_fmadd_ps(_mm512_loadu_ps(values.add(at)), inverse, zero);
+            let rounded = _mm512_min_epi32(_mm512_cvtps_epi32(scaled), most);
             sum = _mm512_add_epi32(sum, rounded);
-            _mm_storeu_si128(codes.add(at).cast(), _mm512_cvtsepi32_epi8(rounded));
+            _mm_storeu_si128(codes.add(at).cast(), _mm512_cvtepi32_epi8(rounded));
         }
     }
     _mm512_reduce_add_epi32(sum)
@@ -124,6 +144,7 @@ unsafe fn project(
                 groups: depth / GROUP,
                 codes: weights.panel(index).as_ptr(),
                 scales: weights.scales().as_ptr().add(column),
+                sums: weights.sums().as_ptr().add(column),
                 bias: weights.bias().as_ptr().add(column),
                 output_stride: width,
                 add: finish == Finish::Add,
@@ -133,6 +154,7 @@ unsafe fn project(
                 let rows = Rows {
                     codes: quantized.codes.as_ptr().add(first * depth),
                     scales: quantized.scales.as_ptr().add(first),
+                    shifts: quantized.shifts.as_ptr().add(first),
                     sums: quantized.sums.as_ptr().add(first),
                     output: output.add(first * width + column),
                     ahead: panel.ahead(turn),
@@ -209,7 +231,8 @@ unsafe fn fixed<const R: usize>(panel: &Panel, rows: &Rows) {
     unsafe { finish(panel, rows, &sums) }
 }
 
-/// Takes `128 * (sum of the row's codes)` off the sums, which the offset of the weights added, scales and writes them.
+/// Scales and writes the sums, less what the offset of the weights and the rows' zeros added to them: `128 * (sum of the
+/// row's codes)` and `(the row's zero) * (sum of the output's weights)`.
 ///
 /// # Safety
 /// As for [`fixed`].
@@ -220,13 +243,16 @@ unsafe fn finish<const R: usize>(panel: &Panel, rows: &Rows, sums: &[[__m512i; C
         // SAFETY: every row has a scale, a sum and PANEL outputs, every column a scale and a bias.
         unsafe {
             let scale = _mm512_set1_ps(*rows.scales.add(r));
+            let shift = _mm512_set1_ps(*rows.shifts.add(r));
             let offset = _mm512_set1_epi32(*rows.sums.add(r) * i32::from(QuantizedPanels::OFFSET));
             for (c, &sum) in row.iter().enumerate() {
                 let at = c * WIDTH;
                 let to = rows.output.add(r * panel.output_stride + at);
                 let exact = _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, offset));
                 let scale = _mm512_mul_ps(scale, _mm512_loadu_ps(panel.scales.add(at)));
-                let mut value = _mm512_fmadd_ps(exact, scale, _mm512_loadu_ps(panel.bias.add(at)));
+                let bias = _mm512_loadu_ps(panel.bias.add(at));
+                let start = _mm512_fnmadd_ps(shift, _mm512_loadu_ps(panel.sums.add(at)), bias);
+                let mut value = _mm512_fmadd_ps(exact, scale, start);
                 if panel.add {
                     value = _mm512_add_ps(value, _mm512_loadu_ps(to));
                 }
