@@ -1,0 +1,1 @@
+"""The embedded store: a journal in front of DuckDB. The only code that knows SQL."""

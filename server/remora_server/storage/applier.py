@@ -1,0 +1,137 @@
+"""The thread that moves published records from the journal into DuckDB, and checkpoints it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import duckdb
+
+from remora_server._native import Core
+from remora_server.storage.batch import Batch
+from remora_server.storage.database import Database
+
+logger = logging.getLogger(__name__)
+
+BATCH_BYTES = 4 << 20
+BATCH_SECONDS = 0.25
+CHECKPOINT_WAL_BYTES = 64 << 20
+CHECKPOINT_IDLE_SECONDS = 5.0
+RETRY_SECONDS = 0.5
+REQUEST_SECONDS = 3600
+PURGE_SECONDS = 300
+
+
+class Applier:
+    """Applies records in batches: after a short delay, or at once when somebody waits.
+
+    A failure of the database is logged and tried again: nothing is lost, because the journal keeps what is not applied.
+    """
+
+    def __init__(self, core: Core, database: Database, applied: int) -> None:
+        self._core = core
+        self._database = database
+        self._applied = applied
+        self._checkpointed = applied
+        self._changed = threading.Condition()
+        self._kick = threading.Event()
+        self._stopping = False
+        self._last_batch = time.monotonic()
+        self._last_purge = 0.0
+        self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
+
+    @property
+    def applied(self) -> int:
+        """The newest revision that DuckDB holds."""
+        return self._applied
+
+    def catch_up(self) -> int:
+        """Apply everything that is published, in the calling thread; how many records that was. Before `start`."""
+        before = self._applied
+        while self._apply_next():
+            pass
+        return self._applied - before
+
+    def start(self) -> None:
+        """Apply in the background from now on."""
+        self._thread.start()
+
+    def wait(self, revision: int, timeout: float | None) -> bool:
+        """Wait until DuckDB holds `revision`; False where the time was up first."""
+        if self._applied >= revision:
+            return True
+        self._kick.set()
+        with self._changed:
+            return self._changed.wait_for(lambda: self._applied >= revision, timeout)
+
+    def close(self) -> None:
+        """Apply what is published, checkpoint and stop."""
+        self._stopping = True
+        self._kick.set()
+        self._thread.join()
+        self.catch_up()
+        self._checkpoint()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._kick.wait(BATCH_SECONDS)
+            self._kick.clear()
+            try:
+                self._work()
+            except (duckdb.Error, OSError):
+                logger.exception("applying to the database failed; it is tried again", extra={"applied": self._applied})
+                time.sleep(RETRY_SECONDS)
+
+    def _work(self) -> None:
+        while self._apply_next():
+            self._last_batch = time.monotonic()
+        self._purge_requests()
+        if self._checkpoint_is_due():
+            self._checkpoint()
+
+    def _apply_next(self) -> bool:
+        records = self._core.records_after(self._applied, BATCH_BYTES)
+        if not records:
+            return False
+        batch = Batch()
+        for revision, payload in records:
+            batch.add(revision, payload)
+        cursor = self._database.cursor()
+        cursor.begin()
+        try:
+            batch.write(cursor)
+            cursor.commit()
+        except BaseException:
+            cursor.rollback()
+            raise
+        self._advance(batch.revision)
+        return True
+
+    def _advance(self, revision: int) -> None:
+        self._core.mark_applied(revision)
+        with self._changed:
+            self._applied = revision
+            self._changed.notify_all()
+
+    def _checkpoint_is_due(self) -> bool:
+        size = self._database.wal_bytes()
+        idle = time.monotonic() - self._last_batch > CHECKPOINT_IDLE_SECONDS
+        return size > CHECKPOINT_WAL_BYTES or (idle and self._applied > self._checkpointed)
+
+    def _checkpoint(self) -> None:
+        """Refused while a transaction is open elsewhere: then the next turn tries again."""
+        reached = self._applied
+        try:
+            self._database.checkpoint()
+        except duckdb.TransactionException:
+            return
+        self._checkpointed = reached
+        self._core.release(reached)
+
+    def _purge_requests(self) -> None:
+        if time.monotonic() - self._last_purge < PURGE_SECONDS:
+            return
+        self._last_purge = time.monotonic()
+        oldest = int((time.time() - REQUEST_SECONDS) * 1_000_000)
+        self._database.cursor().execute("DELETE FROM requests WHERE time < ?", [oldest])

@@ -1,0 +1,184 @@
+"""The way of a write: its record into the journal, its outcome back when it is durable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Outcome, Placed, Read, Write
+from remora_server.domain.errors import (
+    DeadlineExceeded,
+    RequestIdReused,
+    RequestTooLarge,
+    RevisionUnknown,
+    StoreFailed,
+    StoreFull,
+)
+from remora_server.storage.applier import Applier
+from remora_server.storage.database import Database
+from remora_server.storage.v1 import record_pb2
+
+Clock = Callable[[], int]
+MAX_RECORD_BYTES = 16 << 20
+
+
+def wall_clock() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A write that has its place in the journal; `repeated` where an earlier request wrote it."""
+
+    revision: int
+    outcome: Outcome
+    repeated: bool = False
+
+
+class Commits:
+    """Accepts records and waits for them. Accept under the lock of what is touched; wait outside of it."""
+
+    def __init__(self, core: Core, database: Database, applier: Applier) -> None:
+        self._core = core
+        self._database = database
+        self._applier = applier
+
+    def repeated(self, write: Write) -> Outcome | None:
+        """The outcome of the same request where it came before. Raises RequestIdReused."""
+        if not write.request_id:
+            return None
+        found = self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
+        if found is None:
+            return None
+        revision, same = found
+        if not same:
+            raise RequestIdReused(write.request_id)
+        return self._first_outcome(write, revision)
+
+    def accept(
+        self, write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str = ""
+    ) -> Accepted:
+        """Give the changes their revision."""
+        payload = _record(write, now, changes, outcome, user_id).SerializeToString()
+        try:
+            revision, status = self._core.commit(payload, remaining(write.deadline))
+        except _native.JournalFull as error:
+            raise StoreFull from error
+        except _native.JournalFailed as error:
+            raise StoreFailed from error
+        except _native.JournalTimeout as error:
+            raise DeadlineExceeded from error
+        except _native.RecordTooLarge as error:
+            raise RequestTooLarge(MAX_RECORD_BYTES) from error
+        if status == "reused":
+            raise RequestIdReused(write.request_id)
+        return Accepted(revision, outcome, repeated=status == "repeated")
+
+    def finish(self, write: Write, accepted: Accepted) -> Outcome:
+        """Wait until the write is durable and visible."""
+        if accepted.repeated:
+            return self._first_outcome(write, accepted.revision)
+        self.wait_published(accepted.revision, write.deadline)
+        return replace(accepted.outcome, revision=accepted.revision)
+
+    def nothing(self, outcome: Outcome | None = None) -> Outcome:
+        """The outcome of a write that found nothing to change."""
+        return replace(outcome or Outcome(revision=0), revision=self._core.published())
+
+    def wait_published(self, revision: int, deadline: float | None) -> None:
+        """Wait until readers see the revision. Raises DeadlineExceeded, StoreFailed."""
+        try:
+            if not self._core.wait(revision, remaining(deadline)):
+                raise DeadlineExceeded
+        except _native.JournalFailed as error:
+            raise StoreFailed from error
+
+    def begin(self, read: Read) -> int:
+        """Wait for the revision that a read asks for, and return the one that it sees at least."""
+        if read.min_revision > self._core.published():
+            if read.min_revision > self._core.accepted():
+                raise RevisionUnknown(read.min_revision, self._core.accepted())
+            self.wait_published(read.min_revision, read.deadline)
+        return self._core.published()
+
+    def begin_query(self, read: Read) -> int:
+        """The same for a read that asks DuckDB: everything that it should see has been applied."""
+        revision = self.begin(read)
+        self.wait_applied(revision, read.deadline)
+        return revision
+
+    def wait_applied(self, revision: int, deadline: float | None) -> None:
+        """Wait until DuckDB holds the revision. Raises DeadlineExceeded."""
+        if not self._applier.wait(revision, remaining(deadline)):
+            raise DeadlineExceeded
+
+    def _first_outcome(self, write: Write, revision: int) -> Outcome:
+        self.wait_published(revision, write.deadline)
+        self.wait_applied(revision, write.deadline)
+        rows = self._database.rows(
+            "SELECT outcome FROM requests WHERE tenant_id = ? AND request_id = ? AND revision = ?",
+            [write.tenant_id, write.request_id, revision],
+        )
+        return replace(decode_outcome(rows[0][0]), revision=revision)
+
+
+def remaining(deadline: float | None) -> float | None:
+    """The seconds until a time of the monotonic clock, at least 0."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _record(
+    write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str
+) -> record_pb2.Record:
+    record = record_pb2.Record(
+        tenant_id=write.tenant_id,
+        time=now,
+        user_id=user_id,
+        agent_id=write.agent_id,
+        run_id=write.run_id,
+        traceparent=write.traceparent,
+        method=write.method,
+        changes=changes,
+    )
+    if write.request_id:
+        record.request_id = write.request_id
+        record.fingerprint = write.fingerprint
+        record.outcome.CopyFrom(encode_outcome(outcome))
+    return record
+
+
+def encode_outcome(outcome: Outcome) -> record_pb2.Outcome:
+    """An outcome as the journal keeps it, without its revision."""
+    return record_pb2.Outcome(
+        conversation_id=outcome.conversation_id,
+        time=outcome.time,
+        messages=[
+            record_pb2.Placed(id=m.id, sequence=m.sequence, create_time=m.create_time, replaced=m.replaced)
+            for m in outcome.messages
+        ],
+        created=outcome.created,
+        deleted=outcome.deleted,
+        pruned_messages=outcome.pruned_messages,
+        deleted_messages=outcome.deleted_messages,
+        deleted_conversations=outcome.deleted_conversations,
+    )
+
+
+def decode_outcome(encoded: bytes) -> Outcome:
+    """The outcome that the journal kept; its revision is to be set."""
+    kept = record_pb2.Outcome.FromString(encoded)
+    return Outcome(
+        revision=0,
+        conversation_id=kept.conversation_id,
+        time=kept.time,
+        messages=tuple(Placed(m.id, m.sequence, m.create_time, m.replaced) for m in kept.messages),
+        created=kept.created,
+        deleted=kept.deleted,
+        pruned_messages=kept.pruned_messages,
+        deleted_messages=kept.deleted_messages,
+        deleted_conversations=kept.deleted_conversations,
+    )

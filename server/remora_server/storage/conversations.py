@@ -1,0 +1,166 @@
+"""Conversations of the embedded store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
+from remora_server.domain.conversations import (
+    Conversation,
+    ConversationDraft,
+    ConversationOrder,
+    ConversationQuery,
+    ConversationUpdate,
+    Head,
+    require_owner,
+)
+from remora_server.domain.errors import ConversationExists, ConversationNotFound
+from remora_server.domain.messages import NewId
+from remora_server.storage import changes
+from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.database import Database
+from remora_server.storage.encoding import conversation_draft
+from remora_server.storage.loading import AcceptedConversation, Loader
+from remora_server.storage.locks import ConversationLocks
+
+_ORDER = {
+    ConversationOrder.CREATE_TIME: "c.create_time",
+    ConversationOrder.UPDATE_TIME: "h.update_time",
+    ConversationOrder.TITLE: "lower(c.title)",
+}
+
+
+class Conversations:
+    """Rows of conversations: made, read, listed, changed, deleted."""
+
+    def __init__(
+        self,
+        core: Core,
+        database: Database,
+        commits: Commits,
+        loader: Loader,
+        locks: ConversationLocks,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._core = core
+        self._database = database
+        self._commits = commits
+        self._loader = loader
+        self._locks = locks
+        self._clock = clock
+        self._new_id = new_id
+
+    def create(self, write: Write, draft: ConversationDraft) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        draft = replace(draft, id=draft.id or self._new_id(), user_id=draft.user_id or DEFAULT_USER)
+        with self._locks.of(write.tenant_id, draft.id):
+            if self._loader.accepted(write.tenant_id, draft.id) is not None:
+                raise ConversationExists(draft.id)
+            now = self._clock()
+            outcome = Outcome(revision=0, conversation_id=draft.id, time=now, created=True)
+            accepted = self._commits.accept(write, now, creation(draft, now), outcome, draft.user_id)
+        return self._commits.finish(write, accepted)
+
+    def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
+        revision = self._commits.begin(read)
+        row = self.published(read.tenant_id, conversation_id)
+        require_owner(row.user_id, user_id, conversation_id)
+        return _conversation(row), revision
+
+    def published(self, tenant_id: str, conversation_id: str) -> _native.Head:
+        """The head as readers see it. Raises ConversationNotFound."""
+        row = self._loader.published(tenant_id, conversation_id)
+        if row is None:
+            raise ConversationNotFound(conversation_id)
+        return row
+
+    def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation:
+        """The conversation as writers see it, under its lock. Raises ConversationNotFound."""
+        found = self._loader.accepted(tenant_id, conversation_id)
+        if found is None:
+            raise ConversationNotFound(conversation_id)
+        return found
+
+    def update(self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with self._locks.of(write.tenant_id, conversation_id):
+            found = self.accepted(write.tenant_id, conversation_id)
+            require_owner(found.head.user_id, user_id, conversation_id)
+            now = max(self._clock(), found.head.update_time)
+            head = changes.put_head(conversation_id, replace(found.head, update_time=now))
+            row = [_masked(found, update)] if update.mask else []
+            outcome = Outcome(revision=0, conversation_id=conversation_id, time=now)
+            accepted = self._commits.accept(write, now, [*row, head], outcome, found.head.user_id)
+        return self._commits.finish(write, accepted)
+
+    def delete(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with self._locks.of(write.tenant_id, conversation_id):
+            found = self._loader.accepted(write.tenant_id, conversation_id)
+            if found is None or (user_id and user_id != found.head.user_id):
+                if allow_missing:
+                    return self._commits.nothing()
+                raise ConversationNotFound(conversation_id)
+            outcome = Outcome(
+                revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=found.head.message_count
+            )
+            change = changes.delete_conversation(found.head.uid, conversation_id)
+            accepted = self._commits.accept(write, self._clock(), [change], outcome, found.head.user_id)
+        return self._commits.finish(write, accepted)
+
+    def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
+        revision = self._commits.begin_query(read)
+        where, parameters = _where(read, query.user_id, query.resource_id)
+        way = "DESC" if query.descending else "ASC"
+        rows = self._database.rows(
+            f"""SELECT c.body, c.uid, h.revision, h.last_sequence, h.message_count, c.create_time, h.update_time
+                FROM conversations c JOIN heads h ON h.uid = c.uid WHERE {where}
+                ORDER BY {_ORDER[query.order_by]} {way}, c.uid {way} LIMIT ? OFFSET ?""",  # noqa: S608 - constants
+            [*parameters, query.limit, query.skip],
+        )
+        return [Conversation(conversation_draft(row[0]), *row[1:]) for row in rows], revision
+
+    def count(self, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
+        revision = self._commits.begin_query(read)
+        where, parameters = _where(read, user_id, resource_id)
+        rows = self._database.rows(f"SELECT count(*) FROM conversations c WHERE {where}", parameters)  # noqa: S608
+        return rows[0][0], revision
+
+
+def creation(draft: ConversationDraft, now: int) -> list[changes.Change]:
+    """The changes that create an empty conversation."""
+    head = Head(uid=0, user_id=draft.user_id, last_sequence=0, message_count=0, last_time=0, update_time=now)
+    return [changes.put_conversation(0, draft, now), changes.put_head(draft.id, head)]
+
+
+def _masked(found: AcceptedConversation, update: ConversationUpdate) -> changes.Change:
+    fields: dict[str, Any] = {name: getattr(update.draft, name) for name in update.mask}
+    return changes.put_conversation(found.head.uid, replace(found.draft, **fields), found.row.create_time)
+
+
+def _conversation(row: _native.Head) -> Conversation:
+    return Conversation(
+        draft=conversation_draft(row.body),
+        uid=row.uid,
+        revision=row.revision,
+        last_sequence=row.last_sequence,
+        message_count=row.message_count,
+        create_time=row.create_time,
+        update_time=row.update_time,
+    )
+
+
+def _where(read: Read, user_id: str, resource_id: str) -> tuple[str, list[str]]:
+    named = [("c.tenant_id", read.tenant_id), ("c.user_id", user_id), ("c.resource_id", resource_id)]
+    used = [(column, value) for column, value in named if value or column == "c.tenant_id"]
+    return " AND ".join(f"{column} = ?" for column, _ in used), [value for _, value in used]

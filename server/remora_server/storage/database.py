@@ -1,0 +1,123 @@
+"""The DuckDB file: how it is opened, its migrations, its cursors and its checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "remora.duckdb"
+MEMORY = ":memory:"
+SCHEMA_VERSION = 1
+
+
+class SchemaTooNew(Exception):
+    """The database was written by a newer version of Remora."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(f"the database has schema version {found}; this version of Remora reads up to {SCHEMA_VERSION}")
+
+
+class Database:
+    """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
+
+    DuckDB's own checkpoints are off, because they would run inside a commit: the applier calls `checkpoint`.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._path = None if directory is None else directory / FILE_NAME
+        self._cursors = threading.local()
+        self._connection = self._connect()
+        self._migrate()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect(
+            MEMORY if self._path is None else str(self._path),
+            config={
+                "threads": 1,
+                "checkpoint_threshold": "1TB",
+                "autoload_known_extensions": False,
+                "autoinstall_known_extensions": False,
+                "preserve_insertion_order": False,
+            },
+        )
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        if self._path is not None:
+            connection.execute("SET allowed_directories = [$1]".replace("$1", _literal(str(self._path.parent))))
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        return connection
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """The calling thread's cursor. Always fetch all of a result: an open one counts as a reader."""
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._cursors, "cursor", None)
+        if cursor is None:
+            cursor = self._cursors.cursor = self._connection.cursor()
+        return cursor
+
+    def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        return self.cursor().execute(sql, parameters).fetchall()
+
+    def meta(self, key: str) -> str | None:
+        """A value of the store's own table of facts."""
+        found = self.rows("SELECT value FROM meta WHERE key = ?", [key])
+        return found[0][0] if found else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set a fact."""
+        self.cursor().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
+
+    def _migrate(self) -> None:
+        present = self.rows("SELECT 1 FROM information_schema.tables WHERE table_name = 'meta'")
+        version = int(self.meta("schema_version") or 0) if present else 0
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(version)
+        for number, script in _migrations():
+            if number > version:
+                self._apply(number, script)
+
+    def _apply(self, number: int, script: str) -> None:
+        cursor = self.cursor()
+        cursor.begin()
+        for statement in duckdb.extract_statements(script):
+            cursor.execute(statement)
+        self.set_meta("schema_version", str(number))
+        cursor.commit()
+        logger.info("database migrated", extra={"schema_version": number})
+
+    def checkpoint(self) -> None:
+        """Move the write-ahead log into the file. Raises duckdb.Error where a transaction is in the way."""
+        self.cursor().execute("CHECKPOINT")
+
+    def wal_bytes(self) -> int:
+        """The size of the write-ahead log."""
+        return 0 if self._path is None else _size(self._path.with_name(FILE_NAME + ".wal"))
+
+    def bytes(self) -> int:
+        """The size on disk."""
+        return 0 if self._path is None else _size(self._path) + self.wal_bytes()
+
+    def close(self) -> None:
+        """Close all cursors. The database cannot be used afterwards."""
+        self._connection.close()
+
+
+def _migrations() -> list[tuple[int, str]]:
+    folder = resources.files("remora_server.storage") / "migrations"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [(int(file.name.split("_")[0]), file.read_text("utf-8")) for file in files]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

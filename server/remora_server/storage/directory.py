@@ -1,0 +1,99 @@
+"""A data directory: its format, its store's id, and the lock that keeps a second process out."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from pathlib import Path
+
+FORMAT_VERSION = 1
+_FORMAT_FILE = "FORMAT"
+_LOCK_FILE = "LOCK"
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be used; the message says why and what to do."""
+
+
+class DataDirectory:
+    """An open data directory. Holds the lock until `close`, or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._make()
+        self._lock = self._take_lock()
+        try:
+            self.store_id = self._read_format()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def journal(self) -> Path:
+        """Where the journal lives."""
+        return self.path / "journal"
+
+    def close(self) -> None:
+        """Let other processes in."""
+        os.close(self._lock)
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise DirectoryError(f"the data directory {self.path} cannot be made: {error.strerror}") from error
+
+    def _take_lock(self) -> int:
+        try:
+            lock = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DirectoryError(f"the data directory {self.path} cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise DirectoryError(
+                f"another process serves {self.path}: stop it, or use another directory (--data)"
+            ) from error
+        return lock
+
+    def _read_format(self) -> bytes:
+        """The id of the store; a new directory gets one."""
+        file = self.path / _FORMAT_FILE
+        if not file.exists():
+            return self._begin(file)
+        try:
+            found = json.loads(file.read_text("utf-8"))
+            version, store_id = int(found["format_version"]), bytes.fromhex(found["store_id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DirectoryError(f"{file} is damaged: restore it from a backup of the directory") from error
+        if version > FORMAT_VERSION:
+            raise DirectoryError(
+                f"{self.path} has format {version}; this version of Remora reads up to {FORMAT_VERSION}: upgrade Remora"
+            )
+        return store_id
+
+    def _begin(self, file: Path) -> bytes:
+        if any(entry.name != _LOCK_FILE for entry in self.path.iterdir()):
+            raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
+        store_id = uuid.uuid4()
+        text = json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex})
+        _write_durably(file, text.encode())
+        return store_id.bytes
+
+
+def _write_durably(file: Path, content: bytes) -> None:
+    """Write a file whole: it has its content, or is not there."""
+    fresh = file.with_name(file.name + ".new")
+    with fresh.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.rename(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,253 @@
+"""The embedded store: opening it, and its whole interface."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
+from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
+from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
+from remora_server.domain.steps import StepDraft, StepPage, StepQuery
+from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
+from remora_server.storage.applier import REQUEST_SECONDS, Applier
+from remora_server.storage.commits import Commits, wall_clock
+from remora_server.storage.conversations import Conversations
+from remora_server.storage.database import Database, SchemaTooNew
+from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
+from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.loading import Loader
+from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.messages import CountTokens, Messages
+from remora_server.storage.steps import Steps
+from remora_server.storage.users import Users
+from remora_server.storage.working_memory import WorkingMemories
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Where the store lives (None: in memory only) and how much memory it may take, in bytes."""
+
+    directory: Path | None
+    window_bytes: int = 64 << 20
+    recall_bytes: int = 256 << 20
+    segment_bytes: int = 64 << 20
+    queue_bytes: int = 16 << 20
+    kernels: str | None = None
+
+
+class EmbeddedStore:
+    """`domain.store.Store` over a journal, windows in memory and DuckDB."""
+
+    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, model: str) -> None:
+        """Open, recover and begin to apply. `model` names the server's embeddings; empty where it makes none.
+
+        Raises DirectoryError where the directory cannot be used.
+        """
+        self._directory = None if options.directory is None else DataDirectory(options.directory)
+        try:
+            self._open(options, count_tokens, model)
+        except BaseException:
+            if self._directory is not None:
+                self._directory.close()
+            raise
+
+    def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
+        self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
+        self.database = _open_database(options.directory, self.store_id)
+        applied = int(self.database.meta("applied_revision") or 0)
+        self.core = _open_core(options, self._directory, self.store_id, applied)
+        self.applier = Applier(self.core, self.database, applied)
+        self._recover(applied)
+        self._locks = ConversationLocks()
+        self.commits = Commits(self.core, self.database, self.applier)
+        self.loader = Loader(self.core, self.database, self._locks)
+        self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model)
+        self._make_parts(count_tokens)
+        self.applier.start()
+
+    def _make_parts(self, count_tokens: CountTokens) -> None:
+        commits, loader, locks, database = self.commits, self.loader, self._locks, self.database
+        self.conversations = Conversations(self.core, database, commits, loader, locks, wall_clock, _new_id)
+        self._messages = Messages(
+            self.core, commits, loader, locks, self.conversations, wall_clock, _new_id, count_tokens, self.pending.add
+        )
+        self._steps = Steps(database, commits, locks, self.conversations, wall_clock)
+        self._working_memories = WorkingMemories(database, commits, locks, self.conversations, wall_clock)
+        self._users = Users(database, commits, loader, locks, wall_clock)
+
+    def _recover(self, applied: int) -> None:
+        """Apply what the journal holds beyond the database, and tell memory what is stored."""
+        began, recovery = time.monotonic(), self.core.recovery
+        if recovery.cut is not None:
+            segment, offset, size, kept_in = recovery.cut
+            logger.warning(
+                "the end of the journal was torn and is cut off: it was never acknowledged",
+                extra={"segment": segment, "offset": offset, "bytes": size, "kept_in": kept_in},
+            )
+        records = self.applier.catch_up()
+        self.core.mark_applied(self.applier.applied)
+        self._remember()
+        logger.info(
+            "store opened",
+            extra={
+                "revision": self.core.published(),
+                "database_revision": applied,
+                "records_applied": records,
+                "seconds": round(time.monotonic() - began, 3),
+            },
+        )
+
+    def _remember(self) -> None:
+        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+        oldest = wall_clock() - REQUEST_SECONDS * 1_000_000
+        rows = self.database.rows(
+            "SELECT tenant_id, request_id, fingerprint, revision, time FROM requests WHERE time >= ? ORDER BY revision",
+            [oldest],
+        )
+        for row in rows:
+            self.core.load_request(*row)
+
+    def close(self) -> None:
+        """Apply everything, checkpoint, and let the directory go."""
+        self.applier.close()
+        self.core.close()
+        self.database.close()
+        if self._directory is not None:
+            self._directory.close()
+
+    def create_conversation(self, write: Write, draft: ConversationDraft) -> Outcome:
+        return self.conversations.create(write, draft)
+
+    def get_conversation(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
+        return self.conversations.get(read, conversation_id, user_id)
+
+    def list_conversations(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
+        return self.conversations.list(read, query)
+
+    def count_conversations(self, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
+        return self.conversations.count(read, user_id, resource_id)
+
+    def update_conversation(
+        self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate
+    ) -> Outcome:
+        return self.conversations.update(write, conversation_id, user_id, update)
+
+    def delete_conversation(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
+        return self.conversations.delete(write, conversation_id, user_id, allow_missing=allow_missing)
+
+    def append_messages(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        messages: Sequence[MessageDraft],
+        create_if_missing: ConversationDraft | None,
+    ) -> Outcome:
+        return self._messages.append(write, conversation_id, user_id, messages, create_if_missing)
+
+    def list_messages(self, read: Read, query: MessageQuery) -> MessagePage:
+        return self._messages.list(read, query)
+
+    def delete_messages(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
+        return self._messages.delete(write, conversation_id, user_id, ids)
+
+    def clear_messages(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
+        if conversation_id:
+            return self._messages.clear(write, conversation_id, user_id)
+        return self._users.clear(write, user_id)
+
+    def delete_user(self, write: Write, user_id: str) -> Outcome:
+        return self._users.delete(write, user_id)
+
+    def edit_messages(
+        self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
+    ) -> Outcome:
+        return self._messages.edit(write, conversation_id, user_id, edits, allow_missing=allow_missing)
+
+    def save_steps(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
+        return self._steps.save(write, steps)
+
+    def list_steps(self, read: Read, query: StepQuery) -> StepPage:
+        return self._steps.list(read, query)
+
+    def get_working_memory(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
+        return self._working_memories.get(read, owner)
+
+    def set_working_memory(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
+        return self._working_memories.set(write, owner, content)
+
+    def delete_working_memory(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
+        return self._working_memories.delete(write, owner)
+
+    def status(self) -> StoreStatus:
+        journal, engine = self.core.journal_statistics(), self.core.statistics()
+        counts = self.database.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM heads")[0]
+        return StoreStatus(
+            store_id=self.store_id.hex(),
+            format_version=FORMAT_VERSION,
+            in_memory=self._directory is None,
+            failure=self.core.failure() or "",
+            revision=self.core.published(),
+            applied_revision=self.applier.applied,
+            database_bytes=self.database.bytes(),
+            conversations=counts[0],
+            messages=int(counts[1]),
+            pending_embeddings=len(self.pending),
+            journal=JournalStatus(
+                bytes=journal.bytes,
+                segments=journal.segments,
+                records=journal.records,
+                batches=journal.batches,
+                sync_micros=journal.sync_micros,
+            ),
+            engine=EngineStatus(
+                kernels=engine.kernels,
+                conversations=engine.conversations,
+                window_bytes=engine.window_bytes,
+                threads=engine.threads,
+                index_bytes=engine.recall_bytes,
+            ),
+        )
+
+
+def _new_id() -> str:
+    return _native.new_id()
+
+
+def _open_database(directory: Path | None, store_id: bytes) -> Database:
+    try:
+        database = Database(directory)
+    except SchemaTooNew as error:
+        raise DirectoryError(f"{error}: upgrade Remora") from error
+    found = database.meta("store_id")
+    if found is None:
+        database.set_meta("store_id", store_id.hex())
+    elif found != store_id.hex():
+        raise DirectoryError(f"the database belongs to store {found}, the directory to {store_id.hex()}: restore a backup")
+    return database
+
+
+def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int) -> Core:
+    try:
+        return Core(
+            None if directory is None else str(directory.journal),
+            store_id=store_id,
+            applied_revision=applied,
+            segment_bytes=options.segment_bytes,
+            queue_bytes=options.queue_bytes,
+            window_bytes=options.window_bytes,
+            recall_bytes=options.recall_bytes,
+            kernels=options.kernels,
+        )
+    except _native.JournalError as error:
+        raise DirectoryError(f"the journal cannot be used: {error}") from error

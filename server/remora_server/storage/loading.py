@@ -1,0 +1,135 @@
+"""Brings conversations into memory that are not there, and shows what has been accepted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.conversations import Head
+from remora_server.storage.database import Database
+from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
+from remora_server.storage.locks import ConversationLocks
+
+WINDOW_MESSAGES = 256
+
+_HEAD = """
+SELECT c.uid, c.user_id, c.body, c.create_time, h.last_sequence, h.message_count, h.last_time, h.update_time, h.revision
+FROM conversations c JOIN heads h ON h.uid = c.uid
+WHERE c.tenant_id = ? AND c.id = ?
+"""
+_MESSAGES = """
+SELECT sequence, revision, user_id, id, role, create_time, token_count
+FROM messages WHERE conversation_uid = ? ORDER BY sequence
+"""
+_BODIES = f"""
+SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = ? AND sequence >= ? ORDER BY sequence
+"""  # noqa: S608 - a constant
+
+
+class AcceptedConversation:
+    """What has been accepted of a resident conversation: `domain.messages.ConversationView`."""
+
+    def __init__(self, core: Core, tenant_id: str, conversation_id: str, row: _native.Head) -> None:
+        self._core = core
+        self._key = (tenant_id, conversation_id)
+        self.row = row
+        self.draft = conversation_draft(row.body)
+        self.head = Head(
+            uid=row.uid,
+            user_id=row.user_id,
+            last_sequence=row.last_sequence,
+            message_count=row.message_count,
+            last_time=row.last_time,
+            update_time=row.update_time,
+            storage_limit=self.draft.storage_limit,
+        )
+
+    def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+        return self._core.find_messages(*self._key, user_id, list(ids))
+
+    def live(self, user_id: str | None) -> list[int]:
+        return self._core.live_sequences(*self._key, user_id)
+
+    def oldest(self, count: int) -> list[tuple[int, str]]:
+        return self._core.oldest_messages(*self._key, count)
+
+
+class NewConversation:
+    """A conversation that the write at hand creates: nothing has been accepted of it."""
+
+    def __init__(self, user_id: str, storage_limit: int | None) -> None:
+        self.head = Head(
+            uid=0, user_id=user_id, last_sequence=0, message_count=0, last_time=0, update_time=0, storage_limit=storage_limit
+        )
+
+    def find(self, _user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+        return [None] * len(ids)
+
+    def live(self, _user_id: str | None) -> list[int]:
+        return []
+
+    def oldest(self, _count: int) -> list[tuple[int, str]]:
+        return []
+
+
+class Loader:
+    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it."""
+
+    def __init__(self, core: Core, database: Database, locks: ConversationLocks) -> None:
+        self._core = core
+        self._database = database
+        self._locks = locks
+
+    def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation | None:
+        """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
+        self.ensure(tenant_id, conversation_id)
+        if self._core.conversation_state(tenant_id, conversation_id) == "absent":
+            return None
+        row = self._core.head(tenant_id, conversation_id, accepted=True)
+        return None if row is None else AcceptedConversation(self._core, tenant_id, conversation_id, row)
+
+    def published(self, tenant_id: str, conversation_id: str) -> _native.Head | None:
+        """The head as readers see it."""
+        while True:
+            match self._core.conversation_state(tenant_id, conversation_id):
+                case "absent":
+                    return None
+                case "cold":
+                    with self._locks.of(tenant_id, conversation_id):
+                        self.ensure(tenant_id, conversation_id)
+                case _:
+                    try:
+                        return self._core.head(tenant_id, conversation_id, accepted=False)
+                    except KeyError:
+                        continue  # evicted since
+
+    def ensure(self, tenant_id: str, conversation_id: str) -> None:
+        """Load the conversation where it is not in memory. Call it under the conversation's lock."""
+        if self._core.conversation_state(tenant_id, conversation_id) == "cold":
+            self._load(tenant_id, conversation_id)
+
+    def _load(self, tenant_id: str, conversation_id: str) -> None:
+        found = self._database.rows(_HEAD, [tenant_id, conversation_id])
+        if not found:
+            self._core.load_conversation(tenant_id, conversation_id, None, [], [])
+            return
+        uid, user_id, body, create_time, last_sequence, message_count, last_time, update_time, revision = found[0]
+        head = _native.Head(
+            uid=uid, user_id=user_id, body=body, create_time=create_time, last_sequence=last_sequence,
+            message_count=message_count, last_time=last_time, update_time=update_time, revision=revision,
+        )  # fmt: skip
+        messages = self._database.rows(_MESSAGES, [uid])
+        start = messages[-WINDOW_MESSAGES:][0][0] if messages else 0
+        bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [uid, start])]
+        self._core.load_conversation(tenant_id, conversation_id, head, messages, bodies)
+
+    def missing(self, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
+        """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
+        rows = self._database.rows(
+            f"""SELECT {STORED_COLUMNS} FROM messages
+                WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence""",  # noqa: S608 - a constant
+            [uid, sequences[0], sequences[-1]],
+        )
+        wanted = set(sequences)
+        return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]

@@ -1,0 +1,247 @@
+"""Messages of the embedded store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.messages import (
+    ConversationView,
+    Edit,
+    Keep,
+    MessageDraft,
+    MessagePage,
+    MessageQuery,
+    NewId,
+    Plan,
+    Remove,
+    plan_append,
+    plan_clear,
+    plan_delete,
+    plan_edit,
+)
+from remora_server.storage import changes
+from remora_server.storage.commits import Accepted, Clock, Commits
+from remora_server.storage.conversations import Conversations
+from remora_server.storage.loading import Loader, NewConversation
+from remora_server.storage.locks import ConversationLocks
+
+PAGE_BYTES = 3 << 20
+
+CountTokens = Callable[[list[str]], list[int]]
+OnPuts = Callable[[str, str, Plan, int], None]
+
+
+class Messages:
+    """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan."""
+
+    def __init__(
+        self,
+        core: Core,
+        commits: Commits,
+        loader: Loader,
+        locks: ConversationLocks,
+        conversations: Conversations,
+        clock: Clock,
+        new_id: NewId,
+        count_tokens: CountTokens,
+        on_puts: OnPuts,
+    ) -> None:
+        self._core = core
+        self._commits = commits
+        self._loader = loader
+        self._locks = locks
+        self._conversations = conversations
+        self._clock = clock
+        self._new_id = new_id
+        self._count_tokens = count_tokens
+        self._on_puts = on_puts
+
+    def append(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        messages: Sequence[MessageDraft],
+        create_if_missing: ConversationDraft | None,
+    ) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        counts = self._token_counts(messages)
+        with self._locks.of(write.tenant_id, conversation_id):
+            now = self._clock()
+            view, created = self._view(write, conversation_id, user_id, create_if_missing, now)
+            plan = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
+            accepted = self._accept(write, conversation_id, plan, counts, created, now)
+        return self._commits.finish(write, accepted)
+
+    def _view(
+        self, write: Write, conversation_id: str, user_id: str, template: ConversationDraft | None, now: int
+    ) -> tuple[ConversationView, list[changes.Change]]:
+        """The conversation, and the change that creates it where it is not there."""
+        found = self._loader.accepted(write.tenant_id, conversation_id)
+        if found is not None:
+            return found, []
+        if template is None:
+            raise ConversationNotFound(conversation_id)
+        draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
+        created = [changes.put_conversation(0, draft, now)]
+        return NewConversation(draft.user_id, draft.storage_limit), created
+
+    def edit(
+        self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
+    ) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        counts = self._token_counts([edit.message for edit in edits if not isinstance(edit, Keep | Remove)])
+
+        def plan(view: ConversationView, user: str, now: int) -> Plan:
+            return plan_edit(view, user, edits, now, self._new_id, allow_missing=allow_missing)
+
+        return self._change(write, conversation_id, user_id, plan, counts)
+
+    def delete(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        return self._change(
+            write, conversation_id, user_id, lambda view, user, now: plan_delete(view, user, ids, now), {}
+        )
+
+    def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
+        """One conversation's messages and steps of a user."""
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with self._locks.of(write.tenant_id, conversation_id):
+            found = self._conversations.accepted(write.tenant_id, conversation_id)
+            user, now = user_id or found.head.user_id, self._clock()
+            plan = plan_clear(found, user, now)
+            steps = [changes.remove_steps(found.head.uid, user)]
+            accepted = self._accept(write, conversation_id, plan, {}, steps, now)
+        return self._commits.finish(write, accepted)
+
+    def _change(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        make_plan: Callable[[ConversationView, str, int], Plan],
+        counts: dict[int, int],
+    ) -> Outcome:
+        with self._locks.of(write.tenant_id, conversation_id):
+            found, now = self._conversations.accepted(write.tenant_id, conversation_id), self._clock()
+            plan = make_plan(found, user_id or found.head.user_id, now)
+            if not plan.changes_messages:
+                return self._commits.nothing()
+            accepted = self._accept(write, conversation_id, plan, counts, [], now)
+        return self._commits.finish(write, accepted)
+
+    def _accept(
+        self,
+        write: Write,
+        conversation_id: str,
+        plan: Plan,
+        counts: dict[int, int],
+        before: list[changes.Change],
+        now: int,
+    ) -> Accepted:
+        outcome = Outcome(
+            revision=0,
+            conversation_id=conversation_id,
+            messages=plan.placed,
+            created=plan.head.uid == 0,
+            pruned_messages=plan.pruned,
+            deleted_messages=plan.removed,
+        )
+        moves: Iterable[changes.Change] = changes.message_changes(conversation_id, plan, counts)
+        accepted = self._commits.accept(write, now, [*before, *moves], outcome, plan.head.user_id)
+        if not accepted.repeated:
+            self._on_puts(write.tenant_id, conversation_id, plan, accepted.revision)
+        return accepted
+
+    def _token_counts(self, messages: Sequence[MessageDraft]) -> dict[int, int]:
+        counts = self._count_tokens([message.text for message in messages]) if messages else []
+        return {id(message): count for message, count in zip(messages, counts, strict=True)}
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage:
+        revision = self._commits.begin(read)
+        while True:
+            head = self._conversations.published(read.tenant_id, query.conversation_id)
+            try:
+                return self._page(read, query, head.uid, query.user_id or head.user_id, revision)
+            except KeyError:
+                continue  # evicted since: load it again
+
+    def _page(self, read: Read, query: MessageQuery, uid: int, user_id: str, revision: int) -> MessagePage:
+        page = self._core.list_messages(
+            read.tenant_id,
+            query.conversation_id,
+            user_id,
+            roles=list(query.roles),
+            after_time=query.after_time,
+            before_time=query.before_time,
+            after_sequence=query.after_sequence,
+            before_sequence=query.before_sequence,
+            newest=query.newest,
+            limit=query.limit,
+            max_bytes=PAGE_BYTES,
+        )
+        if page.missing:
+            return _joined(page, self._loader.missing(uid, page.missing), revision, newest=query.newest)
+        return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, revision)
+
+
+def _joined(
+    page: _native.MessagePage, older: list[tuple[int, bytes]], revision: int, *, newest: bool
+) -> MessagePage:
+    """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
+    entries = [(sequence, _entry(encoded)) for sequence, encoded in older]
+    if newest:
+        kept = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1]
+        memory = page.encoded
+    else:
+        kept = _fitting(entries, PAGE_BYTES)
+        whole = len(kept) == len(entries) and sum(len(entry) for _, entry in kept) + len(page.encoded) <= PAGE_BYTES
+        memory = page.encoded if whole else b""
+    sequences = [sequence for sequence, _ in kept]
+    if memory:
+        sequences += [page.first_sequence, page.last_sequence]
+    return MessagePage(
+        encoded=b"".join(entry for _, entry in kept) + memory,
+        count=len(kept) + (page.count if memory else 0),
+        first_sequence=sequences[0] if sequences else 0,
+        last_sequence=sequences[-1] if sequences else 0,
+        more=page.more or len(kept) < len(entries) or len(memory) < len(page.encoded),
+        revision=revision,
+    )
+
+
+def _fitting(entries: Sequence[tuple[int, bytes]], room: int) -> list[tuple[int, bytes]]:
+    """The first entries that fit; at least one where there is room for any."""
+    kept = []
+    for sequence, entry in entries:
+        room -= len(entry)
+        if room < 0 and kept:
+            break
+        kept.append((sequence, entry))
+        if room < 0:
+            break
+    return kept
+
+
+def _entry(encoded: bytes) -> bytes:
+    """A message as field 1 of a reply: tag, length, bytes (protobuf's wire format)."""
+    length, head = len(encoded), bytearray(b"\x0a")
+    while length > 0x7F:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + encoded

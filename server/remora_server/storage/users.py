@@ -1,0 +1,92 @@
+"""What concerns all conversations of a user: clearing and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.messages import plan_clear
+from remora_server.storage import changes
+from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.database import Database
+from remora_server.storage.loading import AcceptedConversation, Loader
+from remora_server.storage.locks import ConversationLocks
+
+_CONVERSATIONS = """
+SELECT id FROM conversations WHERE tenant_id = $tenant AND (
+    ($owned AND user_id = $user)
+    OR uid IN (SELECT conversation_uid FROM messages WHERE tenant_id = $tenant AND user_id = $user)
+    OR uid IN (SELECT conversation_uid FROM steps WHERE tenant_id = $tenant AND user_id = $user))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Erasure:
+    """The changes that erase a user's part, and what they come to."""
+
+    changes: list[changes.Change]
+    messages: int = 0
+    conversations: int = 0
+
+
+class Users:
+    """Clears a user's messages everywhere, and forgets users."""
+
+    def __init__(
+        self, database: Database, commits: Commits, loader: Loader, locks: ConversationLocks, clock: Clock
+    ) -> None:
+        self._database = database
+        self._commits = commits
+        self._loader = loader
+        self._locks = locks
+        self._clock = clock
+
+    def clear(self, write: Write, user_id: str) -> Outcome:
+        """Delete a user's messages and steps in all conversations."""
+        return self._erase(write, user_id, owned=False)
+
+    def delete(self, write: Write, user_id: str) -> Outcome:
+        """Delete everything of a user."""
+        return self._erase(write, user_id, owned=True)
+
+    def _erase(self, write: Write, user_id: str, *, owned: bool) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with self._held(write, user_id, owned=owned) as found:
+            now = self._clock()
+            parts = [self._part(view, conversation_id, user_id, now, owned=owned) for conversation_id, view in found]
+            moves = [change for part in parts for change in part.changes]
+            if owned:
+                moves.append(changes.delete_working_memory(0, user_id))
+            outcome = Outcome(
+                revision=0,
+                deleted_messages=sum(part.messages for part in parts),
+                deleted_conversations=sum(part.conversations for part in parts),
+            )
+            if not moves:
+                return self._commits.nothing()
+            accepted = self._commits.accept(write, now, moves, outcome, user_id)
+        return self._commits.finish(write, accepted)
+
+    @contextmanager
+    def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:
+        """The conversations that a user has a part in, under their locks."""
+        self._commits.begin_query(Read(write.tenant_id, deadline=write.deadline))
+        parameters = {"tenant": write.tenant_id, "user": user_id, "owned": owned}
+        ids = [row[0] for row in self._database.rows(_CONVERSATIONS, parameters)]
+        with self._locks.all_of((write.tenant_id, conversation_id) for conversation_id in ids):
+            views = [(i, self._loader.accepted(write.tenant_id, i)) for i in ids]
+            yield [(conversation_id, view) for conversation_id, view in views if view is not None]
+
+    def _part(
+        self, view: AcceptedConversation, conversation_id: str, user_id: str, now: int, *, owned: bool
+    ) -> _Erasure:
+        uid, head = view.head.uid, view.head
+        if owned and head.user_id == user_id:
+            return _Erasure([changes.delete_conversation(uid, conversation_id)], head.message_count, 1)
+        plan = plan_clear(view, user_id, now)
+        moves = [changes.remove_steps(uid, user_id), *changes.message_changes(conversation_id, plan, {})]
+        return _Erasure(moves, plan.removed)

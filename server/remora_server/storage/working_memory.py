@@ -1,0 +1,80 @@
+"""Working memory of the embedded store."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.conversations import require_owner
+from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
+from remora_server.storage import changes
+from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.conversations import Conversations
+from remora_server.storage.database import Database
+from remora_server.storage.locks import ConversationLocks
+
+_FIND = """
+SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
+"""
+
+
+class WorkingMemories:
+    """Sets, gets and deletes working memory."""
+
+    def __init__(
+        self, database: Database, commits: Commits, locks: ConversationLocks, conversations: Conversations, clock: Clock
+    ) -> None:
+        self._database = database
+        self._commits = commits
+        self._locks = locks
+        self._conversations = conversations
+        self._clock = clock
+
+    def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
+        revision = self._commits.begin_query(read)
+        rows = self._database.rows(_FIND, [read.tenant_id, *self._published_key(read.tenant_id, owner)])
+        content, update_time = rows[0] if rows else (None, 0)
+        return WorkingMemory(content, update_time, revision)
+
+    def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with self._lock(write.tenant_id, owner):
+            uid, user_id = self._accepted_key(write.tenant_id, owner)
+            now = self._clock()
+            change = changes.put_working_memory(uid, user_id, content, now)
+            accepted = self._commits.accept(write, now, [change], Outcome(revision=0, time=now), user_id)
+        return self._commits.finish(write, accepted)
+
+    def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
+            return self._commits.nothing()
+        with self._lock(write.tenant_id, owner):
+            uid, user_id = self._accepted_key(write.tenant_id, owner)
+            change = changes.delete_working_memory(uid, user_id)
+            accepted = self._commits.accept(
+                write, self._clock(), [change], Outcome(revision=0, deleted=True), user_id
+            )
+        return self._commits.finish(write, accepted)
+
+    def _lock(self, tenant_id: str, owner: WorkingMemoryOwner) -> AbstractContextManager[object]:
+        is_conversation = isinstance(owner, ConversationMemory)
+        return self._locks.of(tenant_id, owner.conversation_id) if is_conversation else nullcontext()
+
+    def _accepted_key(self, tenant_id: str, owner: WorkingMemoryOwner) -> tuple[int, str]:
+        if not isinstance(owner, ConversationMemory):
+            return 0, owner.user_id
+        head = self._conversations.accepted(tenant_id, owner.conversation_id).head
+        require_owner(head.user_id, owner.user_id, owner.conversation_id)
+        return head.uid, ""
+
+    def _published_key(self, tenant_id: str, owner: WorkingMemoryOwner) -> tuple[int, str]:
+        if not isinstance(owner, ConversationMemory):
+            return 0, owner.user_id
+        head = self._conversations.published(tenant_id, owner.conversation_id)
+        require_owner(head.user_id, owner.user_id, owner.conversation_id)
+        return head.uid, ""
