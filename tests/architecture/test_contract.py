@@ -1,0 +1,79 @@
+"""The habits of the contract that buf's lint rules do not know, checked on the descriptors of remora.v1."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICE_FILES = sorted((ROOT / "proto" / "remora" / "v1").glob("*_service.proto"))
+OUTSIDE_OF_STORE = {"AdminService", "TextService"}
+
+
+def descriptor(path: Path) -> FileDescriptor:
+    module = import_module(f"remora.v1.{path.stem}_pb2")
+    file: FileDescriptor = module.DESCRIPTOR
+    return file
+
+
+METHODS: list[MethodDescriptor] = [
+    method
+    for path in SERVICE_FILES
+    for service in descriptor(path).services_by_name.values()
+    for method in service.methods
+]
+
+
+def is_read(method: MethodDescriptor) -> bool:
+    options = method.GetOptions()
+    assert isinstance(options, MethodOptions)
+    return options.idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+
+
+def of_store(method: MethodDescriptor) -> bool:
+    return method.containing_service.name not in OUTSIDE_OF_STORE
+
+
+def named(methods: list[MethodDescriptor]) -> list[object]:
+    return [pytest.param(method, id=method.full_name) for method in methods]
+
+
+READS = [method for method in METHODS if is_read(method)]
+WRITES = [method for method in METHODS if not is_read(method)]
+LISTS = [method for method in METHODS if method.name.startswith("List")]
+
+
+def test_there_are_reads_writes_and_lists() -> None:
+    assert READS
+    assert WRITES
+    assert LISTS
+
+
+@pytest.mark.parametrize("method", named(READS))
+def test_what_only_reads_is_named_as_a_read(method: MethodDescriptor) -> None:
+    assert not method.name.startswith(("Create", "Update", "Delete", "Append", "Set", "Save", "Clear", "Edit"))
+
+
+@pytest.mark.parametrize("method", named(WRITES))
+def test_a_write_takes_a_request_id_and_returns_its_revision(method: MethodDescriptor) -> None:
+    assert "request_id" in method.input_type.fields_by_name
+    assert "revision" in method.output_type.fields_by_name
+
+
+@pytest.mark.parametrize("method", named([method for method in READS if of_store(method)]))
+def test_a_read_waits_for_a_revision_and_says_which_it_shows(method: MethodDescriptor) -> None:
+    assert "min_revision" in method.input_type.fields_by_name
+    assert "revision" in method.output_type.fields_by_name
+
+
+@pytest.mark.parametrize("method", named(LISTS))
+def test_a_list_pages(method: MethodDescriptor) -> None:
+    assert {"page_size", "page_token"} <= set(method.input_type.fields_by_name)
+    assert "next_page_token" in method.output_type.fields_by_name
+
+
+@pytest.mark.parametrize("method", named([method for method in METHODS if method.name.startswith("Update")]))
+def test_an_update_takes_a_mask(method: MethodDescriptor) -> None:
+    assert "update_mask" in method.input_type.fields_by_name

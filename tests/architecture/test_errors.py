@@ -1,0 +1,26 @@
+"""Every error of the domain has one answer on the wire."""
+
+from collections.abc import Iterator
+
+from remora_server.domain.errors import RemoraError
+from remora_server.rpc.errors import ANSWERS
+
+
+def subclasses(base: type[Exception]) -> Iterator[type[Exception]]:
+    for subclass in base.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
+
+
+def test_every_error_has_an_answer() -> None:
+    errors = [error for error in subclasses(RemoraError) if error.__module__.startswith("remora_server.")]
+
+    assert errors
+    assert set(errors) - set(ANSWERS) == set()
+
+
+def test_every_reason_belongs_to_one_error() -> None:
+    reasons = [answer.reason for answer in ANSWERS.values()]
+
+    assert reasons
+    assert len(reasons) == len(set(reasons))
