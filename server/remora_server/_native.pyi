@@ -50,8 +50,8 @@ class VectorDimensionError(VectorError):
 class VectorSegment:
     """Exact cosine search over vectors in slots, changed in place; safe to share between threads.
 
-    A vector is a buffer of f32, or bytes of little-endian f32; TypeError for anything else. Scores have the same bits at
-    every instruction set. Other threads of the interpreter run during each call.
+    A vector is a buffer of f32, or bytes of little-endian f32; TypeError for anything else. Scores have the same bits
+    at every instruction set. Other threads of the interpreter run during each call.
     """
 
     def __new__(cls, dim: int, level: str | None = None) -> Self:
@@ -86,8 +86,8 @@ class VectorSegment:
     ) -> list[tuple[int, float]]:
         """Return at most `k` slots with their cosines (-1 to 1 within rounding), best first; ties by slot.
 
-        Only slots in `allowed`, where given, and cosines of at least `threshold`, where given. A VectorError refuses the
-        query.
+        Only slots in `allowed`, where given, and cosines of at least `threshold`, where given. A VectorError refuses
+        the         query.
         """
 
     def bytes(self) -> int:
@@ -108,6 +108,7 @@ def available_kernels() -> list[str]:
 class ModelError(Exception):
     """A model cannot be used: a file is missing or malformed, or it is not all-MiniLM-L6-v2."""
 
+@final
 class Encoder:
     """all-MiniLM-L6-v2 on the CPU: texts to embeddings of unit length. Safe to share between threads, each call runs on
     one; the GIL is released meanwhile.
@@ -116,11 +117,11 @@ class Encoder:
     lives. precision is "f32", or "int8" for a third of the time at a cosine above 0.99 to f32. level is an instruction
     set, "scalar", "neon", "avx2" or "avx512"; the best of the processor if None.
 
-    Raises ModelError if the model cannot be used, ValueError for an unknown precision and for a level that is unknown or
-    that the processor lacks.
+    Raises ModelError if the model cannot be used, ValueError for an unknown precision and for a level that is unknown
+    or that the processor lacks.
     """
 
-    def __init__(self, model_dir: str, precision: str = "f32", level: str | None = None) -> None: ...
+    def __new__(cls, model_dir: str, precision: str = "f32", level: str | None = None) -> Self: ...
     def encode(self, texts: list[str]) -> bytes:
         """Return the embeddings in the order of the texts, `dimension` little-endian float32 values each.
 
@@ -148,3 +149,8 @@ class Encoder:
     @property
     def level(self) -> str:
         """The instruction set in use."""
+
+# Identifiers.
+
+def new_id() -> str:
+    """A new UUIDv7 (RFC 9562) as text: unique, and ordered by the millisecond in which it was made."""

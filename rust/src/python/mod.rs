@@ -3,12 +3,14 @@
 use pyo3::prelude::*;
 
 mod encoder;
+mod ids;
 mod index;
 mod lexical;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     encoder::register(module)?;
+    ids::register(module)?;
     index::register(module)?;
     lexical::register(module)?;
     Ok(())
