@@ -1,7 +1,7 @@
 """Makes tests/engine/golden/embeddings.json: what all-MiniLM-L6-v2 says, by a reference that shares no code with ours.
 
-The tokenizer is Hugging Face's `tokenizers`; the forward pass is written out in NumPy, in float64, from the definition of
-BERT (Devlin et al. 2018) and of the model's pooling. Run it as
+The tokenizer is Hugging Face's `tokenizers`; the forward pass is written out in NumPy, in float64, from the definition
+of BERT (Devlin et al. 2018) and of the model's pooling. Run it as
 
     python tools/make_golden_embeddings.py MODEL_DIR tests/engine/golden/embeddings.json
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from remora_server._native import Encoder, ModelError
 
 GOLDEN = Path(__file__).parent / "golden" / "embeddings.json"
@@ -122,7 +123,7 @@ def test_a_text_has_the_same_embedding_whatever_else_is_in_the_batch(
 
 
 def test_texts_of_every_length_have_unit_embeddings(encoder: Encoder) -> None:
-    texts = ["word " * count for count in itertools.chain(range(0, 20), (86, 126, 127, 254, 255, 300))]
+    texts = ["word " * count for count in itertools.chain(range(20), (86, 126, 127, 254, 255, 300))]
     for embedding in rows(encoder.encode(texts)):
         assert math.isclose(math.hypot(*embedding), 1.0, abs_tol=1e-5)
 

@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
+
 from remora_server._native import LexicalSegment, analyze
 
 K1, B = 0.9, 0.75
@@ -49,7 +50,7 @@ def reference_scores(documents: list[str], query: str) -> dict[int, float]:
     terms = [Counter(reference_terms(document)) for document in documents]
     lengths = [counts.total() for counts in terms]
     average = sum(lengths) / len(lengths)
-    scores: Counter[int] = Counter()
+    scores: defaultdict[int, float] = defaultdict(float)
     for term in set(reference_terms(query)):
         df = sum(term in counts for counts in terms)
         idf = math.log(1 + (len(terms) - df + 0.5) / (df + 0.5))
