@@ -87,7 +87,7 @@ class VectorSegment:
         """Return at most `k` slots with their cosines (-1 to 1 within rounding), best first; ties by slot.
 
         Only slots in `allowed`, where given, and cosines of at least `threshold`, where given. A VectorError refuses
-        the         query.
+        the query.
         """
 
     def bytes(self) -> int:
