@@ -21,6 +21,8 @@ CHECKPOINT_IDLE_SECONDS = 5.0
 RETRY_SECONDS = 0.5
 REQUEST_SECONDS = 3600
 PURGE_SECONDS = 300
+# Rows outlive what memory remembers, so that a repeat that is recognised always finds its outcome.
+REQUEST_ROW_SECONDS = REQUEST_SECONDS + 2 * PURGE_SECONDS
 
 
 class Applier:
@@ -115,6 +117,8 @@ class Applier:
             self._changed.notify_all()
 
     def _checkpoint_is_due(self) -> bool:
+        if self._database.in_memory:
+            return self._applied > self._checkpointed
         size = self._database.wal_bytes()
         idle = time.monotonic() - self._last_batch > CHECKPOINT_IDLE_SECONDS
         return size > CHECKPOINT_WAL_BYTES or (idle and self._applied > self._checkpointed)
@@ -133,5 +137,5 @@ class Applier:
         if time.monotonic() - self._last_purge < PURGE_SECONDS:
             return
         self._last_purge = time.monotonic()
-        oldest = int((time.time() - REQUEST_SECONDS) * 1_000_000)
+        oldest = int((time.time() - REQUEST_ROW_SECONDS) * 1_000_000)
         self._database.cursor().execute("DELETE FROM requests WHERE time < ?", [oldest])

@@ -27,10 +27,12 @@ class SchemaTooNew(Exception):
 class Database:
     """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
 
-    DuckDB's own checkpoints are off, because they would run inside a commit: the applier calls `checkpoint`.
+    `memory_bytes` bounds what DuckDB keeps in memory. Its own checkpoints are off, because they would run inside a
+    commit: the applier calls `checkpoint`.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
         self._path = None if directory is None else directory / FILE_NAME
         self._cursors = threading.local()
         self._connection = self._connect()
@@ -41,6 +43,7 @@ class Database:
             MEMORY if self._path is None else str(self._path),
             config={
                 "threads": 1,
+                "memory_limit": f"{self._memory_bytes}B",
                 "checkpoint_threshold": "1TB",
                 "autoload_known_extensions": False,
                 "autoinstall_known_extensions": False,
@@ -49,10 +52,15 @@ class Database:
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if self._path is not None:
-            connection.execute("SET allowed_directories = [$1]".replace("$1", _literal(str(self._path.parent))))
+            connection.execute("SET allowed_directories = ["+_literal(str(self._path.parent))+"]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         return connection
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing of it is on disk."""
+        return self._path is None
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's cursor. Always fetch all of a result: an open one counts as a reader."""

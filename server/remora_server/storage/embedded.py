@@ -42,6 +42,7 @@ class StoreOptions:
     recall_bytes: int = 256 << 20
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
+    database_bytes: int = 256 << 20
     kernels: str | None = None
 
 
@@ -63,7 +64,7 @@ class EmbeddedStore:
 
     def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
         self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
-        self.database = _open_database(options.directory, self.store_id)
+        self.database = _open_database(options, self.store_id)
         applied = int(self.database.meta("applied_revision") or 0)
         self.core = _open_core(options, self._directory, self.store_id, applied)
         self.applier = Applier(self.core, self.database, applied)
@@ -224,9 +225,9 @@ def _new_id() -> str:
     return _native.new_id()
 
 
-def _open_database(directory: Path | None, store_id: bytes) -> Database:
+def _open_database(options: StoreOptions, store_id: bytes) -> Database:
     try:
-        database = Database(directory)
+        database = Database(options.directory, options.database_bytes)
     except SchemaTooNew as error:
         raise DirectoryError(f"{error}: upgrade Remora") from error
     found = database.meta("store_id")
