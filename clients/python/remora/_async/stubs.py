@@ -1,0 +1,17 @@
+"""The generated stubs over one channel."""
+
+from remora._backends.asynchronous import Channel
+from remora.v1.admin_service_pb2_grpc import AdminServiceStub
+from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
+from remora.v1.text_service_pb2_grpc import TextServiceStub
+
+
+class AsyncStubs:
+    """The contract's services. What is called here is neither repeated nor given a deadline, a token or a tenant."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.conversations = ConversationServiceStub(channel)
+        self.memory = MemoryServiceStub(channel)
+        self.text = TextServiceStub(channel)
+        self.admin = AdminServiceStub(channel)

@@ -1,0 +1,54 @@
+"""One user: what it said in all conversations, and its working memory."""
+# ruff: noqa: ASYNC109 - the deadline travels to the server, which gives up with it
+
+from typing import Unpack
+
+from remora._async.calls import AsyncCalls
+from remora._async.working_memory import AsyncWorkingMemory
+from remora.embeddings import Embedding
+from remora.search import SearchOptions, SearchResult, search_request
+from remora.v1 import conversation_service_pb2 as wire
+
+
+class AsyncUser:
+    """A handle on a user; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+
+    def __init__(self, calls: AsyncCalls, user_id: str) -> None:
+        self._calls = calls
+        self.id = user_id
+        """The user's id."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
+    @property
+    def working_memory(self) -> AsyncWorkingMemory:
+        """The user's working memory, the same in all of its conversations."""
+        return AsyncWorkingMemory(self._calls, wire.WorkingMemoryScope(user_id=self.id), "")
+
+    async def search(
+        self,
+        query: str | Embedding,
+        *,
+        explain: bool = False,
+        index_wait: float | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> SearchResult:
+        """The user's messages, of all conversations, that answer a text or resemble a vector: see Conversation."""
+        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        request.user_id = self.id
+        response = await self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
+        return SearchResult.from_proto(response)
+
+    async def clear_messages(self, *, timeout: float | None = None) -> int:
+        """Deletes the user's messages and steps in all conversations; returns how many messages went."""
+        request = wire.ClearMessagesRequest(user_id=self.id)
+        response = await self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
+        return response.deleted_messages
+
+    async def delete(self, *, timeout: float | None = None) -> int:
+        """Deletes everything of the user, the conversations that it owns included, and says how many messages went."""
+        request = wire.DeleteUserRequest(user_id=self.id)
+        response = await self._calls.write(self._calls.stubs.conversations.DeleteUser, request, timeout)
+        return response.deleted_messages

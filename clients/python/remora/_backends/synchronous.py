@@ -1,0 +1,36 @@
+"""Plain grpc, as the client's sync face uses it."""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+import grpc
+
+Channel: TypeAlias = grpc.Channel
+
+Request_contra = TypeVar("Request_contra", contravariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
+
+
+class Method(Protocol[Request_contra, Response_co]):
+    """One RPC of a stub."""
+
+    def __call__(
+        self, request: Request_contra, /, *, timeout: float | None, metadata: tuple[tuple[str, str], ...]
+    ) -> Response_co:
+        """Calls it."""
+
+
+def open_channel(target: str, options: Sequence[tuple[str, str | int]]) -> Channel:
+    """A channel that connects with its first call."""
+    return grpc.insecure_channel(target, options=options)
+
+
+def owner() -> object:
+    """What a channel belongs to: any thread may use it."""
+    return None
+
+
+def sleep(seconds: float) -> None:
+    """Blocks the thread."""
+    time.sleep(seconds)

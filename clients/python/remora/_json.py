@@ -1,0 +1,45 @@
+"""JSON as it is stored: compact, in the order given, the same bytes for the same value."""
+
+import json
+from typing import Any
+
+
+def dumps(value: object) -> bytes:
+    """The value as UTF-8. Raises TypeError or ValueError for what JSON cannot hold (NaN, objects)."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def loads(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+    """The value. Raises ValueError for what is not JSON in UTF-8."""
+    return json.loads(data.decode())
+
+
+def loads_or_none(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+    """The value; None for what is not JSON in UTF-8, or nested beyond what Python parses."""
+    try:
+        return loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def to_opaque(value: object) -> bytes:
+    """What the server keeps for a value: bytes as they are, None as nothing, all else as JSON."""
+    if value is None:
+        return b""
+    return value if isinstance(value, bytes) else dumps(value)
+
+
+def from_opaque(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+    """The value that `to_opaque` wrote; bytes that it would not have written so come back as they are."""
+    if not data:
+        return None
+    value = loads_or_none(data)
+    return data if value is None or not _is_written(value, data) else value
+
+
+def _is_written(value: object, data: bytes) -> bool:
+    try:
+        return dumps(value) == data
+    except ValueError:  # a lone surrogate, or a number beyond all bounds, that only escapes can write
+        return False

@@ -1,0 +1,28 @@
+"""Which failures are repeated, and after which pause."""
+
+import random
+
+from remora.errors import RemoraError, ResourceExhaustedError, UnavailableError
+
+FIRST_PAUSE = 0.02
+GREATEST_PAUSE = 1.0
+
+
+def pause_before_retry(failure: RemoraError, attempt: int, remaining: float) -> float | None:
+    """Seconds to wait before the next attempt; None where there should be none.
+
+    `attempt` counts the failed ones from 0, `remaining` is what is left of the deadline in seconds. The pause is drawn
+    from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential Backoff And Jitter", AWS Architecture
+    Blog, 2015), and is never less than what the server asks for.
+    """
+    if not _passes(failure):
+        return None
+    ceiling = min(GREATEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 16))
+    pause = max(random.uniform(0, ceiling), failure.retry_delay or 0)  # noqa: S311 - jitter, no secret
+    return pause if pause < remaining else None
+
+
+def _passes(failure: RemoraError) -> bool:
+    if isinstance(failure, UnavailableError):
+        return True
+    return isinstance(failure, ResourceExhaustedError) and failure.retry_delay is not None

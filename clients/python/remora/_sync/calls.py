@@ -1,0 +1,186 @@
+# Derived from remora/_async/calls.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""How a client calls: the channel, deadlines, repeats, request ids and the revision that reads must see."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import grpc
+
+from remora import _forks
+from remora._backends import synchronous as backend
+from remora._retry import pause_before_retry
+from remora._revision import LatestRevision
+from remora._status import to_exception
+from remora._sync.stubs import Stubs
+from remora.errors import ConnectionFailedError, DeadlineExceededError, RemoraError, RevisionUnknownError
+from remora.v1.message_pb2 import Origin
+
+OPTIONS: tuple[tuple[str, str | int], ...] = (
+    ("grpc.default_authority", "localhost"),  # over a Unix socket the default is the escaped path
+    ("grpc.use_local_subchannel_pool", 1),  # a forked child would find its parent's connection in the shared one
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),  # a context has no pages
+)
+
+
+class Read(Protocol):
+    """A request that can wait for a revision."""
+
+    min_revision: int
+
+
+class Write(Protocol):
+    """A request that can be made idempotent."""
+
+    request_id: str
+
+    @property
+    def origin(self) -> Origin:
+        """What made it."""
+
+
+class Written(Protocol):
+    """The reply to a write."""
+
+    revision: int
+
+
+class List(Read, Protocol):
+    """A request for one page."""
+
+    page_token: str
+
+
+class Page(Protocol):
+    """One page."""
+
+    next_page_token: str
+
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+ReadRequest = TypeVar("ReadRequest", bound=Read)
+WriteRequest = TypeVar("WriteRequest", bound=Write)
+WriteResponse = TypeVar("WriteResponse", bound=Written)
+ListRequest = TypeVar("ListRequest", bound=List)
+ListResponse = TypeVar("ListResponse", bound=Page)
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    channel: backend.Channel
+    stubs: Stubs
+    owner: object
+
+
+class Calls:
+    """The calls of one client, over a channel that is opened by the first and again after a fork."""
+
+    def __init__(
+        self, endpoint: str, *, metadata: Sequence[tuple[str, str]], origin: Origin, default_timeout: float
+    ) -> None:
+        self.endpoint = endpoint
+        self.revision = LatestRevision()
+        self._metadata = tuple(metadata)
+        self._origin = origin
+        self._default_timeout = default_timeout
+        self._connection: _Connection | None = None
+        self._closed = False
+        _forks.track(self)
+
+    @property
+    def stubs(self) -> Stubs:
+        """The stubs over this process's channel. Raises RuntimeError once the client is closed."""
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        connection = self._connection
+        if connection is None or connection.owner is not backend.owner():
+            connection = self._connection = self._connect()
+        return connection.stubs
+
+    def _connect(self) -> _Connection:
+        channel = backend.open_channel(self.endpoint, OPTIONS)
+        return _Connection(channel, Stubs(channel), backend.owner())
+
+    def reset_after_fork(self) -> None:
+        """Leaves the parent's channel alone; the next call opens one."""
+        self._connection = None
+
+    def close(self) -> None:
+        """Closes the channel; calls under way are cancelled. Closing again does nothing."""
+        self._closed = True
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.channel.close()
+
+    def read(
+        self, method: backend.Method[ReadRequest, Response], request: ReadRequest, timeout: float | None = None
+    ) -> Response:
+        """The reply, which shows at least what this client has written."""
+        request.min_revision = request.min_revision or self.revision.value
+        try:
+            return self.call(method, request, timeout)
+        except RevisionUnknownError:
+            self.revision.forget()
+            raise
+
+    def write(
+        self,
+        method: backend.Method[WriteRequest, WriteResponse],
+        request: WriteRequest,
+        timeout: float | None = None,
+    ) -> WriteResponse:
+        """The reply; however often the request has to be repeated, it takes effect once."""
+        request.request_id = uuid.uuid4().hex
+        request.origin.CopyFrom(self._origin)
+        response = self.call(method, request, timeout)
+        self.revision.advance(response.revision)
+        return response
+
+    def collect(
+        self,
+        method: backend.Method[ListRequest, ListResponse],
+        request: ListRequest,
+        items: Callable[[ListResponse], Sequence[Item]],
+        *,
+        limit: int | None,
+        timeout: float | None = None,
+    ) -> list[Sequence[Item]]:
+        """Pages until there are `limit` items or no more. The timeout is each page's."""
+        pages: list[Sequence[Item]] = []
+        while True:
+            response = self.read(method, request, timeout)
+            pages.append(items(response))
+            if not response.next_page_token or (limit is not None and sum(map(len, pages)) >= limit):
+                return pages
+            request.page_token = response.next_page_token
+
+    def call(
+        self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
+    ) -> Response:
+        """The reply to an idempotent request, repeated within the deadline while the failure may pass."""
+        deadline = time.monotonic() + (self._default_timeout if timeout is None else timeout)
+        previous: RemoraError | None = None
+        attempt = 0
+        while True:
+            try:
+                return method(request, timeout=deadline - time.monotonic(), metadata=self._metadata)
+            except grpc.RpcError as error:
+                failure = self._failure(error, previous)
+                pause = pause_before_retry(failure, attempt, deadline - time.monotonic())
+                if pause is None:
+                    raise failure from error
+            previous, attempt = failure, attempt + 1
+            backend.sleep(pause)
+
+    def _failure(self, error: grpc.RpcError, previous: RemoraError | None) -> RemoraError:
+        failure = to_exception(error, self.endpoint)
+        if isinstance(failure, DeadlineExceededError) and isinstance(previous, ConnectionFailedError):
+            return previous  # the deadline passed while connecting anew
+        return failure

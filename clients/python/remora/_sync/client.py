@@ -1,0 +1,206 @@
+# Derived from remora/_async/client.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""The client: a connection to one server, as one tenant."""
+
+import itertools
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from remora import conversations
+from remora._sync.calls import Calls
+from remora._sync.conversation import LARGEST_PAGE, Conversation
+from remora._sync.stubs import Stubs
+from remora._sync.user import User
+from remora.address import resolve_endpoint
+from remora.chat_format import ChatMessage
+from remora.conversations import ConversationFields, ConversationRecord, Order
+from remora.embeddings import Embedding
+from remora.search import SearchOptions, SearchResult, search_request
+from remora.tokens import TokenCount, count_request, encoding_to_proto
+from remora.v1 import conversation_service_pb2 as wire
+from remora.v1 import memory_service_pb2, text_service_pb2
+from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
+from remora.v1.message_pb2 import Origin
+
+MOST_TEXTS = 256
+
+
+class Remora:
+    """A client of a Remora server. It connects with its first call, and anew in a forked child.
+
+    Writes and reads alike are repeated within their deadline while the server is unavailable: each write carries a
+    request id, so that it takes effect once. Reads see all that this client has written before.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 2.0,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        """Connects nothing yet.
+
+        `endpoint` is `unix:/path` or `host:port`; where None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
+        `token` authenticates; `tenant` chooses one where the server asks for no token. `timeout` is each call's
+        deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in the records of writes.
+
+        Raises ValueError for an endpoint of another form.
+        """
+        metadata = (("authorization", token and f"Bearer {token}"), ("remora-tenant", tenant))
+        self._calls = Calls(
+            resolve_endpoint(endpoint),
+            metadata=[(key, value) for key, value in metadata if value],
+            origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
+            default_timeout=timeout,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; later calls raise RuntimeError."""
+        self._calls.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.endpoint!r})"
+
+    @property
+    def endpoint(self) -> str:
+        """Where the server listens."""
+        return self._calls.endpoint
+
+    @property
+    def stubs(self) -> Stubs:
+        """The generated stubs over this client's channel, for what the client does not cover."""
+        return self._calls.stubs
+
+    @property
+    def revision(self) -> int:
+        """The revision that reads see at least: the greatest that this client wrote or was given, at first 0."""
+        return self._calls.revision.value
+
+    def advance_to(self, revision: int) -> None:
+        """Has later reads see at least this revision, such as one that another client wrote."""
+        self._calls.revision.advance(revision)
+
+    def conversation(
+        self, conversation_id: str, *, user_id: str | None = None, **fields: Unpack[ConversationFields]
+    ) -> Conversation:
+        """A handle on a conversation, there or not; it calls nothing.
+
+        An append to a conversation that is not there creates it, for this user and with these fields.
+        """
+        return Conversation(self._calls, conversation_id, user_id or "", fields)
+
+    def user(self, user_id: str) -> User:
+        """A handle on a user; it calls nothing."""
+        return User(self._calls, user_id)
+
+    def create_conversation(
+        self,
+        conversation_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[ConversationFields],
+    ) -> Conversation:
+        """Creates a conversation; without an id, the server makes one. Raises ConversationExistsError."""
+        conversation = conversations.to_proto(conversation_id or "", user_id or "", fields)
+        request = wire.CreateConversationRequest(conversation=conversation)
+        response = self._calls.write(self._calls.stubs.conversations.CreateConversation, request, timeout)
+        return Conversation(self._calls, response.conversation_id, user_id or "", fields)
+
+    def list_conversations(
+        self,
+        *,
+        user_id: str | None = None,
+        resource_id: str | None = None,
+        order_by: Order | None = None,
+        descending: bool = True,
+        limit: int | None = 100,
+        skip: int = 0,
+        timeout: float | None = None,
+    ) -> list[ConversationRecord]:
+        """Conversations of the tenant, newest update first: of a user, of a resource, at most `limit` (None: all).
+
+        The timeout is each page's of 1,000.
+        """
+        request = conversations.list_request(
+            user_id or "",
+            resource_id or "",
+            order_by,
+            descending=descending,
+            page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
+            skip=skip,
+        )
+        method = self._calls.stubs.conversations.ListConversations
+        pages = self._calls.collect(method, request, lambda page: page.conversations, limit=limit, timeout=timeout)
+        return [ConversationRecord.from_proto(found) for found in itertools.chain.from_iterable(pages)][:limit]
+
+    def count_conversations(
+        self, *, user_id: str | None = None, resource_id: str | None = None, timeout: float | None = None
+    ) -> int:
+        """How many conversations the tenant has: of a user, of a resource."""
+        request = wire.CountConversationsRequest(user_id=user_id or "", resource_id=resource_id or "")
+        response = self._calls.read(self._calls.stubs.conversations.CountConversations, request, timeout)
+        return response.count
+
+    def search(
+        self,
+        query: str | Embedding,
+        *,
+        explain: bool = False,
+        index_wait: float | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> SearchResult:
+        """The tenant's messages, of all users, that answer a text or resemble a vector; see Conversation.search."""
+        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        request.tenant.CopyFrom(memory_service_pb2.TenantScope())
+        response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
+        return SearchResult.from_proto(response)
+
+    def count_tokens(
+        self,
+        content: str | ChatMessage | Sequence[str] | Sequence[ChatMessage],
+        *,
+        encoding: str | None = None,
+        model: str | None = None,
+        timeout: float | None = None,
+    ) -> TokenCount:
+        """The tokens of a text, a list of texts, or of messages as a chat model is charged for them.
+
+        Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
+        """
+        request = count_request(content, encoding_to_proto(encoding, model))
+        response = self._calls.call(self._calls.stubs.text.CountTokens, request, timeout)
+        return TokenCount.from_proto(response)
+
+    def embed(self, texts: str | Sequence[str], *, timeout: float | None = None) -> list[Embedding]:
+        """The embeddings of texts by the server's model, of unit length. The timeout is each call's, for 256 texts.
+
+        Raises ModelUnavailableError where the server has no model.
+        """
+        several = [texts] if isinstance(texts, str) else texts
+        embeddings: list[Embedding] = []
+        for start in range(0, len(several), MOST_TEXTS):
+            request = text_service_pb2.EmbedRequest(texts=several[start : start + MOST_TEXTS])
+            response = self._calls.call(self._calls.stubs.text.Embed, request, timeout)
+            embeddings.extend(map(Embedding.from_proto, response.embeddings))
+        return embeddings
+
+    def status(self, *, timeout: float | None = None) -> GetStatusResponse:
+        """The state of the server and its store."""
+        return self._calls.call(self._calls.stubs.admin.GetStatus, GetStatusRequest(), timeout)

@@ -1,0 +1,239 @@
+# Derived from remora/_async/conversation.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""One conversation: its messages, search, context, steps and working memory."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Unpack
+
+from remora import conversations
+from remora._sync.calls import Calls
+from remora._sync.working_memory import WorkingMemory
+from remora._times import to_duration
+from remora.chat_format import ChatMessage
+from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
+from remora.conversations import ConversationFields, ConversationRecord
+from remora.edits import Edit
+from remora.embeddings import Embedding
+from remora.messages import Appended, AppendedMessage, Bound, Message, bound_sequence, bound_time, to_messages
+from remora.search import SearchOptions, SearchResult, recall_to_proto, search_request
+from remora.steps import Step
+from remora.tokens import encoding_to_proto
+from remora.v1 import conversation_pb2, memory_service_pb2
+from remora.v1 import conversation_service_pb2 as wire
+
+LARGEST_PAGE = 1000
+
+
+class Conversation:
+    """A handle on a conversation; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+
+    def __init__(
+        self, calls: Calls, conversation_id: str, user_id: str = "", fields: ConversationFields | None = None
+    ) -> None:
+        self._calls = calls
+        self._fields: ConversationFields = fields or {}
+        self.id = conversation_id
+        """The conversation's id."""
+        self.user_id = user_id
+        """Whose messages the handle sees; empty: the conversation's own user's."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r}, user_id={self.user_id!r})"
+
+    def _as_created(self) -> conversation_pb2.Conversation:
+        return conversations.to_proto(self.id, self.user_id, self._fields)
+
+    @property
+    def working_memory(self) -> WorkingMemory:
+        """The conversation's working memory."""
+        scope = wire.WorkingMemoryScope(conversation_id=self.id)
+        return WorkingMemory(self._calls, scope, self.user_id)
+
+    def append(
+        self,
+        messages: ChatMessage | Sequence[ChatMessage],
+        *,
+        create_if_missing: bool = True,
+        timeout: float | None = None,
+    ) -> Appended:
+        """Appends a message, or a list of them, all or none; durable and visible when it returns.
+
+        A message is an OpenAI chat message (a mapping, or an object such as openai's ChatCompletionMessage) or a
+        `Message`, which carries more. One whose id its user already has here replaces that message in its place.
+        A conversation that is not there is created with the handle's user and fields.
+        """
+        request = wire.AppendMessagesRequest(
+            conversation_id=self.id,
+            user_id=self.user_id,
+            messages=to_messages(messages),
+            create_if_missing=self._as_created() if create_if_missing else None,
+        )
+        response = self._calls.write(self._calls.stubs.conversations.AppendMessages, request, timeout)
+        return Appended(
+            messages=tuple(map(AppendedMessage.from_proto, response.messages)),
+            revision=response.revision,
+            conversation_created=response.conversation_created,
+            deleted_messages=response.pruned_messages,
+        )
+
+    def messages(
+        self,
+        limit: int | None = 100,
+        *,
+        roles: Iterable[str] = (),
+        after: Bound | None = None,
+        before: Bound | None = None,
+        oldest_first: bool = False,
+        timeout: float | None = None,
+    ) -> list[Message]:
+        """The newest `limit` messages (the oldest with `oldest_first`; all with None), in either case oldest first.
+
+        Only those of `roles`, `after` and `before` (both exclusive). The timeout is each page's of 1,000.
+        """
+        request = wire.ListMessagesRequest(
+            conversation_id=self.id,
+            user_id=self.user_id,
+            roles=roles,
+            after_time=bound_time(after),
+            before_time=bound_time(before),
+            after_sequence=bound_sequence(after),
+            before_sequence=bound_sequence(before),
+            page_order=wire.PAGE_ORDER_OLDEST_FIRST if oldest_first else wire.PAGE_ORDER_NEWEST_FIRST,
+            page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
+        )
+        method = self._calls.stubs.conversations.ListMessages
+        pages = self._calls.collect(method, request, lambda page: page.messages, limit=limit, timeout=timeout)
+        ordered = pages if oldest_first else reversed(pages)
+        found = [Message.from_proto(message) for page in ordered for message in page]
+        surplus = 0 if limit is None else max(0, len(found) - limit)
+        return found[: len(found) - surplus] if oldest_first else found[surplus:]
+
+    def search(
+        self,
+        query: str | Embedding,
+        *,
+        explain: bool = False,
+        index_wait: float | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> SearchResult:
+        """The messages of this conversation that answer a text or resemble a vector, best first.
+
+        `explain` adds the components of the scores; `index_wait` is how many seconds to wait for messages that are not
+        embedded yet (the server's default is 0.25).
+        """
+        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        request.conversation.CopyFrom(
+            memory_service_pb2.ConversationScope(conversation_id=self.id, user_id=self.user_id)
+        )
+        response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
+        return SearchResult.from_proto(response)
+
+    def context(
+        self,
+        max_tokens: int = 4000,
+        *,
+        query: str | None = None,
+        recall: bool | SearchOptions = True,
+        recall_scope: Literal["conversation", "user"] = "conversation",
+        recent_messages: int | None = None,
+        encoding: str | None = None,
+        model: str | None = None,
+        merge: Merge | None = None,
+        rendering: Rendering | None = None,
+        index_wait: float | None = None,
+        timeout: float | None = None,
+    ) -> Context:
+        """Recent messages, and older ones that the query recalls, that together cost at most `max_tokens`.
+
+        `query` is the text of the newest `user` message where None. `recall` says how to search (False: not at all),
+        `recall_scope` whether in this conversation or all of its user's. `recent_messages` bounds how many recent ones
+        (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
+        """
+        request = memory_service_pb2.AssembleContextRequest(
+            conversation_id=self.id,
+            user_id=self.user_id,
+            query=query or "",
+            max_tokens=max_tokens,
+            encoding=encoding_to_proto(encoding, model),
+            recent_messages=recent_messages,
+            search=recall_to_proto(recall),
+            search_user_scope=recall_scope == "user",
+            merge=MERGES[merge],
+            rendering=RENDERINGS[rendering],
+            index_wait=None if index_wait is None else to_duration(index_wait),
+        )
+        response = self._calls.read(self._calls.stubs.memory.AssembleContext, request, timeout)
+        return Context.from_proto(response)
+
+    def delete_messages(self, message_ids: str | Iterable[str], *, timeout: float | None = None) -> int:
+        """Deletes messages by id, at most 10,000, and says how many there were; unknown ids are ignored."""
+        ids = [message_ids] if isinstance(message_ids, str) else message_ids
+        request = wire.DeleteMessagesRequest(conversation_id=self.id, user_id=self.user_id, message_ids=ids)
+        response = self._calls.write(self._calls.stubs.conversations.DeleteMessages, request, timeout)
+        return response.deleted_messages
+
+    def clear(self, *, timeout: float | None = None) -> int:
+        """Deletes all messages and steps of the user and says how many messages; working memory stays."""
+        request = wire.ClearMessagesRequest(conversation_id=self.id, user_id=self.user_id)
+        response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
+        return response.deleted_messages
+
+    def edit(self, edits: Iterable[Edit], *, allow_missing: bool = False, timeout: float | None = None) -> Appended:
+        """Applies edits in order, all or none; each sees what those before it did.
+
+        Replacing or removing an id that is not there raises MessageNotFoundError, unless `allow_missing`.
+        """
+        request = wire.EditMessagesRequest(
+            conversation_id=self.id,
+            user_id=self.user_id,
+            edits=[edit.to_proto() for edit in edits],
+            allow_missing=allow_missing,
+        )
+        response = self._calls.write(self._calls.stubs.conversations.EditMessages, request, timeout)
+        return Appended(
+            messages=tuple(map(AppendedMessage.from_proto, response.messages)),
+            revision=response.revision,
+            deleted_messages=response.deleted_messages,
+        )
+
+    def get(self, *, timeout: float | None = None) -> ConversationRecord:
+        """The conversation as it is stored."""
+        request = wire.GetConversationRequest(conversation_id=self.id, user_id=self.user_id)
+        response = self._calls.read(self._calls.stubs.conversations.GetConversation, request, timeout)
+        return ConversationRecord.from_proto(response.conversation)
+
+    def update(self, *, timeout: float | None = None, **changes: Unpack[ConversationFields]) -> None:
+        """Replaces the fields that are given; with none, only sets update_time."""
+        request = wire.UpdateConversationRequest(
+            conversation=conversations.to_proto(self.id, "", changes), user_id=self.user_id
+        )
+        request.update_mask.paths.extend(changes)
+        self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout)
+
+    def delete(self, *, allow_missing: bool = False, timeout: float | None = None) -> int:
+        """Deletes the conversation with all that belongs to it, and says how many messages went, of all users."""
+        request = wire.DeleteConversationRequest(
+            conversation_id=self.id, user_id=self.user_id, allow_missing=allow_missing
+        )
+        response = self._calls.write(self._calls.stubs.conversations.DeleteConversation, request, timeout)
+        return response.deleted_messages
+
+    def save_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> None:
+        """Saves up to 1,000 steps, all or none; a step whose id is known is replaced. The conversation must exist."""
+        request = wire.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])
+        self._calls.write(self._calls.stubs.conversations.SaveSteps, request, timeout)
+
+    def steps(
+        self, *, operation_id: str | None = None, last: int | None = None, timeout: float | None = None
+    ) -> list[Step]:
+        """The steps of an operation or of all, in order, or the `last` so many. The timeout is each page's of 1,000."""
+        request = wire.ListStepsRequest(
+            conversation_id=self.id,
+            user_id=self.user_id,
+            operation_id=operation_id or "",
+            limit=last or 0,
+            page_size=LARGEST_PAGE,
+        )
+        method = self._calls.stubs.conversations.ListSteps
+        pages = self._calls.collect(method, request, lambda page: page.steps, limit=last, timeout=timeout)
+        return [Step.from_proto(step) for page in pages for step in page]

@@ -1,0 +1,18 @@
+# Derived from remora/_async/stubs.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""The generated stubs over one channel."""
+
+from remora._backends.synchronous import Channel
+from remora.v1.admin_service_pb2_grpc import AdminServiceStub
+from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
+from remora.v1.text_service_pb2_grpc import TextServiceStub
+
+
+class Stubs:
+    """The contract's services. What is called here is neither repeated nor given a deadline, a token or a tenant."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.conversations = ConversationServiceStub(channel)
+        self.memory = MemoryServiceStub(channel)
+        self.text = TextServiceStub(channel)
+        self.admin = AdminServiceStub(channel)

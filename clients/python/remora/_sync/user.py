@@ -1,0 +1,54 @@
+# Derived from remora/_async/user.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""One user: what it said in all conversations, and its working memory."""
+
+from typing import Unpack
+
+from remora._sync.calls import Calls
+from remora._sync.working_memory import WorkingMemory
+from remora.embeddings import Embedding
+from remora.search import SearchOptions, SearchResult, search_request
+from remora.v1 import conversation_service_pb2 as wire
+
+
+class User:
+    """A handle on a user; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+
+    def __init__(self, calls: Calls, user_id: str) -> None:
+        self._calls = calls
+        self.id = user_id
+        """The user's id."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
+    @property
+    def working_memory(self) -> WorkingMemory:
+        """The user's working memory, the same in all of its conversations."""
+        return WorkingMemory(self._calls, wire.WorkingMemoryScope(user_id=self.id), "")
+
+    def search(
+        self,
+        query: str | Embedding,
+        *,
+        explain: bool = False,
+        index_wait: float | None = None,
+        timeout: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> SearchResult:
+        """The user's messages, of all conversations, that answer a text or resemble a vector: see Conversation."""
+        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        request.user_id = self.id
+        response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
+        return SearchResult.from_proto(response)
+
+    def clear_messages(self, *, timeout: float | None = None) -> int:
+        """Deletes the user's messages and steps in all conversations; returns how many messages went."""
+        request = wire.ClearMessagesRequest(user_id=self.id)
+        response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
+        return response.deleted_messages
+
+    def delete(self, *, timeout: float | None = None) -> int:
+        """Deletes everything of the user, the conversations that it owns included, and says how many messages went."""
+        request = wire.DeleteUserRequest(user_id=self.id)
+        response = self._calls.write(self._calls.stubs.conversations.DeleteUser, request, timeout)
+        return response.deleted_messages

@@ -1,0 +1,40 @@
+"""Where a server listens: the default that server and client share, and the forms of an endpoint."""
+
+import os
+from pathlib import Path
+
+ENDPOINT_VARIABLE = "REMORA_ENDPOINT"
+
+
+def default_endpoint() -> str:
+    """The endpoint that a server listens on, and a client calls, when neither is told one.
+
+    `unix:$XDG_RUNTIME_DIR/remora/remora.sock` where that variable is set (XDG Base Directory Specification), else
+    `unix:/tmp/remora-<uid>/remora.sock`.
+    """
+    return f"unix:{_runtime_directory() / 'remora.sock'}"
+
+
+def _runtime_directory() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return Path(runtime) / "remora"
+    return Path(f"/tmp/remora-{os.getuid()}")  # noqa: S108 - the uid keeps users apart; the server checks the owner
+
+
+def resolve_endpoint(endpoint: str | None) -> str:
+    """The endpoint itself where one is given, else $REMORA_ENDPOINT, else the default.
+
+    Raises ValueError for what is neither `unix:/path` nor `host:port`.
+    """
+    chosen = endpoint or os.environ.get(ENDPOINT_VARIABLE) or default_endpoint()
+    if chosen.startswith("unix:"):
+        return _checked(chosen, valid=len(chosen) > len("unix:"))
+    host, _, port = chosen.rpartition(":")
+    return _checked(chosen, valid=bool(host) and port.isascii() and port.isdigit())
+
+
+def _checked(endpoint: str, *, valid: bool) -> str:
+    if not valid:
+        raise ValueError(f"an endpoint is unix:/path or host:port, not {endpoint!r}")
+    return endpoint

@@ -1,0 +1,98 @@
+"""The context for the next call of a model: recent and recalled messages under an exact token budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias
+
+from remora.messages import Message
+from remora.search import IndexState
+from remora.v1 import memory_service_pb2
+
+Section: TypeAlias = Literal["recent", "recalled"]
+Merge: TypeAlias = Literal["append", "prepend", "interleave"]
+"""Whether recalled messages come after recent ones, before them, or between them."""
+Rendering: TypeAlias = Literal["messages", "transcript"]
+"""Whether the context is rendered, and counted, as chat messages or as one text."""
+
+MERGES: Mapping[Merge | None, memory_service_pb2.Merge.ValueType] = {
+    None: memory_service_pb2.MERGE_UNSPECIFIED,
+    "append": memory_service_pb2.MERGE_APPEND,
+    "prepend": memory_service_pb2.MERGE_PREPEND,
+    "interleave": memory_service_pb2.MERGE_INTERLEAVE,
+}
+RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = {
+    None: memory_service_pb2.RENDERING_UNSPECIFIED,
+    "messages": memory_service_pb2.RENDERING_MESSAGES,
+    "transcript": memory_service_pb2.RENDERING_TRANSCRIPT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message of a context."""
+
+    message: Message
+    conversation_id: str
+    section: Section
+    """Whether it is one of the newest messages, or was found by the query."""
+    score: float | None
+    """Its score, where it was recalled."""
+    tokens: int
+    """What it costs as rendered."""
+    reason: str
+    """Why it is there, for people."""
+
+    @classmethod
+    def from_proto(cls, item: memory_service_pb2.Item) -> Self:
+        """The item from the wire."""
+        return cls(
+            message=Message.from_proto(item.message),
+            conversation_id=item.conversation_id,
+            section="recalled" if item.section == memory_service_pb2.SECTION_RECALLED else "recent",
+            score=item.score if item.HasField("score") else None,
+            tokens=item.tokens,
+            reason=item.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Recent and recalled messages that together cost at most the budget."""
+
+    items: tuple[Item, ...]
+    """In the order in which a model should see them."""
+    text: str
+    """The context as one text; empty unless rendered as a transcript."""
+    tokens_used: int
+    """What it all costs: the items' tokens and the overhead."""
+    overhead_tokens: int
+    """What is not any single item's."""
+    left_out: int
+    """How many candidate messages did not fit."""
+    uncounted_parts: int
+    """How many items carry parts (images, for one) whose cost is unknown to the server and not counted."""
+    exact: bool
+    """Whether the counts are exact in the encoding."""
+    revision: int
+    """The revision that the context shows."""
+    index: IndexState
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The items as OpenAI chat messages, ready to send, each as it was appended."""
+        return [item.message.to_openai() for item in self.items]
+
+    @classmethod
+    def from_proto(cls, response: memory_service_pb2.AssembleContextResponse) -> Self:
+        """The context from the wire."""
+        return cls(
+            items=tuple(Item.from_proto(item) for item in response.items),
+            text=response.text,
+            tokens_used=response.tokens_used,
+            overhead_tokens=response.overhead_tokens,
+            left_out=response.left_out,
+            uncounted_parts=response.uncounted_parts,
+            exact=response.exact,
+            revision=response.revision,
+            index=IndexState.from_proto(response.index),
+        )

@@ -1,0 +1,45 @@
+"""Vectors that the caller makes, or that the server made for the caller."""
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from remora.v1 import message_pb2
+
+FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A vector and the model that made it; the server never compares vectors of different models."""
+
+    model: str
+    """The model's name."""
+    data: bytes
+    """The vector: little-endian IEEE 754 f32, 4 bytes a dimension."""
+
+    @classmethod
+    def of(cls, model: str, values: Iterable[float]) -> Self:
+        """The embedding of these values, rounded to f32."""
+        numbers = tuple(values)
+        return cls(model, struct.pack(f"<{len(numbers)}f", *numbers))
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The vector's values."""
+        return struct.unpack(f"<{self.dimension}f", self.data)
+
+    @property
+    def dimension(self) -> int:
+        """How many values the vector has."""
+        return len(self.data) // FLOAT_BYTES
+
+    def to_proto(self) -> message_pb2.Embedding:
+        """The embedding on the wire."""
+        return message_pb2.Embedding(model=self.model, values=self.data)
+
+    @classmethod
+    def from_proto(cls, embedding: message_pb2.Embedding) -> Self:
+        """The embedding from the wire."""
+        return cls(embedding.model, embedding.values)

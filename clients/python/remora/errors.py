@@ -1,0 +1,239 @@
+"""What a call can fail with: a class for each canonical code, below it one for each reason of the server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One field of a request that the server refused."""
+
+    field: str
+    """The path of the field, such as `messages[2].role`."""
+    description: str
+    """What is wrong with it, for people."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.description}"
+
+
+class RemoraError(Exception):
+    """A call that failed. Texts are for people and may change; `reason` and the class do not."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: grpc.StatusCode = grpc.StatusCode.UNKNOWN,
+        reason: str = "",
+        metadata: Mapping[str, str] | None = None,
+        field_violations: Sequence[FieldViolation] = (),
+        retry_delay: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        """What happened."""
+        self.code = code
+        """The canonical code."""
+        self.reason = reason
+        """Why, such as `CONVERSATION_NOT_FOUND`; empty where the failure did not come from Remora itself."""
+        self.metadata = dict(metadata or {})
+        """What the reason is about, such as the conversation's id."""
+        self.field_violations = tuple(field_violations)
+        """The fields of the request that were refused."""
+        self.retry_delay = retry_delay
+        """Seconds after which the server would like the call again; None where it says nothing."""
+
+    def __str__(self) -> str:
+        reason = [self.reason] if self.reason else []
+        untold = [str(violation) for violation in self.field_violations if violation.description not in self.message]
+        return ": ".join([*reason, "; ".join([self.message, *untold])])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets the error cross processes: its arguments are keywords, which BaseException's own way loses."""
+        return type(self), (self.message,), self.__dict__
+
+
+class InvalidArgumentError(RemoraError):
+    """The request cannot be carried out as it is."""
+
+
+class NotFoundError(RemoraError):
+    """What the request names is not there."""
+
+
+class AlreadyExistsError(RemoraError):
+    """What the request would create is there already."""
+
+
+class OutOfRangeError(RemoraError):
+    """The request reaches beyond what there is."""
+
+
+class FailedPreconditionError(RemoraError):
+    """The server's state does not allow the request."""
+
+
+class AbortedError(RemoraError):
+    """Another writer came first."""
+
+
+class ResourceExhaustedError(RemoraError):
+    """Something is full."""
+
+
+class UnavailableError(RemoraError):
+    """The server cannot answer now."""
+
+
+class DeadlineExceededError(RemoraError):
+    """The deadline passed first. A write may still have happened; repeating it is safe with the same request id."""
+
+
+class CancelledError(RemoraError):
+    """The call was cancelled."""
+
+
+class UnauthenticatedError(RemoraError):
+    """The token is missing or unknown."""
+
+
+class PermissionDeniedError(RemoraError):
+    """The token does not allow the request."""
+
+
+class UnimplementedError(RemoraError):
+    """The server does not know the method: it is older than the client, or another program."""
+
+
+class InternalError(RemoraError):
+    """The server failed in a way that it does not explain; its log does."""
+
+
+class DataLossError(RemoraError):
+    """Stored data is damaged."""
+
+
+class UnknownError(RemoraError):
+    """A failure without a code."""
+
+
+class InvalidFieldError(InvalidArgumentError):
+    """Fields of the request are missing or out of bounds: see `field_violations`."""
+
+
+class PageTokenInvalidError(InvalidArgumentError):
+    """The page token is not one of this list's."""
+
+
+class BudgetTooSmallError(InvalidArgumentError):
+    """The token budget does not hold even the fixed sections of the context."""
+
+
+class EmbeddingModelMismatchError(InvalidArgumentError):
+    """An embedding was made by another model than those it would be compared with."""
+
+
+class MessageTooLargeError(InvalidArgumentError):
+    """A message, or the request as a whole, is larger than the server takes."""
+
+
+class ConversationNotFoundError(NotFoundError):
+    """There is no such conversation, or it is another user's."""
+
+
+class MessageNotFoundError(NotFoundError):
+    """There is no such message."""
+
+
+class ConversationExistsError(AlreadyExistsError):
+    """The conversation's id is taken."""
+
+
+class RequestIdReusedError(AlreadyExistsError):
+    """The request id belongs to another request."""
+
+
+class RevisionUnknownError(OutOfRangeError):
+    """The store has never given out the revision to wait for: it was replaced, or lost what it held in memory."""
+
+
+class ModelUnavailableError(FailedPreconditionError):
+    """The server has no embedding model."""
+
+
+class StoreFullError(ResourceExhaustedError):
+    """The store has no room for the write."""
+
+
+class OverloadedError(ResourceExhaustedError):
+    """The server has too much to do."""
+
+
+class StoreFailedError(UnavailableError):
+    """The store stopped taking writes."""
+
+
+class ShuttingDownError(UnavailableError):
+    """The server is about to stop."""
+
+
+class ConnectionFailedError(UnavailableError):
+    """There was no connection to a server, or it broke. Its reason, `CONNECTION_FAILED`, is the client's own."""
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint that was tried."""
+        return self.metadata.get("endpoint", "")
+
+
+OF_CODE: Mapping[grpc.StatusCode, type[RemoraError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+    grpc.StatusCode.OUT_OF_RANGE: OutOfRangeError,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    grpc.StatusCode.ABORTED: AbortedError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    grpc.StatusCode.CANCELLED: CancelledError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    grpc.StatusCode.UNIMPLEMENTED: UnimplementedError,
+    grpc.StatusCode.INTERNAL: InternalError,
+    grpc.StatusCode.DATA_LOSS: DataLossError,
+    grpc.StatusCode.UNKNOWN: UnknownError,
+}
+"""The class of each canonical code."""
+
+OF_REASON: Mapping[str, type[RemoraError]] = {
+    "BUDGET_TOO_SMALL": BudgetTooSmallError,
+    "CONNECTION_FAILED": ConnectionFailedError,
+    "CONVERSATION_EXISTS": ConversationExistsError,
+    "CONVERSATION_NOT_FOUND": ConversationNotFoundError,
+    "DEADLINE_EXCEEDED": DeadlineExceededError,
+    "EMBEDDING_MODEL_MISMATCH": EmbeddingModelMismatchError,
+    "INTERNAL": InternalError,
+    "INVALID_FIELD": InvalidFieldError,
+    "MESSAGE_NOT_FOUND": MessageNotFoundError,
+    "MESSAGE_TOO_LARGE": MessageTooLargeError,
+    "MODEL_UNAVAILABLE": ModelUnavailableError,
+    "OVERLOADED": OverloadedError,
+    "PAGE_TOKEN_INVALID": PageTokenInvalidError,
+    "REQUEST_ID_REUSED": RequestIdReusedError,
+    "REVISION_UNKNOWN": RevisionUnknownError,
+    "SHUTTING_DOWN": ShuttingDownError,
+    "STORE_FAILED": StoreFailedError,
+    "STORE_FULL": StoreFullError,
+    "UNAUTHENTICATED": UnauthenticatedError,
+}
+"""The class of each reason."""
+
+
+def class_of(code: grpc.StatusCode, reason: str) -> type[RemoraError]:
+    """The class of the reason; of the code where the reason is not known."""
+    return OF_REASON.get(reason) or OF_CODE.get(code, UnknownError)

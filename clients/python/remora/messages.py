@@ -1,0 +1,196 @@
+"""One message: what a caller appends, and what the server gives back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from remora import _json
+from remora._times import from_timestamp, to_timestamp
+from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
+from remora.chat_format import ChatFields, ChatMessage, ToolCall, as_mapping, parse, restore
+from remora.embeddings import Embedding
+from remora.v1 import conversation_service_pb2, message_pb2
+
+
+class MessageExtras(TypedDict, total=False):
+    """What a message carries besides its chat form; see the fields of `Message`."""
+
+    id: str
+    sent_time: datetime
+    session_id: str
+    attributes: Attributes
+    metadata: Any
+    embedding: Embedding
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation: `Message("user", "Can I work abroad?")`."""
+
+    role: str
+    """`user`, `assistant`, `system`, `tool` or any other word, 1 to 64 bytes."""
+    text: str = ""
+    """What is indexed, embedded and counted, up to 1 MiB in UTF-8."""
+    name: str = field(default="", kw_only=True)
+    """Who speaks, up to 256 bytes; empty where the role does."""
+    id: str = field(default="", kw_only=True)
+    """Unique for its user in its conversation, up to 512 bytes; where empty, the server makes a UUIDv7."""
+    tool_calls: tuple[ToolCall, ...] = field(default=(), kw_only=True)
+    """The tools that it calls."""
+    tool_result_ids: tuple[str, ...] = field(default=(), kw_only=True)
+    """Ids of the tool calls that it answers."""
+    parts: bytes = field(default=b"", kw_only=True, repr=False)
+    """The framework's own form of the message, opaque, up to 2 MiB."""
+    metadata: Any = field(default=None, kw_only=True)
+    """The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON come back parsed."""
+    attributes: Attributes = field(default_factory=dict, kw_only=True)
+    """Typed values that searches filter by."""
+    sent_time: datetime | None = field(default=None, kw_only=True)
+    """When it was said, by the caller's clock; where None, when the server stored it."""
+    session_id: str = field(default="", kw_only=True)
+    """The sitting it belongs to; where empty, sittings are told apart by gaps in time."""
+    embedding: Embedding | None = field(default=None, kw_only=True)
+    """The embedding of the text, where the caller makes it. Never comes back."""
+    user_id: str = field(default="", kw_only=True)
+    """Whose message it is. Set by the server."""
+    sequence: int = field(default=0, kw_only=True)
+    """Its place in the conversation: from 1, only grows, may have gaps. Set by the server."""
+    revision: int = field(default=0, kw_only=True)
+    """The revision that last wrote it. Set by the server."""
+    create_time: datetime | None = field(default=None, kw_only=True)
+    """When it was first stored. Set by the server."""
+    update_time: datetime | None = field(default=None, kw_only=True)
+    """When it was last stored. Set by the server."""
+    token_count: int = field(default=0, kw_only=True)
+    """The text's tokens in o200k_base. Set by the server."""
+
+    @classmethod
+    def from_openai(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
+        """The message for an OpenAI chat message: a mapping, or an object such as openai's ChatCompletionMessage.
+
+        Raises TypeError for what has no role, ValueError for what JSON cannot hold.
+        """
+        fields, parts = parse(as_mapping(message))
+        return cls(**fields._asdict(), parts=parts, **extras)
+
+    def to_openai(self) -> dict[str, Any]:
+        """The OpenAI chat message that it was made from, or that its fields make."""
+        fields = ChatFields(self.role, self.text, self.name, self.tool_calls, self.tool_result_ids)
+        return restore(fields, self.parts)
+
+    def to_proto(self) -> message_pb2.Message:
+        """The message on the wire, without what the server sets."""
+        return message_pb2.Message(
+            id=self.id,
+            role=self.role,
+            name=self.name,
+            text=self.text,
+            parts=self.parts,
+            metadata=_json.to_opaque(self.metadata),
+            attributes=attributes_to_proto(self.attributes),
+            tool_calls=[_call_to_proto(call) for call in self.tool_calls],
+            tool_result_ids=self.tool_result_ids,
+            sent_time=to_timestamp(self.sent_time) if self.sent_time else None,
+            session_id=self.session_id,
+            embedding=self.embedding.to_proto() if self.embedding else None,
+        )
+
+    @classmethod
+    def from_proto(cls, message: message_pb2.Message) -> Self:
+        """The message from the wire."""
+        return cls(
+            id=message.id,
+            role=message.role,
+            name=message.name,
+            text=message.text,
+            parts=message.parts,
+            metadata=_json.from_opaque(message.metadata),
+            attributes=attributes_from_proto(message.attributes),
+            tool_calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls),
+            tool_result_ids=tuple(message.tool_result_ids),
+            sent_time=from_timestamp(message.sent_time) if message.HasField("sent_time") else None,
+            session_id=message.session_id,
+            user_id=message.user_id,
+            sequence=message.sequence,
+            revision=message.revision,
+            create_time=from_timestamp(message.create_time) if message.HasField("create_time") else None,
+            update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
+            token_count=message.token_count,
+        )
+
+
+def _call_to_proto(call: ToolCall) -> message_pb2.ToolCall:
+    return message_pb2.ToolCall(id=call.id, name=call.name, arguments=call.arguments)
+
+
+def to_message(message: ChatMessage) -> Message:
+    """The message itself, or the message for an OpenAI chat message."""
+    return message if isinstance(message, Message) else Message.from_openai(message)
+
+
+def to_messages(messages: ChatMessage | Sequence[ChatMessage]) -> list[message_pb2.Message]:
+    """One message or several, on the wire."""
+    several = messages if isinstance(messages, list | tuple) else [messages]
+    return [to_message(message).to_proto() for message in several]
+
+
+Bound: TypeAlias = datetime | int | Message
+"""A place among the messages: a time of the server's, a sequence, or a message."""
+
+
+def bound_time(bound: Bound | None) -> Timestamp | None:
+    """The time of a bound that is one."""
+    return to_timestamp(bound) if isinstance(bound, datetime) else None
+
+
+def bound_sequence(bound: Bound | None) -> int | None:
+    """The sequence of a bound that is one, or a message."""
+    if isinstance(bound, Message):
+        return bound.sequence
+    return bound if isinstance(bound, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedMessage:
+    """What became of one appended message."""
+
+    id: str
+    """Its id."""
+    sequence: int
+    """Its place in the conversation."""
+    create_time: datetime
+    """When it was first stored."""
+    replaced: bool
+    """Whether it replaced a message."""
+
+    @classmethod
+    def from_proto(cls, message: conversation_service_pb2.AppendedMessage) -> Self:
+        """What became of the message, from the wire."""
+        return cls(message.id, message.sequence, from_timestamp(message.create_time), message.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append, or a list of edits, came to."""
+
+    messages: tuple[AppendedMessage, ...]
+    """One for each message, in the order given."""
+    revision: int
+    """The revision of the write."""
+    conversation_created: bool = False
+    """Whether the append created the conversation."""
+    deleted_messages: int = 0
+    """How many messages the edits removed, or the storage limit pruned."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The messages' ids."""
+        return [message.id for message in self.messages]
+
+    @property
+    def sequences(self) -> list[int]:
+        """The messages' places in the conversation."""
+        return [message.sequence for message in self.messages]

@@ -1,0 +1,165 @@
+"""Searches: how they rank and filter, and what they find."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Self, TypeAlias, TypedDict
+
+from remora._times import to_duration, to_timestamp
+from remora.attributes import Conditions, conditions_to_proto
+from remora.embeddings import Embedding
+from remora.messages import Message
+from remora.v1 import memory_service_pb2
+
+Profile: TypeAlias = Literal["hybrid", "vector", "lexical"]
+"""How messages are ranked: by cosine and words, by cosine alone, or by words alone (BM25)."""
+
+_PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
+    None: memory_service_pb2.PROFILE_UNSPECIFIED,
+    "hybrid": memory_service_pb2.PROFILE_HYBRID,
+    "vector": memory_service_pb2.PROFILE_VECTOR,
+    "lexical": memory_service_pb2.PROFILE_LEXICAL,
+}
+_PROFILE_NAMES = {value: name for name, value in _PROFILES.items() if name}
+
+
+class Weights(TypedDict, total=False):
+    """Weights of a score's components, each from 0 to 100; unset: the profile's own."""
+
+    cosine: float
+    bm25: float
+
+
+class SearchOptions(TypedDict, total=False):
+    """How a search ranks and filters; what is left out is the server's choice."""
+
+    k: int
+    """How many hits at most, up to 1,000. Default 10."""
+    profile: Profile
+    """How messages are ranked. Default hybrid."""
+    threshold: float
+    """Only hits whose score, in the profile's own measure, is at least this."""
+    weights: Weights
+    """The weights of the profile's components."""
+    roles: Sequence[str]
+    """Only messages of these roles, at most 16."""
+    after: datetime
+    """Only messages sent after this time, exclusive."""
+    before: datetime
+    """Only messages sent before this time, exclusive."""
+    where: Conditions
+    """Only messages whose attributes meet all of these conditions, at most 32."""
+
+
+def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions:
+    """The options on the wire."""
+    return memory_service_pb2.SearchOptions(
+        k=options.get("k", 0),
+        profile=_PROFILES[options.get("profile")],
+        threshold=options.get("threshold"),
+        weights=memory_service_pb2.Weights(**options["weights"]) if "weights" in options else None,
+        filter=memory_service_pb2.MessageFilter(
+            roles=options.get("roles", ()),
+            after_time=to_timestamp(options["after"]) if "after" in options else None,
+            before_time=to_timestamp(options["before"]) if "before" in options else None,
+            conditions=conditions_to_proto(options.get("where", ())),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a score: `cosine`, `similarity` or `bm25`."""
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message found."""
+
+    message: Message
+    conversation_id: str
+    score: float
+    """In the profile's own measure."""
+    components: tuple[Component, ...]
+    """Where asked to explain: the parts; the sum of value times weight is the score."""
+
+    @classmethod
+    def from_proto(cls, hit: memory_service_pb2.Hit) -> Self:
+        """The hit from the wire."""
+        components = tuple(Component(part.name, part.value, part.weight) for part in hit.components)
+        return cls(Message.from_proto(hit.message), hit.conversation_id, hit.score, components)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """What could be searched, and how."""
+
+    model: str
+    """The model of the vectors; empty where there is none."""
+    pending: int
+    """How many messages had no vector yet and were found by words only."""
+    words_only: bool
+    """Whether words alone ranked."""
+
+    @classmethod
+    def from_proto(cls, index: memory_service_pb2.IndexState) -> Self:
+        """The state from the wire."""
+        return cls(index.model, index.pending, index.words_only)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The hits of a search, best first."""
+
+    hits: tuple[Hit, ...]
+    profile: Profile
+    """The profile that ranked."""
+    index: IndexState
+    revision: int
+    """The revision that the result shows."""
+
+    def __getitem__(self, position: int) -> Hit:
+        return self.hits[position]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @classmethod
+    def from_proto(cls, response: memory_service_pb2.SearchMessagesResponse) -> Self:
+        """The result from the wire."""
+        return cls(
+            hits=tuple(Hit.from_proto(hit) for hit in response.hits),
+            profile=_PROFILE_NAMES.get(response.profile, "hybrid"),
+            index=IndexState.from_proto(response.index),
+            revision=response.revision,
+        )
+
+
+def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOptions | None:
+    """The options by which a context recalls; None where it does not."""
+    if recall is False:
+        return None
+    return options_to_proto({} if recall is True else recall)
+
+
+def search_request(
+    query: str | Embedding, options: SearchOptions, *, explain: bool, index_wait: float | None
+) -> memory_service_pb2.SearchMessagesRequest:
+    """A request for a text or a vector, without its scope."""
+    request = memory_service_pb2.SearchMessagesRequest(
+        options=options_to_proto(options),
+        explain=explain,
+        index_wait=None if index_wait is None else to_duration(index_wait),
+    )
+    if isinstance(query, str):
+        request.text = query
+    else:
+        request.embedding.CopyFrom(query.to_proto())
+    return request

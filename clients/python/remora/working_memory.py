@@ -1,0 +1,38 @@
+"""What an agent keeps at hand for a conversation or a user."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from remora import _json
+from remora._times import from_timestamp
+from remora.v1 import conversation_service_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingMemoryContent:
+    """The content of a working memory."""
+
+    content: bytes
+    """Byte for byte as it was set."""
+    update_time: datetime
+    """When it was set."""
+
+    @property
+    def text(self) -> str:
+        """The content as text. Raises UnicodeDecodeError where it is not UTF-8."""
+        return self.content.decode()
+
+    def json(self) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+        """The content parsed. Raises ValueError where it is not JSON."""
+        return _json.loads(self.content)
+
+    @classmethod
+    def from_proto(cls, response: conversation_service_pb2.GetWorkingMemoryResponse) -> Self | None:
+        """The content from the wire; None where there is none."""
+        return cls(response.content, from_timestamp(response.update_time)) if response.found else None
+
+
+def content_bytes(content: object) -> bytes:
+    """The bytes to keep: text in UTF-8, bytes as they are, all else as JSON."""
+    return content.encode() if isinstance(content, str) else _json.to_opaque(content)
