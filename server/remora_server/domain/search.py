@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -166,3 +166,37 @@ class MessageIndex(Protocol):
     """Searches the messages of a store. `query.vector` is set where vectors are to be used."""
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A message with text that has no vector of the server's model. `revision` is the message's own."""
+
+    tenant_id: str
+    conversation_uid: int
+    conversation_id: str
+    user_id: str
+    sequence: int
+    revision: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageVector:
+    """The vector that the server's model made of a message: little-endian f32."""
+
+    message: Unembedded
+    values: bytes
+
+
+class EmbeddingQueue(Protocol):
+    """Where the indexer finds its work and leaves it. Messages that came with the caller's embedding never wait."""
+
+    def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
+        """Take at most `limit` messages that wait for a vector, the oldest first.
+
+        Waits up to `timeout` seconds for the first. What is taken is not given again by this process.
+        """
+
+    def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
+        """Record vectors, durably; those whose message has moved on are ignored. Raises StoreFull, StoreFailed."""
