@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
 MODEL := .cache/model
 PIP := -m pip --disable-pip-version-check --quiet
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml -o -name build.rs)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
 # What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
 CARGO := cargo
 
@@ -28,8 +28,9 @@ help: ## Show the verbs
 setup: $(READY) ## Make .venv with both packages, built and editable, and fetch the embedding model
 
 .PHONY: gen
-gen: $(BUF) .cache/generate/.installed ## Write the code that is generated from the .proto files
+gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Write the code that is generated: from the .proto files, and the client's sync face
 	tools/generate.sh
+	$(BIN)/python tools/derive_sync.py
 
 .PHONY: build
 build: $(PYTHON_READY) $(VENV)/.server ## Build the engine and install both packages in .venv
@@ -98,8 +99,9 @@ check-contract: $(BUF)
 	$(BUF) breaking proto --against proto/image.binpb
 
 .PHONY: check-generated
-check-generated: $(BUF) .cache/generate/.installed
+check-generated: $(PYTHON_READY) $(BUF) .cache/generate/.installed
 	tools/check_generated.sh
+	$(BIN)/python tools/derive_sync.py --check
 
 .PHONY: check-native
 check-native: build

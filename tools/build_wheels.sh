@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# build_wheels.sh DIRECTORY: builds the wheels of the server, for this platform, and of the client into DIRECTORY.
+# build_wheels.sh DIRECTORY [OPTION...]: builds the wheels of the server, for this platform, and of the client.
+# Options go to maturin. A release passes `--zig --compatibility manylinux_2_17`, with ziglang installed: glibc 2.17 does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-python=.venv/bin/python
-rm -f "$1"/remora-*.whl "$1"/remora_server-*.whl
-PATH="$PWD/.venv/bin:$PATH" "$python" -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
-    --wheel-dir "$1" . ./clients/python
-ls "$1"/remora-*.whl "$1"/remora_server-*.whl
+output=$1
+rm -f "$output"/remora-*.whl "$output"/remora_server-*.whl
+.venv/bin/maturin build --quiet --release --interpreter .venv/bin/python --out "$output" "${@:2}"
+.venv/bin/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation --wheel-dir "$output" \
+    ./clients/python
+ls "$output"/remora-*.whl "$output"/remora_server-*.whl
