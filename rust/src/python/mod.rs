@@ -6,6 +6,7 @@ mod encoder;
 mod ids;
 mod index;
 mod lexical;
+mod tokens;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -13,5 +14,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ids::register(module)?;
     index::register(module)?;
     lexical::register(module)?;
+    tokens::register(module)?;
     Ok(())
 }
