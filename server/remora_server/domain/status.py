@@ -52,3 +52,15 @@ class ModelStatus:
     name: str = ""
     dimension: int = 0
     precision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident memory in bytes."""
+
+    version: str
+    python_version: str
+    duckdb_version: str
+    grpc_version: str
+    start_time: int
+    resident_bytes: int

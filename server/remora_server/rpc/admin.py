@@ -1,0 +1,81 @@
+"""The RPC that tells operators how the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from remora.v1 import admin_service_pb2 as pb
+from remora_server.domain.status import EngineStatus, JournalStatus, ModelStatus, ProcessStatus, StoreStatus
+from remora_server.domain.store import Store
+from remora_server.rpc import encode
+from remora_server.rpc.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class AdminHandlers:
+    """Answers the RPCs for operators."""
+
+    store: Store
+    model: ModelStatus
+    process: Callable[[], ProcessStatus]
+
+    def get_status(self, _call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
+        store = self.store.status()
+        return pb.GetStatusResponse(
+            server=_server(self.process()),
+            store=_store(store),
+            journal=_journal(store.journal),
+            model=_model(self.model, store.pending_embeddings),
+            engine=_engine(store.engine),
+        )
+
+
+def _server(process: ProcessStatus) -> pb.ServerStatus:
+    return pb.ServerStatus(
+        version=process.version,
+        python_version=process.python_version,
+        duckdb_version=process.duckdb_version,
+        grpc_version=process.grpc_version,
+        start_time=encode.timestamp(process.start_time),
+        resident_bytes=process.resident_bytes,
+    )
+
+
+def _store(store: StoreStatus) -> pb.StoreStatus:
+    return pb.StoreStatus(
+        store_id=store.store_id,
+        format_version=store.format_version,
+        in_memory=store.in_memory,
+        writable=not store.failure,
+        failure=store.failure,
+        revision=store.revision,
+        applied_revision=store.applied_revision,
+        database_bytes=store.database_bytes,
+        conversations=store.conversations,
+        messages=store.messages,
+    )
+
+
+def _journal(journal: JournalStatus) -> pb.JournalStatus:
+    return pb.JournalStatus(
+        bytes=journal.bytes,
+        segments=journal.segments,
+        records=journal.records,
+        batches=journal.batches,
+        sync_micros=journal.sync_micros,
+    )
+
+
+def _model(model: ModelStatus, pending: int) -> pb.ModelStatus:
+    return pb.ModelStatus(name=model.name, dimension=model.dimension, precision=model.precision, pending=pending)
+
+
+def _engine(engine: EngineStatus) -> pb.EngineStatus:
+    return pb.EngineStatus(
+        kernels=engine.kernels,
+        conversations=engine.conversations,
+        window_bytes=engine.window_bytes,
+        indexed_threads=engine.threads,
+        index_bytes=engine.index_bytes,
+    )

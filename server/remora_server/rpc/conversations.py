@@ -1,0 +1,104 @@
+"""The RPCs of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1.conversation_pb2 import Conversation
+from remora_server.domain.calls import DEFAULT_USER
+from remora_server.domain.conversations import ConversationOrder, ConversationQuery, ConversationUpdate
+from remora_server.domain.store import Store
+from remora_server.rpc import decode, encode
+from remora_server.rpc.calls import Call
+from remora_server.rpc.page_tokens import PageTokens
+
+MAX_PAGE_BYTES = 3 * 1024 * 1024
+
+ORDERS = {
+    pb.CONVERSATION_ORDER_UNSPECIFIED: ConversationOrder.UPDATE_TIME,
+    pb.CONVERSATION_ORDER_CREATE_TIME: ConversationOrder.CREATE_TIME,
+    pb.CONVERSATION_ORDER_UPDATE_TIME: ConversationOrder.UPDATE_TIME,
+    pb.CONVERSATION_ORDER_TITLE: ConversationOrder.TITLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHandlers:
+    """Answers the RPCs of conversations and users."""
+
+    store: Store
+    page_tokens: PageTokens
+
+    def create_conversation(self, call: Call, request: pb.CreateConversationRequest) -> pb.CreateConversationResponse:
+        given = request.conversation
+        draft = decode.conversation(given, given.id, given.user_id or DEFAULT_USER)
+        outcome = self.store.create_conversation(call.write(request), draft)
+        return pb.CreateConversationResponse(
+            conversation_id=outcome.conversation_id,
+            create_time=encode.timestamp(outcome.time),
+            revision=outcome.revision,
+        )
+
+    def get_conversation(self, call: Call, request: pb.GetConversationRequest) -> pb.GetConversationResponse:
+        conversation, revision = self.store.get_conversation(
+            call.read(request), request.conversation_id, request.user_id
+        )
+        return pb.GetConversationResponse(conversation=encode.conversation(conversation), revision=revision)
+
+    def list_conversations(self, call: Call, request: pb.ListConversationsRequest) -> pb.ListConversationsResponse:
+        start = self.page_tokens.position(call, request) or 0
+        size = decode.page_size(request.page_size)
+        query = ConversationQuery(
+            user_id=request.user_id,
+            resource_id=request.resource_id,
+            order_by=ORDERS[request.order_by],
+            descending=request.direction != pb.DIRECTION_ASCENDING,
+            limit=size + 1,
+            skip=request.skip + start,
+        )
+        found, revision = self.store.list_conversations(call.read(request), query)
+        page = _fitting(map(encode.conversation, found[:size]))
+        more = len(page) < len(found)
+        token = self.page_tokens.make(call, request, start + len(page)) if more else ""
+        return pb.ListConversationsResponse(conversations=page, next_page_token=token, revision=revision)
+
+    def count_conversations(self, call: Call, request: pb.CountConversationsRequest) -> pb.CountConversationsResponse:
+        count, revision = self.store.count_conversations(call.read(request), request.user_id, request.resource_id)
+        return pb.CountConversationsResponse(count=count, revision=revision)
+
+    def update_conversation(self, call: Call, request: pb.UpdateConversationRequest) -> pb.UpdateConversationResponse:
+        given = request.conversation
+        draft = decode.conversation(given, given.id, given.user_id)
+        update = ConversationUpdate(draft, frozenset(request.update_mask.paths))
+        outcome = self.store.update_conversation(call.write(request), given.id, request.user_id, update)
+        return pb.UpdateConversationResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
+
+    def delete_conversation(self, call: Call, request: pb.DeleteConversationRequest) -> pb.DeleteConversationResponse:
+        outcome = self.store.delete_conversation(
+            call.write(request), request.conversation_id, request.user_id, allow_missing=request.allow_missing
+        )
+        return pb.DeleteConversationResponse(
+            deleted_messages=outcome.deleted_messages, deleted=outcome.deleted, revision=outcome.revision
+        )
+
+    def delete_user(self, call: Call, request: pb.DeleteUserRequest) -> pb.DeleteUserResponse:
+        outcome = self.store.delete_user(call.write(request), request.user_id)
+        return pb.DeleteUserResponse(
+            deleted_conversations=outcome.deleted_conversations,
+            deleted_messages=outcome.deleted_messages,
+            revision=outcome.revision,
+        )
+
+
+def _fitting(conversations: Iterable[Conversation]) -> list[Conversation]:
+    """As many from the start as a page of MAX_PAGE_BYTES holds, at least one."""
+    page: list[Conversation] = []
+    size = 0
+    for conversation in conversations:
+        size += conversation.ByteSize()
+        if page and size > MAX_PAGE_BYTES:
+            break
+        page.append(conversation)
+    return page

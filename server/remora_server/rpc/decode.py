@@ -1,0 +1,126 @@
+"""Parts of checked requests as values of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message as AnyMessage
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.message_pb2 import Embedding, Message
+from remora.v1.scalar_pb2 import Condition, Operator, Scalar
+from remora.v1.step_pb2 import Step
+from remora_server.domain import search
+from remora_server.domain.conversations import AttributeValue, ConversationDraft
+from remora_server.domain.messages import MessageDraft, MessageEmbedding
+from remora_server.domain.steps import StepDraft
+
+DEFAULT_PAGE, MAX_PAGE = 100, 1_000
+
+# Sequences stay far below: a larger bound means the same.
+MAX_SEQUENCE = 2**63 - 1
+
+_NOT_IN_BODY = (
+    "id",
+    "user_id",
+    "embedding",
+    "sequence",
+    "revision",
+    "create_time",
+    "update_time",
+    "token_count",
+)
+
+OPERATORS = {
+    number: search.Operator[name.removeprefix("OPERATOR_")]
+    for name, number in Operator.items()
+    if number != Operator.OPERATOR_UNSPECIFIED
+}
+
+
+def page_size(size: int) -> int:
+    """How many a page may hold."""
+    return min(size or DEFAULT_PAGE, MAX_PAGE)
+
+
+def micros(time: Timestamp) -> int:
+    """Microseconds since 1970, UTC; what is finer is cut off."""
+    return time.seconds * 1_000_000 + time.nanos // 1_000
+
+
+def optional_micros(message: AnyMessage, name: str) -> int | None:
+    """The time in a field, None where it is not set."""
+    return micros(getattr(message, name)) if message.HasField(name) else None
+
+
+def optional_sequence(message: AnyMessage, name: str) -> int | None:
+    """The sequence in a field, None where it is not set."""
+    return min(getattr(message, name), MAX_SEQUENCE) if message.HasField(name) else None
+
+
+def seconds(duration: Duration) -> float:
+    """A duration in seconds."""
+    return duration.seconds + duration.nanos / 1e9
+
+
+def scalar(value: Scalar) -> AttributeValue:
+    """The one value that is set."""
+    kind = value.WhichOneof("kind")
+    return None if kind is None or kind == "null_value" else getattr(value, kind)
+
+
+def conversation(message: Conversation, conversation_id: str, user_id: str) -> ConversationDraft:
+    """The fields that a caller sets, with this id and user."""
+    return ConversationDraft(
+        id=conversation_id,
+        user_id=user_id,
+        resource_id=message.resource_id,
+        title=message.title,
+        metadata=message.metadata,
+        attributes={key: scalar(value) for key, value in message.attributes.items()},
+        storage_limit=message.storage_limit if message.HasField("storage_limit") else None,
+    )
+
+
+def message(given: Message) -> MessageDraft:
+    """A message of a write. Uses the message up."""
+    message_id, clear = given.id, cast("Callable[[str], None]", given.ClearField)
+    embedding = _embedding(given.embedding) if given.HasField("embedding") else None
+    for name in _NOT_IN_BODY:
+        clear(name)
+    if given.HasField("sent_time"):
+        _cut_to_micros(given.sent_time)
+    return MessageDraft(message_id, given.role, given.text, given.SerializeToString(), embedding)
+
+
+def _embedding(given: Embedding) -> MessageEmbedding:
+    return MessageEmbedding(given.model, given.values)
+
+
+def _cut_to_micros(time: Timestamp) -> None:
+    time.nanos -= time.nanos % 1_000
+
+
+def step(given: Step) -> StepDraft:
+    """A step of a write."""
+    create_time = None
+    if given.HasField("create_time"):
+        _cut_to_micros(given.create_time)
+        create_time = micros(given.create_time)
+    return StepDraft(
+        id=given.id,
+        conversation_id=given.conversation_id,
+        user_id=given.user_id,
+        operation_id=given.operation_id,
+        step_index=given.step_index,
+        create_time=create_time,
+        body=given.SerializeToString(),
+    )
+
+
+def condition(given: Condition) -> search.Condition:
+    """A condition on an attribute."""
+    return search.Condition(given.key, OPERATORS[given.operator], tuple(map(scalar, given.values)))

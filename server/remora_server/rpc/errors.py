@@ -1,0 +1,97 @@
+"""What a failed request is answered with: a canonical code, a reason and details, for each error of the domain."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import NoReturn
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from remora_server.domain import errors
+
+DOMAIN = "remora.dev"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help."""
+
+    code: grpc.StatusCode
+    reason: str
+    retry_delay: float | None = None
+
+
+INTERNAL = Answer(grpc.StatusCode.INTERNAL, "INTERNAL")
+
+ANSWERS: dict[type[Exception], Answer] = {
+    errors.InvalidField: Answer(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"),
+    errors.InvalidPageToken: Answer(grpc.StatusCode.INVALID_ARGUMENT, "PAGE_TOKEN_INVALID"),
+    errors.BudgetTooSmall: Answer(grpc.StatusCode.INVALID_ARGUMENT, "BUDGET_TOO_SMALL"),
+    errors.RequestTooLarge: Answer(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_TOO_LARGE"),
+    errors.ConversationNotFound: Answer(grpc.StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND"),
+    errors.MessageNotFound: Answer(grpc.StatusCode.NOT_FOUND, "MESSAGE_NOT_FOUND"),
+    errors.ConversationExists: Answer(grpc.StatusCode.ALREADY_EXISTS, "CONVERSATION_EXISTS"),
+    errors.RequestIdReused: Answer(grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED"),
+    errors.RevisionUnknown: Answer(grpc.StatusCode.OUT_OF_RANGE, "REVISION_UNKNOWN"),
+    errors.ModelUnavailable: Answer(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    errors.Unauthenticated: Answer(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    errors.DeadlineExceeded: Answer(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
+    errors.Overloaded: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
+    errors.StoreFull: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=5.0),
+    errors.StoreFailed: Answer(grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
+}
+
+
+def answer_to(error: Exception) -> Answer:
+    """How an error is answered; one that is not in ANSWERS as INTERNAL."""
+    return ANSWERS.get(type(error), INTERNAL)
+
+
+def to_status(error: Exception) -> Status:
+    """The status of an error. INTERNAL says nothing of what happened."""
+    answer = answer_to(error)
+    if answer is INTERNAL or not isinstance(error, errors.RemoraError):
+        return _status(INTERNAL, "the server failed; its log says why", [_info(INTERNAL, {})])
+    details: list[Message] = [_info(answer, error.metadata)]
+    if isinstance(error, errors.InvalidField):
+        violation = BadRequest.FieldViolation(field=error.field, description=error.description)
+        details.append(BadRequest(field_violations=[violation]))
+    if answer.retry_delay is not None:
+        details.append(_retry_info(answer.retry_delay))
+    return _status(answer, error.message, details)
+
+
+def abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
+    """End the call with the error's status. What is not an answer to the caller goes to the log, where its text is left
+    out: it may quote contents.
+    """
+    if answer_to(error) is INTERNAL:
+        logger.error("call failed", extra={"method": method}, exc_info=error)
+    context.abort_with_status(rpc_status.to_status(to_status(error)))
+
+
+def _status(answer: Answer, message: str, details: list[Message]) -> Status:
+    status = Status(code=answer.code.value[0], message=message)
+    for detail in details:
+        packed = AnyMessage()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return status
+
+
+def _info(answer: Answer, metadata: dict[str, str]) -> ErrorInfo:
+    return ErrorInfo(reason=answer.reason, domain=DOMAIN, metadata=metadata)
+
+
+def _retry_info(delay: float) -> RetryInfo:
+    info = RetryInfo()
+    info.retry_delay.FromNanoseconds(round(delay * 1e9))
+    return info

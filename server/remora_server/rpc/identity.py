@@ -1,0 +1,83 @@
+"""Who calls: the tenant that a bearer token stands for or, where the server knows no tokens, that the caller names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from remora_server.domain.calls import DEFAULT_TENANT
+from remora_server.domain.errors import InvalidField, Unauthenticated
+
+Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
+
+AUTHORIZATION, TENANT = "authorization", "remora-tenant"
+MAX_TENANT_BYTES = 512
+
+
+class TokenFileError(Exception):
+    """A line of a token file is not `token tenant`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Bearer tokens and their tenants.
+
+    Only digests are kept, and a token is looked up by its digest: how long that takes says nothing of the tokens.
+    """
+
+    tenants: Mapping[bytes, str] = field(repr=False)
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> Tokens:
+        """Tokens from lines `token tenant`; empty lines and lines that begin with # are passed over.
+
+        Raises TokenFileError, which names the line but not the token.
+        """
+        tenants: dict[bytes, str] = {}
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or _digest(words[0]) in tenants:
+                raise TokenFileError(f"line {number} is not a new token, a blank and its tenant")
+            tenants[_digest(words[0])] = words[1]
+        if not tenants:
+            raise TokenFileError("there is no token in it")
+        return cls(tenants)
+
+    def tenant(self, authorization: str) -> str:
+        """The tenant of an `authorization` header. Raises Unauthenticated."""
+        scheme, _, token = authorization.partition(" ")
+        tenant = self.tenants.get(_digest(token.strip()))
+        if scheme.lower() != "bearer" or tenant is None:
+            raise Unauthenticated
+        return tenant
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Tells a caller's tenant. Without tokens the caller says it itself."""
+
+    tokens: Tokens | None = None
+
+    def tenant(self, metadata: Metadata) -> str:
+        """The caller's tenant. Raises Unauthenticated and InvalidField."""
+        if self.tokens is not None:
+            return self.tokens.tenant(_value(metadata, AUTHORIZATION))
+        tenant = _value(metadata, TENANT)
+        if len(tenant) > MAX_TENANT_BYTES:
+            raise InvalidField(TENANT, f"has {len(tenant):,} bytes; at most {MAX_TENANT_BYTES} are allowed")
+        return tenant or DEFAULT_TENANT
+
+
+def _value(metadata: Metadata, name: str) -> str:
+    for key, value in metadata:
+        if key == name:
+            return value if isinstance(value, str) else ""
+    return ""

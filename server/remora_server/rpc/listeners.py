@@ -1,0 +1,156 @@
+"""Where the server listens: Unix sockets and TCP ports, what may be open to others, and how they are taken."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import grpc
+
+UNIX = "unix:"
+SOCKET_UMASK = 0o177  # the socket is its owner's alone: grpcio checks no peer
+
+
+class ListenError(Exception):
+    """The server cannot listen there; the message says where, why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnixListener:
+    """A Unix socket."""
+
+    path: Path
+
+    @property
+    def endpoint(self) -> str:
+        """Its name."""
+        return f"{UNIX}{self.path}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        return True
+
+    def bind(self, server: grpc.Server) -> str:
+        """Take the socket and return its endpoint. A file that a dead server left behind is removed first."""
+        self._make_directory()
+        self._remove_stale()
+        with _umask(SOCKET_UMASK):
+            _add_port(server, self.endpoint)
+        return self.endpoint
+
+    def _make_directory(self) -> None:
+        directory = self.path.parent
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = directory.stat().st_uid
+        except OSError as error:
+            raise ListenError(f"the directory {directory} cannot be made: {error.strerror}") from error
+        if owner not in (0, os.geteuid()):
+            raise ListenError(f"the directory {directory} belongs to another user: listen elsewhere (--listen)")
+
+    def _remove_stale(self) -> None:
+        try:
+            is_socket = stat.S_ISSOCK(self.path.lstat().st_mode)
+        except FileNotFoundError:
+            return
+        if not is_socket:
+            raise ListenError(f"{self.path} is there and is no socket: listen elsewhere (--listen)")
+        if self._answers():
+            raise ListenError(f"another process listens on {self.endpoint}: stop it, or listen elsewhere (--listen)")
+        self.path.unlink()
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(str(self.path)) not in (errno.ECONNREFUSED, errno.ENOENT)
+
+
+@dataclass(frozen=True, slots=True)
+class TcpListener:
+    """A TCP port of a host name or address; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        """Its name."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def bind(self, server: grpc.Server) -> str:
+        """Take the port and return its endpoint."""
+        self._require_free()
+        return replace(self, port=_add_port(server, self.endpoint)).endpoint
+
+    def _require_free(self) -> None:
+        """Take the port for a moment: of grpcio's own failure only the log says why."""
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            raise ListenError(f"cannot listen on {self.endpoint}: {error.strerror}") from error
+
+
+Listener = UnixListener | TcpListener
+
+
+def parse_listener(endpoint: str) -> Listener:
+    """A listener from `unix:/path`, `host:port` or `[IPv6]:port`. Raises ListenError."""
+    if endpoint.startswith(UNIX):
+        path = Path(endpoint.removeprefix(UNIX))
+        if not path.is_absolute():
+            raise ListenError(f"{endpoint!r} does not name a socket by its absolute path: unix:/path")
+        return UnixListener(path)
+    host, _, port = endpoint.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+        raise ListenError(f"{endpoint!r} is neither unix:/path nor host:port")
+    return TcpListener(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
+    """Refuse listeners that other machines reach, unless tokens guard them or it is said that none need to."""
+    remote = [listener for listener in listeners if not listener.is_local]
+    if remote and not guarded:
+        raise ListenError(
+            f"other machines would reach {remote[0].endpoint} without a token: "
+            "give tokens (--token-file), or say that none are needed (--insecure)"
+        )
+
+
+def _add_port(server: grpc.Server, endpoint: str) -> int:
+    try:
+        port = server.add_insecure_port(endpoint)
+    except RuntimeError as error:
+        raise ListenError(f"cannot listen on {endpoint}: {error}") from error
+    if port == 0:
+        raise ListenError(f"cannot listen on {endpoint}")
+    return port
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)

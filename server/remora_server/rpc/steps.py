@@ -1,0 +1,40 @@
+"""The RPCs of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.steps import StepQuery
+from remora_server.domain.store import Store
+from remora_server.rpc import decode, encode
+from remora_server.rpc.calls import Call
+from remora_server.rpc.page_tokens import PageTokens
+
+
+@dataclass(frozen=True, slots=True)
+class StepHandlers:
+    """Answers the RPCs of steps."""
+
+    store: Store
+    page_tokens: PageTokens
+
+    def save_steps(self, call: Call, request: pb.SaveStepsRequest) -> pb.SaveStepsResponse:
+        write = call.write(request)
+        outcome = self.store.save_steps(write, [decode.step(step) for step in request.steps])
+        return pb.SaveStepsResponse(revision=outcome.revision)
+
+    def list_steps(self, call: Call, request: pb.ListStepsRequest) -> bytes:
+        start = self.page_tokens.position(call, request) or 0
+        query = StepQuery(
+            conversation_id=request.conversation_id,
+            user_id=request.user_id,
+            operation_id=request.operation_id,
+            last=request.limit or None,
+            limit=decode.page_size(request.page_size),
+            skip=request.skip + start,
+        )
+        page = self.store.list_steps(call.read(request), query)
+        token = self.page_tokens.make(call, request, start + len(page.steps)) if page.more else ""
+        rest = pb.ListStepsResponse(next_page_token=token, revision=page.revision)
+        return encode.embedded(pb.ListStepsResponse.STEPS_FIELD_NUMBER, page.steps) + rest.SerializeToString()

@@ -1,0 +1,40 @@
+"""The threads that answer calls, and how many calls they have taken on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers(ThreadPoolExecutor):
+    """A pool of so many threads with room for so many calls to wait.
+
+    It takes whatever it is given: whoever gives it calls asks `is_full` first.
+    """
+
+    def __init__(self, threads: int, waiting: int, name: str) -> None:
+        super().__init__(threads, thread_name_prefix=name)
+        self.capacity = threads + waiting
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    def is_full(self) -> bool:
+        """Whether every thread is busy and as many calls wait as may."""
+        return self._taken >= self.capacity
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a call when a thread is free."""
+        with self._lock:
+            self._taken += 1
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(self._finished)
+        return future
+
+    def _finished(self, _future: Future[T]) -> None:
+        with self._lock:
+            self._taken -= 1

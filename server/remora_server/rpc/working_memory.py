@@ -1,0 +1,47 @@
+"""The RPCs of working memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.store import Store
+from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner
+from remora_server.rpc import encode
+from remora_server.rpc.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingMemoryHandlers:
+    """Answers the RPCs of working memory."""
+
+    store: Store
+
+    def get_working_memory(self, call: Call, request: pb.GetWorkingMemoryRequest) -> pb.GetWorkingMemoryResponse:
+        memory = self.store.get_working_memory(call.read(request), _owner(request.scope, request.user_id))
+        if memory.content is None:
+            return pb.GetWorkingMemoryResponse(revision=memory.revision)
+        return pb.GetWorkingMemoryResponse(
+            content=memory.content,
+            found=True,
+            update_time=encode.timestamp(memory.update_time),
+            revision=memory.revision,
+        )
+
+    def set_working_memory(self, call: Call, request: pb.SetWorkingMemoryRequest) -> pb.SetWorkingMemoryResponse:
+        owner = _owner(request.scope, request.user_id)
+        outcome = self.store.set_working_memory(call.write(request), owner, request.content)
+        return pb.SetWorkingMemoryResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
+
+    def delete_working_memory(
+        self, call: Call, request: pb.DeleteWorkingMemoryRequest
+    ) -> pb.DeleteWorkingMemoryResponse:
+        owner = _owner(request.scope, request.user_id)
+        outcome = self.store.delete_working_memory(call.write(request), owner)
+        return pb.DeleteWorkingMemoryResponse(deleted=outcome.deleted, revision=outcome.revision)
+
+
+def _owner(scope: pb.WorkingMemoryScope, user_id: str) -> WorkingMemoryOwner:
+    if scope.WhichOneof("owner") == "conversation_id":
+        return ConversationMemory(scope.conversation_id, user_id)
+    return UserMemory(scope.user_id)
