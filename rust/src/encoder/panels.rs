@@ -117,6 +117,10 @@ pub(super) struct QuantizedPanels {
     bias: Vec<f32>,
 }
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "only x86-64 has int8 kernels")
+)]
 impl QuantizedPanels {
     /// What is added to a code in -127..=127 to store it unsigned.
     pub(super) const OFFSET: u8 = 128;
@@ -130,18 +134,15 @@ impl QuantizedPanels {
     pub(super) fn pack(dense: Dense, memory: &mut Buffer<u8>) -> Self {
         assert_eq!(dense.inputs % 16, 0, "whole registers of inputs");
         let scales = dense.rows().map(scale).collect::<Vec<_>>();
-        let rows = dense.rows().zip(&scales);
-        let sums = rows.map(|(row, &scale)| sum(row, scale)).collect();
+        let mut sums = Vec::with_capacity(scales.len());
         let mut codes = memory.split_to(dense.weights.len());
         let packed = codes.chunks_exact_mut(PANEL * dense.inputs);
         for (panel, (rows, packed)) in dense.panels().zip(packed).enumerate() {
             for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {
                 let scale = scales[panel * PANEL + j];
-                for (k, &weight) in row.iter().enumerate() {
-                    let group = k / Self::GROUP * PANEL + j;
-                    let code = code(weight, scale) + i16::from(Self::OFFSET);
-                    packed[group * Self::GROUP + k % Self::GROUP] = code as u8;
-                }
+                let row = quantize(row, scale);
+                Self::place(&row, j, packed);
+                sums.push(row.iter().map(|&code| i32::from(code)).sum::<i32>() as f32 * scale);
             }
         }
         Self {
@@ -150,6 +151,17 @@ impl QuantizedPanels {
             scales,
             sums,
             bias: dense.bias,
+        }
+    }
+
+    /// Writes the codes of output `j` of a panel.
+    fn place(codes: &[i8], j: usize, panel: &mut [u8]) {
+        let (groups, _) = codes.as_chunks::<{ Self::GROUP }>();
+        let places = panel.chunks_exact_mut(Self::GROUP).skip(j).step_by(PANEL);
+        for (group, place) in groups.iter().zip(places) {
+            place.copy_from_slice(
+                &group.map(|code| code.cast_unsigned().wrapping_add(Self::OFFSET)),
+            );
         }
     }
 
@@ -189,17 +201,11 @@ fn scale(row: &[f32]) -> f32 {
         / 127.0
 }
 
-/// The sum of a row at the resolution of its codes.
-fn sum(row: &[f32], scale: f32) -> f32 {
-    let codes = row.iter().map(|&weight| i32::from(code(weight, scale)));
-    codes.sum::<i32>() as f32 * scale
-}
-
-/// The code of a weight, in -127..=127.
-fn code(weight: f32, scale: f32) -> i16 {
-    if scale > 0.0 {
-        (weight / scale).round_ties_even() as i16
-    } else {
-        0
-    }
+/// The codes of a row, in -127..=127, rounded half away from zero.
+fn quantize(row: &[f32], scale: f32) -> Vec<i8> {
+    let scale = scale.max(f32::MIN_POSITIVE);
+    let steps = row.iter().map(|weight| weight / scale);
+    steps
+        .map(|steps| (steps + 0.5f32.copysign(steps)) as i8)
+        .collect()
 }

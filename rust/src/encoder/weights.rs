@@ -55,12 +55,12 @@ impl Weights {
         mut pack: impl FnMut(Dense) -> Linear,
     ) -> Result<Self, EncoderError> {
         let tensors = SafeTensors::parse(&file)?;
-        let layers = (0..LAYERS)
-            .map(|index| Layer::read(&tensors, index, &mut pack))
-            .collect::<Result<_, _>>()?;
         let words = tensors.range(WORDS, &[tensors.rows(WORDS)?, HIDDEN])?;
         let places = read_places(&tensors)?;
         let norm = Norm::read(&tensors, "embeddings.LayerNorm")?;
+        let layers = (0..LAYERS)
+            .map(|index| Layer::read(&tensors, index, &mut pack))
+            .collect::<Result<_, _>>()?;
         let embeddings = Embeddings {
             file,
             words,

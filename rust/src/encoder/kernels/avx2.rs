@@ -2,10 +2,6 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
-use super::tile::Tile;
-use crate::kernels::Level;
-
 super::kernels!(Eight, 2, Level::Avx2, "avx2,fma");
 
 /// A register of eight values.

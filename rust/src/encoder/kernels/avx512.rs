@@ -2,10 +2,6 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
-use super::tile::Tile;
-use crate::kernels::Level;
-
 super::kernels!(
     Sixteen,
     2,

@@ -75,7 +75,7 @@ pub(super) unsafe fn attend<S: Lanes>(
             for (first, rows) in even_split(len, S::ROWS) {
                 score::<S>(query.add(first * 3 * HIDDEN), keys, padded, scores, rows);
                 for row in 0..rows {
-                    rows::softmax::<S>(scores.add(row * padded), len, padded);
+                    rows::softmax::<S>(scores.add(row * padded), len);
                 }
                 let mix = Tile {
                     left: scores,

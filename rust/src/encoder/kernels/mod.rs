@@ -165,6 +165,10 @@ impl AttentionScratch {
 
 /// Activations of some rows in int8: a value is `scale * code - shift`, where the row has a scale and a shift of its own.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "only x86-64 has int8 kernels")
+)]
 pub(super) struct QuantizedRows {
     codes: Buffer<i8>,
     scales: Buffer<f32>,
@@ -241,10 +245,16 @@ impl Int8Kernels {
     }
 }
 
-/// The functions of one instruction set: the generic ones compiled with its features.
+/// The functions of one instruction set, the generic ones compiled with its features, and the imports for its lanes.
 macro_rules! kernels {
     ($lanes:ty, $registers:literal, $level:expr $(, $feature:literal)?) => {
-        pub(super) static KERNELS: crate::encoder::kernels::Kernels = crate::encoder::kernels::Kernels {
+        use crate::encoder::kernels::lanes::Lanes;
+        use crate::encoder::kernels::tile::{self, Tile};
+        use crate::encoder::kernels::{Finish, Kernels, layer};
+        use crate::encoder::panels::Panels;
+        use crate::kernels::Level;
+
+        pub(super) static KERNELS: Kernels = Kernels {
             level: $level,
             project,
             attend,
@@ -252,31 +262,29 @@ macro_rules! kernels {
         };
 
         /// # Safety
-        /// As for [`tile::run`](crate::encoder::kernels::tile::run).
+        /// As for [`tile::run`].
         $(#[target_feature(enable = $feature)])?
-        unsafe fn tile(rows: usize, tile: &crate::encoder::kernels::tile::Tile) {
+        unsafe fn tile(rows: usize, of: &Tile) {
             // SAFETY: the caller's promise.
-            unsafe { crate::encoder::kernels::tile::run::<$lanes, $registers>(rows, tile) }
+            unsafe { tile::run::<$lanes, $registers>(rows, of) }
         }
 
         /// # Safety
-        /// As for [`layer::project`](crate::encoder::kernels::layer::project).
+        /// As for [`layer::project`].
         $(#[target_feature(enable = $feature)])?
         unsafe fn project(
             input: *const f32,
             rows: usize,
-            weights: &crate::encoder::panels::Panels,
+            weights: &Panels,
             output: *mut f32,
-            finish: crate::encoder::kernels::Finish,
+            finish: Finish,
         ) {
             // SAFETY: the caller's promise.
-            unsafe {
-                crate::encoder::kernels::layer::project::<$lanes>(input, rows, weights, output, finish)
-            }
+            unsafe { layer::project::<$lanes>(input, rows, weights, output, finish) }
         }
 
         /// # Safety
-        /// As for [`layer::attend`](crate::encoder::kernels::layer::attend).
+        /// As for [`layer::attend`].
         $(#[target_feature(enable = $feature)])?
         unsafe fn attend(
             qkv: *const f32,
@@ -286,19 +294,15 @@ macro_rules! kernels {
             output: *mut f32,
         ) {
             // SAFETY: the caller's promise.
-            unsafe {
-                crate::encoder::kernels::layer::attend::<$lanes>(qkv, len, keys, scores, output)
-            }
+            unsafe { layer::attend::<$lanes>(qkv, len, keys, scores, output) }
         }
 
         /// # Safety
-        /// As for [`layer::layer_norm`](crate::encoder::kernels::layer::layer_norm).
+        /// As for [`layer::layer_norm`].
         $(#[target_feature(enable = $feature)])?
         unsafe fn layer_norm(values: *mut f32, rows: usize, weight: *const f32, bias: *const f32) {
             // SAFETY: the caller's promise.
-            unsafe {
-                crate::encoder::kernels::layer::layer_norm::<$lanes>(values, rows, weight, bias)
-            }
+            unsafe { layer::layer_norm::<$lanes>(values, rows, weight, bias) }
         }
     };
 }

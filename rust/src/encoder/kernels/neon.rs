@@ -2,10 +2,6 @@
 
 use std::arch::aarch64::*;
 
-use super::lanes::Lanes;
-use super::tile::Tile;
-use crate::kernels::Level;
-
 super::kernels!(Four, 4, Level::Neon, "neon");
 
 /// A register of four values.

@@ -103,13 +103,13 @@ pub(super) unsafe fn gelu<S: Lanes>(values: *mut f32, stride: usize, rows: usize
     }
 }
 
-/// Softmax in place over the first `len` of `padded` values; the rest becomes negligible or zero.
+/// Softmax in place over `len` values; those up to the next multiple of `S::WIDTH` are overwritten.
 ///
 /// # Safety
-/// `len >= 1`, `padded >= len` is a multiple of `S::WIDTH`, the values are there, and the processor has the instruction
-/// set of `S`.
+/// `len >= 1`, the values are there, and the processor has the instruction set of `S`.
 #[inline(always)]
-pub(super) unsafe fn softmax<S: Lanes>(row: *mut f32, len: usize, padded: usize) {
+pub(super) unsafe fn softmax<S: Lanes>(row: *mut f32, len: usize) {
+    let padded = len.next_multiple_of(S::WIDTH);
     // SAFETY: the caller's promise.
     unsafe {
         for rest in len..padded {

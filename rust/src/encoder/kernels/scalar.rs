@@ -1,9 +1,5 @@
 //! Portable kernels, one value at a time: the specification.
 
-use super::lanes::Lanes;
-use super::tile::Tile;
-use crate::kernels::Level;
-
 super::kernels!(One, 16, Level::Scalar);
 
 /// A register of one value.

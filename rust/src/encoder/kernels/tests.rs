@@ -154,8 +154,7 @@ fn rounded_weights(values: &[f32], width: usize) -> Vec<f32> {
     let rows = values.chunks_exact(width);
     rows.flat_map(|row| {
         let scale = row.iter().fold(0.0f32, |most, value| most.max(value.abs())) / 127.0;
-        row.iter()
-            .map(move |value| (value / scale).round_ties_even() * scale)
+        row.iter().map(move |value| (value / scale).round() * scale)
     })
     .collect()
 }
