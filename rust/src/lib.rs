@@ -1,11 +1,15 @@
 //! Remora's engine. Each module stands alone and knows no Python; `python` converts, releases the GIL and calls.
 
+pub mod core;
 pub mod encoder;
+mod fingerprint;
 pub mod index;
 pub mod journal;
 pub mod kernels;
 pub mod lexical;
 pub mod tokens;
+pub mod windows;
+pub mod wire;
 
 #[cfg(feature = "python")]
 mod python;

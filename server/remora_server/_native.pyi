@@ -1,6 +1,7 @@
 """Types of the Rust engine, one section per module of the crate."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Self, final
 
 from typing_extensions import Buffer
@@ -154,3 +155,299 @@ class Encoder:
 
 def new_id() -> str:
     """A new UUIDv7 (RFC 9562) as text: unique, and ordered by the millisecond in which it was made."""
+
+# core
+
+class JournalError(Exception):
+    """The journal refuses: it cannot be opened, read or written. Subclasses say why where that matters."""
+
+class JournalFull(JournalError):
+    """There is no room on the disk. Nothing was written; worth a retry."""
+
+class JournalFailed(JournalError):
+    """A write failed, or the journal was closed: it takes nothing more until it is opened again."""
+
+class JournalTimeout(JournalError):
+    """The queue stayed full, or another commit of the same request was under way, until the timeout. Nothing was written."""
+
+class RecordTooLarge(JournalError):
+    """The record is larger than the journal takes: 16 MiB, or what fits a segment. Nothing was written."""
+
+class InvalidRecord(JournalError):
+    """The record cannot be read, or one of its changes cannot be applied. Nothing was written."""
+
+@final
+class Head:
+    """A conversation as it is after one record. Times in microseconds since 1970, UTC."""
+
+    def __new__(
+        cls,
+        *,
+        uid: int,
+        user_id: str,
+        body: bytes,
+        create_time: int,
+        last_sequence: int,
+        message_count: int,
+        last_time: int,
+        update_time: int,
+        revision: int,
+    ) -> Self: ...
+    @property
+    def uid(self) -> int:
+        """The revision that created it."""
+
+    @property
+    def user_id(self) -> str:
+        """The owner."""
+
+    @property
+    def body(self) -> bytes:
+        """An encoded remora.v1.Conversation with the fields that a caller sets."""
+
+    @property
+    def create_time(self) -> int: ...
+    @property
+    def last_sequence(self) -> int:
+        """The newest sequence ever given."""
+
+    @property
+    def message_count(self) -> int: ...
+    @property
+    def last_time(self) -> int:
+        """The create time of the newest message ever appended; 0 where there was none."""
+
+    @property
+    def update_time(self) -> int: ...
+    @property
+    def revision(self) -> int:
+        """The revision that last touched it."""
+
+@final
+class MessagePage:
+    """Selected messages, ascending. All are 0 or empty where the conversation is not there."""
+
+    @property
+    def uid(self) -> int:
+        """The uid of the conversation that the page is of."""
+
+    @property
+    def revision(self) -> int:
+        """The page shows everything up to this revision at least."""
+
+    @property
+    def encoded(self) -> bytes:
+        """The selected messages that are in memory, as entries of field 1 (ListMessagesResponse.messages)."""
+
+    @property
+    def count(self) -> int:
+        """How many are selected, the missing ones included."""
+
+    @property
+    def first_sequence(self) -> int: ...
+    @property
+    def last_sequence(self) -> int: ...
+    @property
+    def tokens(self) -> int:
+        """The sum of the selected messages' token counts."""
+
+    @property
+    def more(self) -> bool:
+        """Whether more pass the filters on the far side of the page."""
+
+    @property
+    def missing(self) -> list[int]:
+        """The sequences of selected messages that are not in `encoded`, ascending; all are older than those that are."""
+
+    @property
+    def missing_revision(self) -> int:
+        """The database has the missing messages once it has this revision."""
+
+@final
+class Recovery:
+    """What was found when the journal was opened."""
+
+    @property
+    def first_revision(self) -> int:
+        """The oldest revision held; last_revision + 1 when none is."""
+
+    @property
+    def last_revision(self) -> int: ...
+    @property
+    def segments(self) -> int: ...
+    @property
+    def cut(self) -> tuple[str, int, int, str] | None:
+        """The torn end of the last segment, where there was one: segment, offset, bytes, and the file that keeps them."""
+
+@final
+class JournalStatistics:
+    """What the journal holds, and what this process wrote."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on disk, preallocated ones included."""
+
+    @property
+    def segments(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def sync_micros(self) -> int:
+        """Mean duration of an fdatasync in microseconds."""
+
+@final
+class EngineStatistics:
+    """What is in memory."""
+
+    @property
+    def conversations(self) -> int: ...
+    @property
+    def window_bytes(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def recall_bytes(self) -> int: ...
+    @property
+    def kernels(self) -> str: ...
+
+@final
+class Core:
+    """The journal and what follows it in memory. Safe to share between threads; other threads run while a call waits.
+
+    A record is a remora_server.storage.v1.Record in wire form. Writers plan from what is accepted, readers see what is
+    published, that is synced. The journal's directory is free again when the last reference is gone.
+    """
+
+    def __new__(
+        cls,
+        directory: str | PathLike[str] | None,
+        *,
+        store_id: bytes,
+        applied_revision: int,
+        segment_bytes: int = 67_108_864,
+        queue_bytes: int = 16_777_216,
+        window_bytes: int = 67_108_864,
+        recall_bytes: int = 268_435_456,
+        kernels: str | None = None,
+    ) -> Self:
+        """Open the journal of a directory, or begin one; None for one in memory.
+
+        `store_id` is 16 bytes and `applied_revision` what the database has. Records beyond it are to be applied and
+        marked before anything is loaded: until then every load is refused. JournalError, with segment and offset, where
+        the journal is damaged, foreign, locked, or does not join `applied_revision`.
+        """
+
+    @property
+    def recovery(self) -> Recovery: ...
+    def accepted(self) -> int:
+        """Return the newest revision that was given out."""
+
+    def published(self) -> int:
+        """Return the newest revision that is on disk and visible."""
+
+    def failure(self) -> str | None:
+        """Return why the journal takes nothing more; None while it does."""
+
+    def close(self) -> None:
+        """Write what is queued and accept nothing more. JournalFailed where it could not be written."""
+
+    def commit(self, record: bytes, timeout: float | None) -> tuple[int, str]:
+        """Accept a record and apply it in memory.
+
+        Returns its revision and "committed". Without writing anything: the revision of the first and "repeated" where
+        its request id was committed with the same fingerprint, "reused" where with another. Waits at most `timeout`
+        seconds (None: without end) while the queue is full or another commit of its request is under way.
+        Raises JournalFull, JournalFailed, JournalTimeout, RecordTooLarge, InvalidRecord; then nothing was written.
+        """
+
+    def wait(self, revision: int, timeout: float | None) -> bool:
+        """Wait until a revision is published; return whether it is. JournalFailed where it never will be."""
+
+    def find_request(self, tenant: str, request_id: str, fingerprint: bytes) -> tuple[int, bool] | None:
+        """Return the revision of the request's first commit, and whether its fingerprint (16 bytes) is the same.
+
+        Ids are remembered for an hour by the time of their records, at most 1,000,000, the oldest are forgotten first.
+        """
+
+    def load_request(self, tenant: str, request_id: str, fingerprint: bytes, revision: int, time: int) -> None:
+        """Remember a request from the database: in the order of revisions, before any commit. `time` in microseconds."""
+
+    def records_after(self, revision: int, max_bytes: int) -> list[tuple[int, bytes]]:
+        """Return the published records after a revision, oldest first, of at most `max_bytes`, but at least one."""
+
+    def mark_applied(self, revision: int) -> None:
+        """Say that the database has everything up to a revision, so that it may leave memory."""
+
+    def release(self, revision: int) -> None:
+        """Say that records up to a revision are checkpointed in the database and will not be asked for again."""
+
+    def journal_statistics(self) -> JournalStatistics: ...
+    def know_conversations(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Say which (tenant, conversation id) are in the database: at start."""
+
+    def conversation_state(self, tenant: str, conversation_id: str) -> str:
+        """Return "resident", "cold" (perhaps in the database: load it) or "absent"; it counts as a use.
+
+        A resident conversation may be known not to be there: its head is None.
+        """
+
+    def load_conversation(
+        self,
+        tenant: str,
+        conversation_id: str,
+        head: Head | None,
+        messages: Sequence[tuple[int, int, str, str, str, int, int]],
+        bodies: Sequence[bytes],
+        *,
+        as_of: int,
+    ) -> bool:
+        """Make a conversation resident as the database has it.
+
+        `messages` are all that it holds, ascending: (sequence, revision, user id, id, role, create time, token count).
+        `bodies` are the newest of them as they are served, ascending. A head of None: it is known not to be there.
+        `as_of` is the applied revision, read before the database was asked. Returns False where the conversation
+        changed since, or is not applied that far: wait until everything accepted is applied, ask the database again.
+        A conversation that is resident stays as it is. ValueError where there are more bodies than messages.
+        """
+
+    def head(self, tenant: str, conversation_id: str, *, accepted: bool) -> Head | None:
+        """Return the head that writers build on, or that readers see; None where there is no conversation.
+
+        Raises KeyError where the conversation is cold, as the following do.
+        """
+
+    def find_messages(
+        self, tenant: str, conversation_id: str, user_id: str, ids: Sequence[str]
+    ) -> list[tuple[int, int] | None]:
+        """Return (sequence, create time) of each of a user's accepted messages, None for one that is not there."""
+
+    def live_sequences(self, tenant: str, conversation_id: str, user_id: str | None) -> list[int]:
+        """Return the sequences of a user's accepted messages (None: of all users), ascending."""
+
+    def oldest_messages(self, tenant: str, conversation_id: str, count: int) -> list[tuple[int, str]]:
+        """Return (sequence, user id) of the oldest accepted messages."""
+
+    def list_messages(
+        self,
+        tenant: str,
+        conversation_id: str,
+        user_id: str,
+        *,
+        roles: Sequence[str],
+        after_time: int | None,
+        before_time: int | None,
+        after_sequence: int | None,
+        before_sequence: int | None,
+        newest: bool,
+        limit: int,
+        max_bytes: int,
+    ) -> MessagePage:
+        """Return the newest (or oldest) published messages of a user that pass the filters, given ascending.
+
+        Times (of creation, microseconds) and sequences are exclusive; no roles: all. At most `limit`, and as many as
+        `max_bytes` of `encoded` hold, but at least one.
+        """
+
+    def statistics(self) -> EngineStatistics: ...

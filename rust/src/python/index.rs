@@ -141,7 +141,7 @@ fn available_kernels() -> Vec<&'static str> {
         .collect()
 }
 
-fn kernels_named(name: &str) -> PyResult<&'static Kernels> {
+pub(super) fn kernels_named(name: &str) -> PyResult<&'static Kernels> {
     let level: Level = name
         .parse()
         .map_err(|error| PyValueError::new_err(format!("{error}")))?;

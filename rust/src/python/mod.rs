@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod core;
 mod encoder;
 mod ids;
 mod index;
@@ -10,6 +11,7 @@ mod tokens;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    core::register(module)?;
     encoder::register(module)?;
     ids::register(module)?;
     index::register(module)?;

@@ -1,0 +1,200 @@
+//! The core: a write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
+//!
+//! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `requests`, `windows` and
+//! `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
+//! sync. A record is checked before it is submitted: applying one that was accepted cannot fail.
+
+mod plan;
+mod requests;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+pub use plan::InvalidRecord;
+pub use requests::Known;
+
+use crate::journal::{Journal, JournalError, Options, Recovery, Waited};
+use crate::windows::{Bounds, Windows};
+use plan::Plan;
+use requests::{Claim, Requests};
+
+/// How a core is opened.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub journal: Options,
+    pub windows: Bounds,
+    /// How many request ids are remembered.
+    pub request_ids: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            journal: Options::default(),
+            windows: Bounds::default(),
+            request_ids: 1_000_000,
+        }
+    }
+}
+
+/// Why a record was not committed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    #[error(transparent)]
+    Invalid(#[from] InvalidRecord),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It is accepted with this revision.
+    New(u64),
+    /// Its request was committed before; nothing was written.
+    Known(Known),
+}
+
+/// The journal and what follows it in memory.
+pub struct Core {
+    journal: Journal,
+    recovery: Recovery,
+    requests: Requests,
+    windows: Windows,
+    applied: AtomicU64,
+}
+
+impl Core {
+    /// Opens the journal in `directory`; without one, a journal in memory. Nothing is resident: what the journal holds
+    /// beyond `settings.journal.applied_revision` must be applied to the database and marked so before it is loaded.
+    pub fn open(directory: Option<&Path>, settings: &Settings) -> Result<Self, JournalError> {
+        let (journal, recovery) = match directory {
+            Some(directory) => Journal::open(directory, settings.journal.clone())?,
+            None => (Journal::volatile(), no_recovery(&settings.journal)),
+        };
+        let windows = Windows::new(settings.windows.clone(), recovery.last_revision);
+        Ok(Self {
+            windows,
+            requests: Requests::new(settings.request_ids),
+            applied: AtomicU64::new(settings.journal.applied_revision),
+            journal,
+            recovery,
+        })
+    }
+
+    /// What was found when the journal was opened.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    pub fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// The last revision that the database has, as it was marked.
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Relaxed)
+    }
+
+    /// Accepts an encoded record and applies it in memory, where writers see it at once, readers when it is published.
+    ///
+    /// Waits while the journal's queue is full, and for another commit of the same request, for at most `patience`
+    /// (`None`: without end); then fails with `JournalError::Busy`.
+    pub fn commit(
+        &self,
+        record: Bytes,
+        patience: Option<Duration>,
+    ) -> Result<Committed, CommitError> {
+        let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+        let plan = Plan::read(record.clone(), self.windows.fingerprints())?;
+        let Some(request) = plan.request else {
+            let revision = self.submit(record, deadline, |revision| self.apply(plan, revision))?;
+            return Ok(Committed::New(revision));
+        };
+        let _reservation = match self.requests.claim(&request, deadline) {
+            Claim::Known(known) => return Ok(Committed::Known(known)),
+            Claim::TimedOut => return Err(JournalError::Busy.into()),
+            Claim::Reserved(reservation) => reservation,
+        };
+        let revision = self.submit(record, deadline, |revision| {
+            self.requests.remember(&request, revision);
+            self.apply(plan, revision);
+        })?;
+        Ok(Committed::New(revision))
+    }
+
+    fn submit(
+        &self,
+        record: Bytes,
+        deadline: Option<Instant>,
+        accept: impl FnOnce(u64),
+    ) -> Result<u64, JournalError> {
+        match deadline {
+            None => self.journal.submit_with(record, accept),
+            Some(deadline) => {
+                let patience = deadline.saturating_duration_since(Instant::now());
+                self.journal.submit_within(patience, record, accept)
+            }
+        }
+    }
+
+    fn apply(&self, plan: Plan, revision: u64) {
+        for mut run in plan.runs {
+            run.seal(revision);
+            self.windows.apply(&run, revision);
+        }
+    }
+
+    /// Waits until a revision is published, for at most `timeout`; whether it is.
+    pub fn wait(&self, revision: u64, timeout: Option<Duration>) -> Result<bool, JournalError> {
+        Ok(self.journal.wait(revision, timeout)? == Waited::Published)
+    }
+
+    /// The first commit of a request, and whether its fingerprint is the same.
+    pub fn find_request(&self, tenant: &str, id: &str, fingerprint: [u8; 16]) -> Option<Known> {
+        let key = self.windows.fingerprints().of([tenant, id]);
+        self.requests.find(key, fingerprint)
+    }
+
+    /// Remembers a request from the database; in the order of revisions, before any commit.
+    pub fn load_request(
+        &self,
+        tenant: &str,
+        id: &str,
+        fingerprint: [u8; 16],
+        revision: u64,
+        time: i64,
+    ) {
+        let request = requests::Request {
+            key: self.windows.fingerprints().of([tenant, id]),
+            fingerprint,
+            time,
+        };
+        self.requests.remember(&request, revision);
+    }
+
+    /// Says that the database has everything up to `revision`.
+    pub fn mark_applied(&self, revision: u64) {
+        self.applied.fetch_max(revision, Ordering::Relaxed);
+        self.windows
+            .mark_applied(revision, self.journal.published());
+    }
+}
+
+fn no_recovery(options: &Options) -> Recovery {
+    Recovery {
+        store_id: options.store_id.unwrap_or_default(),
+        first_revision: 1,
+        last_revision: 0,
+        segments: 0,
+        bytes: 0,
+        cut: None,
+    }
+}

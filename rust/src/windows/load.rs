@@ -1,0 +1,111 @@
+//! Loading: conversations that come back from the database.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Windows;
+use super::conversation::Conversation;
+use super::head::Head;
+use super::incarnation::Incarnation;
+use super::messages::NewMessage;
+use super::shard::Admission;
+use crate::fingerprint::Fingerprint;
+
+/// What the database holds of one message, but for its body.
+#[derive(Clone, Debug)]
+pub struct LoadedMessage<'a> {
+    pub sequence: u64,
+    /// The revision that last wrote it.
+    pub revision: u64,
+    pub user: &'a str,
+    pub id: &'a str,
+    pub role: &'a str,
+    pub create_time: i64,
+    pub token_count: i32,
+}
+
+/// There are more bodies than messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bodies} bodies for {messages} messages")]
+pub struct UnknownBodies {
+    pub bodies: usize,
+    pub messages: usize,
+}
+
+impl Windows {
+    /// Makes a conversation resident as the database has it.
+    ///
+    /// `messages` are all it holds, ascending; `bodies` those of the newest of them, as they are served. Without a head the
+    /// conversation is known not to be there. `as_of` is a revision up to which everything was applied when the database
+    /// was asked: false where the conversation changed since, so that it must be asked again. A conversation that is
+    /// resident already stays as it is.
+    pub fn load(
+        &self,
+        tenant: &str,
+        id: &str,
+        as_of: u64,
+        head: Option<Head>,
+        messages: &[LoadedMessage<'_>],
+        bodies: Vec<Bytes>,
+    ) -> Result<bool, UnknownBodies> {
+        let key = self.key(tenant, id);
+        let exists = head.is_some();
+        let incarnation = head.map(|head| self.incarnation(head, messages, bodies));
+        let incarnation = incarnation.transpose()?;
+        let conversation = Conversation::new(as_of);
+        let bytes = conversation.change(|state| state.load(incarnation));
+        self.use_now(&conversation);
+        let mut shard = self.shard(key).lock();
+        if exists {
+            shard.know(key);
+        }
+        let admission = shard.admit(key, as_of, conversation);
+        drop(shard);
+        if admission == Admission::Admitted {
+            self.count(bytes);
+            let _upkeep = self.upkeep.lock();
+            self.evict();
+        }
+        Ok(admission != Admission::Stale)
+    }
+
+    fn incarnation(
+        &self,
+        head: Head,
+        messages: &[LoadedMessage<'_>],
+        bodies: Vec<Bytes>,
+    ) -> Result<Incarnation, UnknownBodies> {
+        let unknown = UnknownBodies {
+            bodies: bodies.len(),
+            messages: messages.len(),
+        };
+        let bodiless = messages.len().checked_sub(bodies.len()).ok_or(unknown)?;
+        let absent = std::iter::repeat_n(None, bodiless);
+        let bodies = absent.chain(bodies.into_iter().map(Some));
+        let mut incarnation = Incarnation::new(head.uid, 0, Some(Arc::new(head)));
+        for (message, body) in messages.iter().zip(bodies) {
+            let fingerprint = self.fingerprints().of([message.user, message.id]);
+            let loaded = new_message(message, fingerprint, body);
+            incarnation.messages.load(loaded, message.revision);
+        }
+        incarnation.settle(u64::MAX, 0, &self.bounds);
+        Ok(incarnation)
+    }
+}
+
+fn new_message<'a>(
+    message: &LoadedMessage<'a>,
+    id: Fingerprint,
+    body: Option<Bytes>,
+) -> NewMessage<'a> {
+    NewMessage {
+        sequence: message.sequence,
+        id,
+        user: message.user,
+        role: message.role,
+        create_time: message.create_time,
+        token_count: message.token_count,
+        body,
+    }
+}
