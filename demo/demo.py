@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from remora import Conversation, Message, Remora, ToolCall
 from rich.console import Console
 from rich.table import Table
+
+from remora import Conversation, Message, Remora, ToolCall
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / ".cache" / "model"
