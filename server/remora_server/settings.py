@@ -1,0 +1,270 @@
+"""The settings: what can be set, where values come from, and the one frozen value that the server is built from.
+
+A flag overrides the environment, which overrides the file, which overrides the default. What is not known is an error,
+wherever it stands.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from remora.address import ENDPOINT_VARIABLE, default_endpoint
+from remora_server import logs
+
+IN_MEMORY = ":memory:"
+PREFIX = "REMORA_"
+CONFIG_VARIABLE = "REMORA_CONFIG"
+
+# Kubernetes sets these in every pod beside a service that is named `remora`.
+_OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+_SIZE = re.compile(r"(\d+) ?(|KiB|MiB|GiB)")
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+Parse = Callable[[Any], Any]
+
+
+class SettingsError(Exception):
+    """A setting is not known, or its value cannot be used; the message names it and where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory."""
+
+    listen: tuple[str, ...]
+    data: Path | None
+    model_dir: Path
+    model: str
+    precision: str
+    token_file: Path | None
+    insecure: bool
+    log_format: str
+    log_level: str
+    threads: int
+    waiting_calls: int
+    receive_limit_bytes: int
+    default_timeout: float
+    window_bytes: int
+    recall_bytes: int
+    segment_bytes: int
+    queue_bytes: int
+    kernels: str
+    shutdown_grace: float
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: what it means to people, and how its value is read from text or from YAML."""
+
+    name: str
+    help: str
+    parse: Parse
+    default: object = None
+    repeated: bool = False
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return f"{PREFIX}{self.name.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings and, for each, where its value stood: a flag, a variable, the file or `default`."""
+
+    settings: Settings
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be text")
+    return value
+
+
+def _path(value: object) -> Path:
+    return Path(_text(value)).expanduser().absolute()
+
+
+def _data(value: object) -> Path | None:
+    return None if value == IN_MEMORY else _path(value)
+
+
+def _endpoints(value: object) -> tuple[str, ...]:
+    """A list, or text with commas between."""
+    listed = value if isinstance(value, list) else _text(value).split(",")
+    endpoints = tuple(_text(part).strip() for part in listed)
+    if not endpoints:
+        raise ValueError("must name an endpoint")
+    return endpoints
+
+
+def _flag(value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
+
+
+def _whole(minimum: int) -> Parse:
+    def parse(value: object) -> int:
+        if not re.fullmatch(r"\d+", str(value)) or int(str(value)) < minimum:
+            raise ValueError(f"must be a whole number, at least {minimum}")
+        return int(str(value))
+
+    return parse
+
+
+def _size(value: object) -> int:
+    """Bytes, as a number or with a unit: 64 MiB."""
+    found = _SIZE.fullmatch(str(value))
+    if found is None:
+        raise ValueError("must be a number of bytes, such as 1048576, 64MiB or 1GiB")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _seconds(value: object) -> float:
+    if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
+        raise ValueError("must be a number of seconds")
+    return float(str(value))
+
+
+def _one_of(*words: str) -> Parse:
+    def parse(value: object) -> str:
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return str(value)
+
+    return parse
+
+
+KEYS: tuple[Key, ...] = (
+    Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
+    Key("data", f"the data directory, or {IN_MEMORY}", _data),
+    Key("model_dir", "the directory of the embedding model's files", _path),
+    Key("model", "auto: embed where the files are there; none: search by words alone", _one_of("auto", "none"), "auto"),
+    Key("precision", "what the model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
+    Key("token_file", "the file of bearer tokens: lines `token tenant`; without it no token is asked for", _path),
+    Key("insecure", "let other machines in without a token", _flag, default=False),
+    Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
+    Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
+    Key("threads", "threads that answer calls", _whole(1), 16),
+    Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0), 256),
+    Key("receive_limit_bytes", "the largest request", _size, 4 << 20),
+    Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
+    Key("window_bytes", "memory for the newest messages of conversations in use", _size, 64 << 20),
+    Key("recall_bytes", "memory for the search indexes of users in use", _size, 256 << 20),
+    Key("segment_bytes", "length of a file of the journal", _size, 64 << 20),
+    Key("queue_bytes", "writes that may wait for the disk", _size, 16 << 20),
+    Key(
+        "kernels",
+        "the instruction set: auto, avx512, avx2, neon or scalar",
+        _one_of("auto", "avx512", "avx2", "neon", "scalar"),
+        "auto",
+    ),
+    Key("shutdown_grace", "seconds that calls under way get when the server stops", _seconds, 10.0),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+def load(flags: Mapping[str, object], environment: Mapping[str, str], config: str | None = None) -> Loaded:
+    """The effective settings. `flags` are those that were given, by the settings' names; `config` the file, where a
+    flag names one. Raises SettingsError.
+    """
+    given = {
+        **_defaults(environment),
+        **_from_file(config or environment.get(CONFIG_VARIABLE)),
+        **_from_environment(environment),
+        **{name: (value, _BY_NAME[name].flag) for name, value in flags.items()},
+    }
+    values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
+    return Loaded(Settings(**values), {name: origin for name, (_, origin) in given.items()})
+
+
+def _parsed(key: Key, value: object, origin: str) -> object:
+    if value is None and origin == "default":
+        return None
+    try:
+        return key.parse(value)
+    except ValueError as error:
+        raise SettingsError(f"{origin}: {key.name} {error}") from error
+
+
+def _defaults(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    share = Path(environment.get("XDG_DATA_HOME") or "~/.local/share")
+    found: dict[str, tuple[object, str]] = {key.name: (key.default, "default") for key in KEYS}
+    found["data"] = (str(share / "remora"), "default")
+    found["model_dir"] = (str(share / "remora-models" / "all-MiniLM-L6-v2"), "default")
+    endpoint = environment.get(ENDPOINT_VARIABLE)
+    found["listen"] = (endpoint, ENDPOINT_VARIABLE) if endpoint else (default_endpoint(), "default")
+    return found
+
+
+def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
+    if path is None:
+        return {}
+    try:
+        content = yaml.safe_load(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content or {}, dict):
+        raise SettingsError(f"{path} is no mapping of settings to values")
+    for name in content or {}:
+        _require_known(str(name), _BY_NAME, path)
+    return {name: (value, path) for name, value in (content or {}).items() if value is not None}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    variables = {key.variable: key.name for key in KEYS}
+    found: dict[str, tuple[object, str]] = {}
+    for variable, value in environment.items():
+        if not variable.startswith(PREFIX) or _is_no_setting(variable):
+            continue
+        _require_known(variable, variables, "the environment")
+        found[variables[variable]] = (value, variable)
+    return found
+
+
+def _is_no_setting(variable: str) -> bool:
+    return variable in (ENDPOINT_VARIABLE, CONFIG_VARIABLE) or _OF_KUBERNETES.fullmatch(variable) is not None
+
+
+def _require_known(name: str, known: Iterable[str], place: str) -> None:
+    names = list(known)
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise SettingsError(f"{place}: there is no setting {name}{hint}")
+
+
+def describe(loaded: Loaded) -> str:
+    """The settings as a YAML file that says of each value where it comes from."""
+    lines = []
+    for item in fields(Settings):
+        value = json.dumps(_plain(item.name, getattr(loaded.settings, item.name)), ensure_ascii=False)
+        lines.append(f"{item.name}: {value}  # {loaded.origins[item.name]}\n")
+    return "".join(lines)
+
+
+def _plain(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    if name == "data" and value is None:
+        return IN_MEMORY
+    return os.fspath(value) if isinstance(value, Path) else value
