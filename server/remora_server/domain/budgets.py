@@ -1,0 +1,95 @@
+"""Choosing units under a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from remora_server.domain.context import Section
+from remora_server.domain.context_messages import Place, Unit
+from remora_server.domain.renderings import Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit for a section, and its measure, that of its sittings aside."""
+
+    section: Section
+    unit: Unit
+    measure: int
+    places: frozenset[Place]
+    sittings: frozenset[Hashable]
+
+
+def candidates(renderer: Renderer, section: Section, units: Sequence[Unit]) -> list[Candidate]:
+    """The units with their measures, which are taken of all at once."""
+    measures = iter(renderer.measure([message for unit in units for message in unit]))
+    return [
+        Candidate(
+            section,
+            unit,
+            sum(next(measures) for _ in unit),
+            frozenset(message.place for message in unit),
+            frozenset(renderer.sitting(message) for message in unit),
+        )
+        for unit in units
+    ]
+
+
+class Selection:
+    """The units that were chosen, in the order of choosing: never more than `limit` in the renderer's measure."""
+
+    def __init__(self, renderer: Renderer, limit: int) -> None:
+        self._limit = limit
+        self._spent = renderer.fixed
+        self._sitting_measure = renderer.sitting_measure
+        self._sittings: set[Hashable] = set()
+        self._sections: dict[Place, Section] = {}
+        self._chosen: list[Candidate] = []
+
+    @property
+    def sections(self) -> dict[Place, Section]:
+        """The section of each message that is in."""
+        return self._sections
+
+    def units(self, section: Section) -> list[Unit]:
+        """A section's units in the order of choosing."""
+        return [candidate.unit for candidate in self._chosen if candidate.section is section]
+
+    def fits(self, candidate: Candidate, limit: int) -> bool:
+        """Whether the unit is not in, nor any of it, and fits within a limit."""
+        return candidate.places.isdisjoint(self._sections) and self._spent + self._cost(candidate) <= limit
+
+    def _cost(self, candidate: Candidate) -> int:
+        return candidate.measure + self._sitting_measure * len(candidate.sittings - self._sittings)
+
+    def take(self, candidate: Candidate) -> bool:
+        """Take a unit if it fits."""
+        if not self.fits(candidate, self._limit):
+            return False
+        self._spent += self._cost(candidate)
+        self._sittings |= candidate.sittings
+        self._sections.update(dict.fromkeys(candidate.places, candidate.section))
+        self._chosen.append(candidate)
+        return True
+
+    def take_run(self, ordered: Iterable[Candidate], limit: int) -> None:
+        """Take from the front until one does not fit within a limit."""
+        for candidate in ordered:
+            if not self.fits(candidate, limit):
+                return
+            self.take(candidate)
+
+    def take_all(self, ordered: Iterable[Candidate]) -> int:
+        """Take each that fits, in order; how many that were."""
+        return sum([self.take(candidate) for candidate in ordered])
+
+    def fill(self, ordered: Sequence[Candidate]) -> None:
+        """Take until none fits: one that was passed over may fit in a sitting that another one opened."""
+        while self.take_all(ordered):
+            pass
+
+    def drop_last(self) -> None:
+        """Take back the last choice, not the room that it had."""
+        for place in self._chosen.pop().places:
+            del self._sections[place]

@@ -1,0 +1,107 @@
+"""Messages as a context weighs them, and the units of those that a model must see together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from remora_server.domain.costs import ToolCall
+
+Place: TypeAlias = tuple[str, int]
+"""A message's conversation id and sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMessage:
+    """What of a message decides its place in a context. `encoded` is all of it in wire form, opaque to the domain.
+
+    `sent_time` is the server's create time where the caller gave none; `has_parts` says that it carries content whose
+    cost is unknown.
+    """
+
+    conversation_id: str
+    sequence: int
+    role: str
+    text: str
+    encoded: bytes
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_result_ids: tuple[str, ...] = ()
+    sent_time: int = 0
+    session_id: str = ""
+    token_count: int = 0
+    has_parts: bool = False
+
+    @property
+    def place(self) -> Place:
+        return self.conversation_id, self.sequence
+
+    @property
+    def uses_tools(self) -> bool:
+        return bool(self.tool_calls or self.tool_result_ids)
+
+
+class MessageReader(Protocol):
+    """Reads messages out of their wire form."""
+
+    def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
+        """One message."""
+
+    def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
+        """The messages of `domain.messages.MessagePage.encoded`, in its order."""
+
+
+Unit: TypeAlias = tuple[ContextMessage, ...]
+"""Messages that go into a context together or not at all, in the order of their sequences."""
+
+
+def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
+    """The units of one conversation's messages, which are given by sequence; in the order of their first messages.
+
+    A message that calls tools is one unit with the messages that answer. A result belongs to the newest call of its id
+    before it. A unit that lacks a call or a result is left out: models refuse half of one.
+    """
+    groups = _Groups(len(messages))
+    calls: dict[str, int] = {}
+    unanswered: set[tuple[int, str]] = set()
+    broken: set[int] = set()
+    for index, message in enumerate(messages):
+        for call in message.tool_calls:
+            calls[call.id] = index
+            unanswered.add((index, call.id))
+        for call_id in message.tool_result_ids:
+            caller = calls.get(call_id)
+            if caller is None:
+                broken.add(index)
+            else:
+                groups.join(caller, index)
+                unanswered.discard((caller, call_id))
+    broken.update(index for index, _ in unanswered)
+    return [tuple(messages[index] for index in group) for group in groups.without(broken)]
+
+
+class _Groups:
+    """Disjoint groups of the numbers below `size`."""
+
+    def __init__(self, size: int) -> None:
+        self._parents = list(range(size))
+
+    def join(self, first: int, second: int) -> None:
+        roots = sorted((self._root(first), self._root(second)))
+        self._parents[roots[1]] = roots[0]
+
+    def _root(self, index: int) -> int:
+        while self._parents[index] != index:
+            self._parents[index] = self._parents[self._parents[index]]
+            index = self._parents[index]
+        return index
+
+    def without(self, broken: set[int]) -> list[list[int]]:
+        """The groups with no number in `broken`, by their lowest numbers."""
+        members: dict[int, list[int]] = defaultdict(list)
+        for index in range(len(self._parents)):
+            members[self._root(index)].append(index)
+        refused = {self._root(index) for index in broken}
+        return [members[root] for root in sorted(members) if root not in refused]

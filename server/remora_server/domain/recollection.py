@@ -1,0 +1,39 @@
+"""Recollection: which messages a text or a vector brings back. It decides how to rank and embeds what is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from remora_server.domain.calls import Read
+from remora_server.domain.errors import ModelUnavailable
+from remora_server.domain.search import Embedder, MessageIndex, Profile, QueryVector, SearchQuery, SearchResult
+
+
+class Recollection:
+    """Searches of messages. Without an embedder, words alone find them."""
+
+    def __init__(self, index: MessageIndex, embedder: Embedder | None) -> None:
+        self._index = index
+        self._embedder = embedder
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult:
+        """Search by the query's text or the caller's vector; a vector selects the vector profile.
+
+        Raises ModelUnavailable where the vector profile has only a text and there is no model, and what the index does.
+        """
+        return self._index.search(read, self._ranked(query))
+
+    def _ranked(self, query: SearchQuery) -> SearchQuery:
+        """The query with what its profile needs."""
+        if query.vector is not None:
+            return replace(query, text="", options=replace(query.options, profile=Profile.VECTOR))
+        if query.options.profile is Profile.LEXICAL:
+            return query
+        return replace(query, vector=self._embed(query))
+
+    def _embed(self, query: SearchQuery) -> QueryVector | None:
+        if self._embedder is not None:
+            return QueryVector(self._embedder.model, self._embedder.embed([query.text])[0])
+        if query.options.profile is Profile.VECTOR:
+            raise ModelUnavailable
+        return None
