@@ -85,16 +85,7 @@ impl Encoder {
         check_config(directory)?;
         let tokenizer = Tokenizer::from_json(&read(&directory.join("tokenizer.json"))?)?;
         let file = map(&directory.join("model.safetensors"))?;
-        let weights = match int8 {
-            Some(int8) => {
-                let mut memory = Buffer::zeroed(PROJECTED);
-                Weights::read(file, |dense| Linear::int8(int8, dense, &mut memory))?
-            }
-            None => {
-                let mut memory = Buffer::zeroed(PROJECTED);
-                Weights::read(file, |dense| Linear::f32(kernels, dense, &mut memory))?
-            }
-        };
+        let weights = read_weights(file, kernels, int8)?;
         check_vocabulary(&tokenizer, &weights)?;
         let precision = if int8.is_some() {
             Precision::Int8
@@ -172,6 +163,21 @@ impl Encoder {
     fn activations(&self) -> Activations {
         let idle = self.idle.lock().pop();
         idle.unwrap_or_else(Activations::new)
+    }
+}
+
+/// The weights, the projections packed for int8 if there are kernels for it.
+fn read_weights(
+    file: MappedFile,
+    kernels: &'static Kernels,
+    int8: Option<&'static Int8Kernels>,
+) -> Result<Weights, EncoderError> {
+    if let Some(int8) = int8 {
+        let mut memory = Buffer::zeroed(PROJECTED);
+        Weights::read(file, |dense| Linear::int8(int8, dense, &mut memory))
+    } else {
+        let mut memory = Buffer::zeroed(PROJECTED);
+        Weights::read(file, |dense| Linear::f32(kernels, dense, &mut memory))
     }
 }
 

@@ -20,34 +20,55 @@ pub(super) unsafe fn project<S: Lanes>(
     finish: Finish,
 ) {
     let (depth, width) = (weights.inputs(), weights.outputs());
-    for (panel, column) in (0..width).step_by(PANEL).enumerate() {
-        // SAFETY: the panels hold depth x PANEL values each, the bias one value per output.
+    for panel in 0..width / PANEL {
+        // SAFETY: the caller's promise covers every panel, and the rows of every turn.
         unsafe {
-            let bias = weights.bias().as_ptr().add(column);
-            let tile = Tile {
-                left: input,
-                left_stride: depth,
-                right: weights.panel(panel).as_ptr(),
-                right_stride: PANEL,
-                depth,
-                start: match finish {
-                    Finish::Store | Finish::Gelu => Start::Bias(bias),
-                    Finish::Add => Start::BiasAndOutput(bias),
-                },
-                output: output.add(column),
-                output_stride: width,
-                ahead: weights.panel(panel).as_ptr().wrapping_add(depth * PANEL),
-                ahead_step: PANEL.div_ceil(count.div_ceil(S::ROWS)),
-            };
+            let tile = panel_tile(input, weights, panel, output, finish);
+            let ahead_step = PANEL.div_ceil(count.div_ceil(S::ROWS));
             for (turn, (first, rows)) in even_split(count, S::ROWS).enumerate() {
-                let mut tile = tile.down(first);
-                tile.ahead = tile.ahead.wrapping_add(turn * depth * tile.ahead_step);
+                let tile = Tile {
+                    ahead: tile.ahead.wrapping_add(turn * depth * ahead_step),
+                    ahead_step,
+                    ..tile.down(first)
+                };
                 S::tile(rows, &tile);
-                if let Finish::Gelu = finish {
+                if finish == Finish::Gelu {
                     rows::gelu::<S>(tile.output, width, rows, PANEL);
                 }
             }
         }
+    }
+}
+
+/// The product of the input's first rows with one panel.
+///
+/// # Safety
+/// As for [`project`]; the weights have the panel.
+#[inline(always)]
+unsafe fn panel_tile(
+    input: *const f32,
+    weights: &Panels,
+    panel: usize,
+    output: *mut f32,
+    finish: Finish,
+) -> Tile {
+    let (values, column) = (weights.panel(panel), panel * PANEL);
+    let bias = weights.bias()[column..].as_ptr();
+    Tile {
+        left: input,
+        left_stride: weights.inputs(),
+        right: values.as_ptr(),
+        right_stride: PANEL,
+        depth: weights.inputs(),
+        start: match finish {
+            Finish::Store | Finish::Gelu => Start::Bias(bias),
+            Finish::Add => Start::BiasAndOutput(bias),
+        },
+        // SAFETY: the panel's columns are within a row of the output.
+        output: unsafe { output.add(column) },
+        output_stride: weights.outputs(),
+        ahead: values.as_ptr_range().end,
+        ahead_step: 0,
     }
 }
 

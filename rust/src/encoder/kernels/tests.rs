@@ -235,7 +235,7 @@ fn gelu_is_within_rounding_of_its_definition_over_the_whole_range() {
 
 #[test]
 fn attention_of_any_length_is_the_mix_that_softmax_gives() {
-    for len in [1, 2, 3, 14, 15, 31, 32, 33, 64, 88, 129, 256] {
+    for len in [1, 2, 3, 14, 15, 31, 32, 33, 65, 97] {
         let mut qkv = numbers(len * 3 * HIDDEN, len as u64);
         qkv.iter_mut().for_each(|value| *value *= 3.0);
         let expected = attention(&qkv, len);

@@ -36,6 +36,21 @@ struct Panel {
 }
 
 impl Panel {
+    /// The panel of this index, to be multiplied with `rows` rows.
+    fn new(weights: &QuantizedPanels, index: usize, rows: usize, finish: Finish) -> Self {
+        let column = index * PANEL;
+        Self {
+            groups: weights.inputs() / GROUP,
+            codes: weights.panel(index).as_ptr(),
+            scales: weights.scales()[column..].as_ptr(),
+            sums: weights.sums()[column..].as_ptr(),
+            bias: weights.bias()[column..].as_ptr(),
+            output_stride: weights.outputs(),
+            add: finish == Finish::Add,
+            ahead_step: (PANEL * GROUP).div_ceil(rows.div_ceil(ROWS)),
+        }
+    }
+
     /// What the tile of this `turn` asks for: its share of the next panel, which follows this one in memory.
     fn ahead(&self, turn: usize) -> *const u8 {
         let next = self.codes.wrapping_add(self.groups * PANEL * GROUP);
@@ -137,26 +152,17 @@ unsafe fn project(
     finish: Finish,
 ) {
     let (depth, width) = (weights.inputs(), weights.outputs());
-    for (index, column) in (0..width).step_by(PANEL).enumerate() {
-        // SAFETY: a panel holds depth x PANEL codes and every column a scale and a bias.
-        unsafe {
-            let panel = Panel {
-                groups: depth / GROUP,
-                codes: weights.panel(index).as_ptr(),
-                scales: weights.scales().as_ptr().add(column),
-                sums: weights.sums().as_ptr().add(column),
-                bias: weights.bias().as_ptr().add(column),
-                output_stride: width,
-                add: finish == Finish::Add,
-                ahead_step: (PANEL * GROUP).div_ceil(rows.div_ceil(ROWS)),
-            };
-            for (turn, (first, count)) in even_split(rows, ROWS).enumerate() {
+    for index in 0..width / PANEL {
+        let panel = Panel::new(weights, index, rows, finish);
+        for (turn, (first, count)) in even_split(rows, ROWS).enumerate() {
+            // SAFETY: the rows are there, and the panel's columns are within a row of the output.
+            unsafe {
                 let rows = Rows {
                     codes: quantized.codes.as_ptr().add(first * depth),
                     scales: quantized.scales.as_ptr().add(first),
                     shifts: quantized.shifts.as_ptr().add(first),
                     sums: quantized.sums.as_ptr().add(first),
-                    output: output.add(first * width + column),
+                    output: output.add(first * width + index * PANEL),
                     ahead: panel.ahead(turn),
                 };
                 tile(count, &panel, &rows);
