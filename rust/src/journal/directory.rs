@@ -79,10 +79,16 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Directory {
     /// Unlocks rather than leave it to the closing of the file: a child process between fork and exec has it open too.
-    fn drop(&mut self) {
+    pub(super) fn unlock(&self) {
         let _ = self.lock.unlock();
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        self.unlock();
     }
 }
 

@@ -135,6 +135,11 @@ impl Log {
     }
 
     pub(super) fn release(&self, applied: u64) -> Result<(), JournalError> {
+        // Held throughout, so that a directory that was closed, and may be another's by now, is not touched.
+        let writer = self.writer.lock();
+        if writer.is_none() {
+            return Err(JournalError::Closed);
+        }
         let applied = applied.min(self.shared.stream.waiters.published());
         self.shared.stream.tail.release(applied);
         if self
@@ -157,12 +162,13 @@ impl Log {
         }
     }
 
-    /// Writes what is queued and joins the writer.
+    /// Writes what is queued, joins the writer and lets others open the directory.
     pub(super) fn close(&self) {
         self.shared.queue.end(JournalError::Closed);
         if let Some(writer) = self.writer.lock().take() {
             // The writer catches its own panics, and reports them as the journal's failure.
             let _ = writer.join();
+            self.shared.directory.unlock();
         }
     }
 }
