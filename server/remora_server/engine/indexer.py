@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from remora_server.domain.search import Embedder, EmbeddingQueue, MessageVector, Unembedded
 
 logger = logging.getLogger(__name__)
 
 TAKE = 256
-"""Messages taken at once: enough for batches of texts of one length."""
+"""Messages taken at once: enough to batch texts of about one length."""
 BATCH = 16
-"""Messages encoded and recorded at once: a search that waits for the processor, or for these vectors, waits no longer."""
+"""Messages encoded and recorded at once: who waits for the processor, or for these vectors, does not wait for more."""
 IDLE_SECONDS = 0.5
 RETRY_SECONDS = (0.5, 30.0)
+NICENESS = 5
 
 
 class Indexer:
@@ -27,6 +31,7 @@ class Indexer:
     def __init__(self, queue: EmbeddingQueue, embedder: Embedder) -> None:
         self._queue = queue
         self._embedder = embedder
+        self._waiting: list[Unembedded] = []
         self._stopping = threading.Event()
         self._failing = False
         self._pause = RETRY_SECONDS[0]
@@ -37,40 +42,52 @@ class Indexer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the batch at hand. What is not embedded is found again by the next start."""
+        """Stop after the batch at hand. What is not embedded by then is found again at the next start."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
-        waiting: list[Unembedded] = []
+        _give_way()
         while not self._stopping.is_set():
             try:
-                waiting = waiting or _by_length(self._queue.next_unembedded(TAKE, IDLE_SECONDS))
-                while waiting and not self._stopping.is_set():
-                    self._embed(waiting[:BATCH])
-                    del waiting[:BATCH]
-                self._recovered()
-            except Exception:  # noqa: BLE001 - a background loop must go on
-                self._failed()
+                self._work()
+            except Exception as error:  # noqa: BLE001 - whatever fails, later messages are to be embedded
+                self._failed(error)
+
+    def _work(self) -> None:
+        """Embed one batch, or wait for messages."""
+        if not self._waiting:
+            self._waiting = sorted(self._queue.next_unembedded(TAKE, IDLE_SECONDS), key=_length)
+        if self._waiting:
+            self._embed(self._waiting[:BATCH])
+            del self._waiting[:BATCH]
+            self._succeeded()
 
     def _embed(self, messages: Sequence[Unembedded]) -> None:
         vectors = self._embedder.embed([message.text for message in messages])
         self._queue.put_embeddings([MessageVector(*pair) for pair in zip(messages, vectors, strict=True)])
 
-    def _failed(self) -> None:
-        if not self._failing:
-            logger.exception("embedding messages failed; it is tried again, and searches go by words meanwhile")
-        self._failing = True
-        self._stopping.wait(self._pause)
-        self._pause = min(2 * self._pause, RETRY_SECONDS[1])
-
-    def _recovered(self) -> None:
+    def _succeeded(self) -> None:
         if self._failing:
             logger.info("embedding messages works again")
         self._failing, self._pause = False, RETRY_SECONDS[0]
 
+    def _failed(self, error: Exception) -> None:
+        if not self._failing:
+            logger.error("embedding messages failed; it is tried again, searches go by words", exc_info=error)
+        self._failing = True
+        self._stopping.wait(self._pause)
+        self._pause = min(2 * self._pause, RETRY_SECONDS[1])
 
-def _by_length(messages: list[Unembedded]) -> list[Unembedded]:
-    """Short texts first: those of a batch cost about the same, and most messages have their vector early."""
-    return sorted(messages, key=lambda message: len(message.text))
+
+def _length(message: Unembedded) -> int:
+    """Short texts go first: those of a batch cost about the same, and most messages have their vectors early."""
+    return len(message.text)
+
+
+def _give_way() -> None:
+    """Let requests have the processor first. Only Linux gives threads a priority of their own."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
