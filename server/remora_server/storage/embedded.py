@@ -71,7 +71,7 @@ class EmbeddedStore:
         self._recover(applied)
         self._locks = ConversationLocks()
         self.commits = Commits(self.core, self.database, self.applier)
-        self.loader = Loader(self.core, self.database, self._locks)
+        self.loader = Loader(self.core, self.database, self.applier, self._locks)
         self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model)
         self._make_parts(count_tokens)
         self.applier.start()

@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.conversations import Head
+from remora_server.domain.errors import StoreFailed
+from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
 from remora_server.storage.locks import ConversationLocks
 
 WINDOW_MESSAGES = 256
 
+RELOAD_SECONDS = 0.1
+
+_HEAD_FIELDS = (
+    "uid", "user_id", "body", "create_time", "last_sequence", "message_count", "last_time", "update_time", "revision",
+)  # fmt: skip
 _HEAD = """
 SELECT c.uid, c.user_id, c.body, c.create_time, h.last_sequence, h.message_count, h.last_time, h.update_time, h.revision
 FROM conversations c JOIN heads h ON h.uid = c.uid
@@ -76,9 +83,10 @@ class NewConversation:
 class Loader:
     """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it."""
 
-    def __init__(self, core: Core, database: Database, locks: ConversationLocks) -> None:
+    def __init__(self, core: Core, database: Database, applier: Applier, locks: ConversationLocks) -> None:
         self._core = core
         self._database = database
+        self._applier = applier
         self._locks = locks
 
     def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation | None:
@@ -110,19 +118,22 @@ class Loader:
             self._load(tenant_id, conversation_id)
 
     def _load(self, tenant_id: str, conversation_id: str) -> None:
+        """Read it from DuckDB, again where it changed meanwhile. Raises StoreFailed where that is never applied."""
+        while not self._read(tenant_id, conversation_id):
+            if self._core.failure() is not None:
+                raise StoreFailed
+            self._applier.wait(self._core.published(), RELOAD_SECONDS)
+
+    def _read(self, tenant_id: str, conversation_id: str) -> bool:
+        as_of = self._applier.applied
         found = self._database.rows(_HEAD, [tenant_id, conversation_id])
         if not found:
-            self._core.load_conversation(tenant_id, conversation_id, None, [], [])
-            return
-        uid, user_id, body, create_time, last_sequence, message_count, last_time, update_time, revision = found[0]
-        head = _native.Head(
-            uid=uid, user_id=user_id, body=body, create_time=create_time, last_sequence=last_sequence,
-            message_count=message_count, last_time=last_time, update_time=update_time, revision=revision,
-        )  # fmt: skip
-        messages = self._database.rows(_MESSAGES, [uid])
+            return self._core.load_conversation(tenant_id, conversation_id, None, [], [], as_of=as_of)
+        head = _native.Head(**dict(zip(_HEAD_FIELDS, found[0], strict=True)))
+        messages = self._database.rows(_MESSAGES, [head.uid])
         start = messages[-WINDOW_MESSAGES:][0][0] if messages else 0
-        bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [uid, start])]
-        self._core.load_conversation(tenant_id, conversation_id, head, messages, bodies)
+        bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
+        return self._core.load_conversation(tenant_id, conversation_id, head, messages, bodies, as_of=as_of)
 
     def missing(self, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
         """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from remora.v1 import message_pb2
-
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import ToolCall
 

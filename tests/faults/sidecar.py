@@ -1,0 +1,71 @@
+"""A `remora serve` process that tests may kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+from remora import Remora
+from remora.errors import RemoraError
+
+START_SECONDS = 30.0
+REMORA = Path(sys.executable).with_name("remora")
+
+
+class Sidecar:
+    """A server on a Unix socket and a data directory that outlive the process."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory
+        self.endpoint = f"unix:{directory / 'remora.sock'}"
+        self._command = [
+            str(REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"), *arguments,
+        ]  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = directory / "server.log"
+
+    def start(self) -> None:
+        """Start and wait until it answers; its log is appended to `log`."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output, env=environment)
+        self._wait_until_it_answers()
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        with Remora(self.endpoint, timeout=1.0) as memory:
+            while True:
+                try:
+                    memory.status()
+                except (RemoraError, grpc.RpcError) as error:
+                    if time.monotonic() > deadline or (self._process and self._process.poll() is not None):
+                        raise RuntimeError(f"the server does not answer:\n{self.log.read_text()}") from error
+                    time.sleep(0.05)
+                else:
+                    return
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        return self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> int:
+        """Send a signal and wait for the end."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(30)

@@ -1,0 +1,236 @@
+"""The embedded store against a dict that does the same, with restarts between the steps."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
+from remora_server.domain.errors import ConversationExists, ConversationNotFound, RemoraError
+from remora_server.domain.messages import Append, Keep, Remove
+from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.working_memory import ConversationMemory, UserMemory
+from remora.v1 import step_pb2
+
+from tests.storage.opening import READ, WRITE, draft, open_store, shown
+
+CONVERSATIONS = st.sampled_from(["c1", "c2", "c3"])
+USERS = st.sampled_from(["sarah", "tom"])
+IDS = st.sampled_from(["m1", "m2", "m3", "m4", "m5"])
+TEXTS = st.text(max_size=20)
+BATCHES = st.lists(st.tuples(IDS, TEXTS), min_size=1, max_size=5)
+
+
+@dataclass
+class Conversation:
+    """One conversation of the model."""
+
+    owner: str
+    title: str = ""
+    messages: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    steps: dict[str, tuple[str, int]] = field(default_factory=dict)
+    working_memory: bytes | None = None
+
+    def of(self, user: str) -> list[tuple[str, str, str]]:
+        return self.messages.setdefault(user, [])
+
+    @property
+    def count(self) -> int:
+        return sum(len(part) for part in self.messages.values())
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does each thing to the store and to the model, and compares what both show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="remora-model-"))
+        self.store = open_store(self.directory / "data", window_bytes=20_000)
+        self.model: dict[str, Conversation] = {}
+        self.user_memory: dict[str, bytes] = {}
+        self.revision = 0
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.directory)
+
+    def moved(self, revision: int) -> None:
+        assert revision >= self.revision, "revisions never go back"
+        self.revision = revision
+
+    @rule(conversation=CONVERSATIONS, user=USERS, title=st.text(max_size=5))
+    def create(self, conversation: str, user: str, title: str) -> None:
+        wanted = ConversationDraft(id=conversation, user_id=user, title=title)
+        if conversation in self.model:
+            self.refused(ConversationExists, lambda: self.store.create_conversation(WRITE, wanted))
+            return
+        self.moved(self.store.create_conversation(WRITE, wanted).revision)
+        self.model[conversation] = Conversation(user, title)
+
+    @rule(conversation=CONVERSATIONS, user=USERS, batch=BATCHES)
+    def append(self, conversation: str, user: str, batch: list[tuple[str, str]]) -> None:
+        drafts = [draft(message_id, text) for message_id, text in batch]
+        outcome = self.store.append_messages(WRITE, conversation, user, drafts, ConversationDraft(id=""))
+        self.moved(outcome.revision)
+        assert outcome.created == (conversation not in self.model)
+        part = self.model.setdefault(conversation, Conversation(user)).of(user)
+        for message_id, text in batch:
+            places = [known for known, _, _ in part]
+            if message_id in places:
+                part[places.index(message_id)] = (message_id, "user", text)
+            else:
+                part.append((message_id, "user", text))
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), user=USERS, ids=st.lists(IDS, max_size=3))
+    def delete_messages(self, data: st.DataObject, user: str, ids: list[str]) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        part = self.model[conversation].of(user)
+        kept = [message for message in part if message[0] not in ids]
+        outcome = self.store.delete_messages(WRITE, conversation, user, ids)
+        self.moved(outcome.revision)
+        assert outcome.deleted_messages == len(part) - len(kept)
+        part[:] = kept
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), user=USERS, gone=IDS, added=TEXTS, start=st.integers(-3, 3))
+    def edit(self, data: st.DataObject, user: str, gone: str, added: str, start: int) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        part = self.model[conversation].of(user)
+        edits = [Remove(gone), Append(draft(gone, added)), Keep(start, None)]
+        outcome = self.store.edit_messages(WRITE, conversation, user, edits, allow_missing=True)
+        self.moved(outcome.revision)
+        part[:] = [*(message for message in part if message[0] != gone), (gone, "user", added)][start:]
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), user=USERS)
+    def clear(self, data: st.DataObject, user: str) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        self.moved(self.store.clear_messages(WRITE, conversation, user).revision)
+        self.cleared(self.model[conversation], user)
+
+    @rule(user=USERS)
+    def clear_everywhere(self, user: str) -> None:
+        outcome = self.store.clear_messages(WRITE, "", user)
+        assert outcome.deleted_messages == sum(len(kept.of(user)) for kept in self.model.values())
+        for kept in self.model.values():
+            self.cleared(kept, user)
+
+    @staticmethod
+    def cleared(kept: Conversation, user: str) -> None:
+        kept.of(user).clear()
+        kept.steps = {step: row for step, row in kept.steps.items() if row[0] != user}
+
+    @rule(user=USERS)
+    def delete_user(self, user: str) -> None:
+        outcome = self.store.delete_user(WRITE, user)
+        gone = [name for name, kept in self.model.items() if kept.owner == user]
+        assert outcome.deleted_conversations == len(gone)
+        for name in gone:
+            del self.model[name]
+        for kept in self.model.values():
+            self.cleared(kept, user)
+        self.user_memory.pop(user, None)
+
+    @rule(conversation=CONVERSATIONS)
+    def delete_conversation(self, conversation: str) -> None:
+        if conversation not in self.model:
+            self.refused(
+                ConversationNotFound,
+                lambda: self.store.delete_conversation(WRITE, conversation, "", allow_missing=False),
+            )
+            return
+        outcome = self.store.delete_conversation(WRITE, conversation, "", allow_missing=False)
+        assert outcome.deleted_messages == self.model.pop(conversation).count
+        self.moved(outcome.revision)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), title=st.text(max_size=5))
+    def update(self, data: st.DataObject, title: str) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        change = ConversationUpdate(ConversationDraft(id=conversation, title=title), frozenset({"title"}))
+        self.moved(self.store.update_conversation(WRITE, conversation, "", change).revision)
+        self.model[conversation].title = title
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), user=USERS, steps=st.lists(st.tuples(IDS, st.integers(0, 3)), min_size=1, max_size=4))
+    def save_steps(self, data: st.DataObject, user: str, steps: list[tuple[str, int]]) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        drafts = [
+            StepDraft(step, conversation, user, "", index, 1, step_pb2.Step(id=step, step_index=index).SerializeToString())
+            for step, index in steps
+        ]
+        self.moved(self.store.save_steps(WRITE, drafts).revision)
+        for step, index in steps:
+            self.model[conversation].steps[step] = (user, index)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), content=st.none() | st.binary(max_size=8))
+    def conversation_memory(self, data: st.DataObject, content: bytes | None) -> None:
+        conversation = data.draw(st.sampled_from(sorted(self.model)))
+        self.set_memory(ConversationMemory(conversation), content, self.model[conversation].working_memory)
+        self.model[conversation].working_memory = content
+
+    @rule(user=USERS, content=st.none() | st.binary(max_size=8))
+    def users_memory(self, user: str, content: bytes | None) -> None:
+        self.set_memory(UserMemory(user), content, self.user_memory.pop(user, None))
+        if content is not None:
+            self.user_memory[user] = content
+
+    def set_memory(self, owner: ConversationMemory | UserMemory, content: bytes | None, before: bytes | None) -> None:
+        if content is None:
+            assert self.store.delete_working_memory(WRITE, owner).deleted == (before is not None)
+        else:
+            self.store.set_working_memory(WRITE, owner, content)
+
+    @rule()
+    def restart(self) -> None:
+        self.store.close()
+        self.store = open_store(self.directory / "data", window_bytes=20_000)
+
+    @staticmethod
+    def refused(error: type[RemoraError], call: object) -> None:
+        try:
+            call()  # type: ignore[operator]
+        except error:
+            return
+        raise AssertionError(f"{error.__name__} was expected")
+
+    @invariant()
+    def messages_are_the_models(self) -> None:
+        for name, kept in self.model.items():
+            for user in ("sarah", "tom"):
+                assert shown(self.store, name, user) == kept.of(user)
+
+    @invariant()
+    def conversations_are_the_models(self) -> None:
+        listed, _ = self.store.list_conversations(READ, ConversationQuery(limit=10))
+        assert {row.draft.id: (row.draft.user_id, row.draft.title, row.message_count) for row in listed} == {
+            name: (kept.owner, kept.title, kept.count) for name, kept in self.model.items()
+        }
+
+    @invariant()
+    def working_memory_is_the_models(self) -> None:
+        for name, kept in self.model.items():
+            assert self.store.get_working_memory(READ, ConversationMemory(name)).content == kept.working_memory
+        for user in ("sarah", "tom"):
+            assert self.store.get_working_memory(READ, UserMemory(user)).content == self.user_memory.get(user)
+
+    @invariant()
+    def steps_are_the_models(self) -> None:
+        for name, kept in self.model.items():
+            for user in ("sarah", "tom"):
+                page = self.store.list_steps(READ, StepQuery(name, user))
+                found = {(step.id, step.step_index) for step in map(step_pb2.Step.FromString, page.steps)}
+                assert found == {(step, index) for step, (owner, index) in kept.steps.items() if owner == user}
+
+
+TestStore = StoreMachine.TestCase
+TestStore.settings = settings(
+    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
