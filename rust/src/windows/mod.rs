@@ -17,6 +17,8 @@ mod messages;
 mod names;
 mod page;
 mod shard;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
