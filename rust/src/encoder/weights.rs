@@ -61,6 +61,7 @@ impl Weights {
         let layers = (0..LAYERS)
             .map(|index| Layer::read(&tensors, index, &mut pack))
             .collect::<Result<_, _>>()?;
+        file.release();
         let embeddings = Embeddings {
             file,
             words,

@@ -18,6 +18,14 @@ impl MappedFile {
         // SAFETY: the map is private and read-only; the type's contract says that nobody writes to the file.
         unsafe { Mmap::map(&file) }.map(Self)
     }
+
+    /// Gives back the memory of all that has been read; what is read again comes from the file again.
+    pub(in crate::encoder) fn release(&self) {
+        // Only a hint: where it is refused, the pages stay.
+        #[cfg(target_os = "linux")]
+        // SAFETY: pages of a read-only map of a file hold nothing that the file does not.
+        let _ = unsafe { self.0.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    }
 }
 
 impl Deref for MappedFile {
