@@ -28,7 +28,7 @@ class ContextAssembler:
 
     The newest messages come first, in an unbroken run, within half of the budget; all of it where nothing is recalled,
     and the newest unit may go beyond the half. Then come recalled ones, by score, in all the room that is left. What
-    room remains goes to further candidates, recent before recalled, until none fits.
+    room remains goes to further recent ones, until nothing that was left out would fit.
 
     Candidates are the newest messages, up to `recent_messages` or until they would fill the budget by themselves, and
     the hits of the search; all with the rest of their tool calls, and none where that rest is not to be had. Those that
@@ -91,8 +91,7 @@ class _Assembly:
         selection.take_run(able[1:], limit // 2 if self.request.search else limit)
         found = self._recall(newest, selection.sections)
         hits = candidates(self.renderer, Section.RECALLED, found.units)
-        selection.take_all(hits)
-        selection.fill([*recent, *hits])
+        selection.take_all([*hits, *recent])
         return self._context(selection, [*recent, *hits], found, revision)
 
     def _newest(self, limit: int) -> list[ContextMessage]:

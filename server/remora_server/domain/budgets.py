@@ -80,14 +80,10 @@ class Selection:
                 return
             self.take(candidate)
 
-    def take_all(self, ordered: Iterable[Candidate]) -> int:
-        """Take each that fits, in order; how many that were."""
-        return sum([self.take(candidate) for candidate in ordered])
-
-    def fill(self, ordered: Sequence[Candidate]) -> None:
-        """Take until none fits: one that was passed over may fit in a sitting that another one opened."""
-        while self.take_all(ordered):
-            pass
+    def take_all(self, ordered: Iterable[Candidate]) -> None:
+        """Take each that fits, in order. What does not fit now will not fit later: more units never cost less."""
+        for candidate in ordered:
+            self.take(candidate)
 
     def drop_last(self) -> None:
         """Take back the last choice, not the room that it had."""

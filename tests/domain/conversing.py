@@ -1,0 +1,125 @@
+"""What tests of contexts share: conversations in a list, a search by a fixed ranking, a count that is easy to check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from remora_server.domain.calls import Read
+from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.conversations import Conversation, ConversationDraft
+from remora_server.domain.costs import ToolCall
+from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.messages import MessagePage, MessageQuery
+from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery, SearchResult
+from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
+
+READ = Read("acme")
+CONVERSATION = "c1"
+UIDS = {CONVERSATION: 7, "c2": 8}
+DAY = 86_400_000_000
+
+
+class WordCounter:
+    """Counts words, marks and newlines; a quarter of the characters where the encoding is the approximate one."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def encoding_for_model(self, model: str) -> TokenEncoding:
+        return APPROXIMATE
+
+    def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
+        self.calls += 1
+        if encoding == APPROXIMATE:
+            return [-(-len(text) // 4) for text in texts]
+        return [words(text) for text in texts]
+
+
+def words(text: str) -> int:
+    return len(re.findall(r"\w+|[^\w\s]|\n", text))
+
+
+def message(
+    sequence: int,
+    text: str = "hello there",
+    *,
+    role: str = "user",
+    name: str = "",
+    calls: Sequence[str] = (),
+    answers: Sequence[str] = (),
+    sent_time: int | None = None,
+    session_id: str = "",
+    conversation_id: str = CONVERSATION,
+    has_parts: bool = False,
+) -> ContextMessage:
+    return ContextMessage(
+        conversation_id=conversation_id,
+        sequence=sequence,
+        role=role,
+        text=text,
+        encoded=f"{conversation_id}/{sequence}".encode(),
+        name=name,
+        tool_calls=tuple(ToolCall(call, "look_up", '{"q": 1}') for call in calls),
+        tool_result_ids=tuple(answers),
+        sent_time=sequence * 60_000_000 if sent_time is None else sent_time,
+        session_id=session_id,
+        token_count=words(text),
+        has_parts=has_parts,
+    )
+
+
+@dataclass
+class Conversations:
+    """Messages by conversation: the store, the reader and the search of one test.
+
+    A search finds the messages whose places are in `ranking`, in that order, with scores that fall from 1.
+    """
+
+    messages: Sequence[ContextMessage]
+    ranking: Sequence[tuple[str, int]] = ()
+    searches: list[SearchQuery] = field(default_factory=list)
+    lists: list[MessageQuery] = field(default_factory=list)
+
+    def get_conversation(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
+        if conversation_id not in UIDS:
+            raise ConversationNotFound(conversation_id)
+        draft = ConversationDraft(conversation_id, user_id="sarah")
+        return Conversation(draft, UIDS[conversation_id], 9, 9, len(self.messages), 0, 0), 9
+
+    def list_messages(self, read: Read, query: MessageQuery) -> MessagePage:
+        self.lists.append(query)
+        after = -1 if query.after_sequence is None else query.after_sequence
+        before = 1 << 60 if query.before_sequence is None else query.before_sequence
+        found = [
+            each
+            for each in self.messages
+            if each.conversation_id == query.conversation_id
+            and after < each.sequence < before
+            and (not query.roles or each.role in query.roles)
+        ]
+        page = found[-query.limit :] if query.newest else found[: query.limit]
+        encoded = b",".join(each.encoded for each in page)
+        ends = (page[0].sequence, page[-1].sequence) if page else (0, 0)
+        return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9)
+
+    def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
+        return next(each for each in self.messages if each.encoded == encoded)
+
+    def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
+        return [self.message(conversation_id, entry) for entry in encoded.split(b",") if entry]
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult:
+        self.searches.append(query)
+        within = query.scope.conversation_id if isinstance(query.scope, InConversation) else None
+        places = [
+            place
+            for place in self.ranking
+            if within in (None, place[0]) and (UIDS[place[0]], place[1]) not in query.exclude
+        ]
+        hits = tuple(
+            Hit(UIDS[place[0]], place[0], place[1], 1 - rank / 100, (), f"{place[0]}/{place[1]}".encode())
+            for rank, place in enumerate(places[: query.options.k])
+        )
+        return SearchResult(hits, IndexState("words", 0, words_only=True), query.options.profile, 9)
