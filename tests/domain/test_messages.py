@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from remora_server.domain.conversations import Head
 from remora_server.domain.errors import MessageNotFound
 from remora_server.domain.messages import (
@@ -101,6 +103,9 @@ edits = st.one_of(
 )
 
 
+def new_id(numbers: Iterator[int]) -> str:
+    return f"new-{next(numbers)}"
+
 
 def upsert(listed: list[tuple[str, str]], message: MessageDraft, new_id: str) -> None:
     message_id = message.id or new_id
@@ -113,12 +118,13 @@ def upsert(listed: list[tuple[str, str]], message: MessageDraft, new_id: str) ->
 
 @given(st.lists(st.tuples(st.sampled_from(["sarah", "tom"]), st.lists(drafts, max_size=6)), max_size=6))
 def test_appends_do_what_a_list_with_upserts_does(batches: list[tuple[str, list[MessageDraft]]]) -> None:
-    kept, model, numbers = Kept(), {"sarah": [], "tom": []}, count()
+    kept, numbers = Kept(), count()
+    model: dict[str, list[tuple[str, str]]] = {"sarah": [], "tom": []}
     for user, batch in batches:
         start = next(numbers) * 100
         made, expected = count(start), count(start)
 
-        plan = plan_append(kept, user, batch, NOW, lambda made=made: f"new-{next(made)}")
+        plan = plan_append(kept, user, batch, NOW, partial(new_id, made))
         kept.apply(plan)
 
         for message in batch:
@@ -138,7 +144,7 @@ def test_a_storage_limit_keeps_the_newest(limit: int, batches: list[list[Message
         made, expected = count(start), count(start)
         before = len(kept.messages)
 
-        plan = plan_append(kept, "sarah", batch, NOW, lambda made=made: f"new-{next(made)}")
+        plan = plan_append(kept, "sarah", batch, NOW, partial(new_id, made))
         kept.apply(plan)
 
         for message in batch:
@@ -148,10 +154,10 @@ def test_a_storage_limit_keeps_the_newest(limit: int, batches: list[list[Message
         assert plan.pruned == before + added - len(model)
 
 
-def edited(listed: list[tuple[str, str]], edit: Edit, new_ids: object) -> list[tuple[str, str]]:
+def edited(listed: list[tuple[str, str]], edit: Edit, new_ids: Iterator[str]) -> list[tuple[str, str]]:
     match edit:
         case Append(message):
-            upsert(listed, message, "" if message.id else next(new_ids))  # type: ignore[call-overload]
+            upsert(listed, message, "" if message.id else next(new_ids))
         case Replace(message):
             return [(known, message.text if known == message.id else text) for known, text in listed]
         case Remove(message_id):
@@ -163,7 +169,8 @@ def edited(listed: list[tuple[str, str]], edit: Edit, new_ids: object) -> list[t
 
 @given(st.lists(drafts, max_size=6), st.lists(edits, max_size=8))
 def test_edits_do_what_a_list_does(start: list[MessageDraft], changes: list[Edit]) -> None:
-    kept, model = Kept(), []
+    kept = Kept()
+    model: list[tuple[str, str]] = []
     made, expected = (f"new-{n}" for n in count()), (f"new-{n}" for n in count())
     kept.apply(plan_append(kept, "sarah", start, NOW, lambda: next(made)))
     for message in start:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import grpc
+
 from remora import Remora
 from remora.errors import RemoraError
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.faults.sidecar import Sidecar
+
 from remora import Remora
 from remora.errors import RemoraError
-
-from tests.faults.sidecar import Sidecar
+from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
 
 WRITERS = 8
 KILLS = 10
@@ -116,8 +117,6 @@ def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:
 
 
 def test_a_repeated_request_is_answered_alike_after_a_kill(sidecar: Sidecar) -> None:
-    from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
-
     request = conversation_service_pb2.AppendMessagesRequest(
         conversation_id="c",
         user_id="sarah",

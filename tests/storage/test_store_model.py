@@ -10,14 +10,14 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.storage.opening import READ, WRITE, draft, open_store, shown
+
+from remora.v1 import step_pb2
 from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
 from remora_server.domain.errors import ConversationExists, ConversationNotFound, RemoraError
-from remora_server.domain.messages import Append, Keep, Remove
+from remora_server.domain.messages import Append, Edit, Keep, Remove
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
-from remora.v1 import step_pb2
-
-from tests.storage.opening import READ, WRITE, draft, open_store, shown
 
 CONVERSATIONS = st.sampled_from(["c1", "c2", "c3"])
 USERS = st.sampled_from(["sarah", "tom"])
@@ -102,7 +102,7 @@ class StoreMachine(RuleBasedStateMachine):
     def edit(self, data: st.DataObject, user: str, gone: str, added: str, start: int) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         part = self.model[conversation].of(user)
-        edits = [Remove(gone), Append(draft(gone, added)), Keep(start, None)]
+        edits: list[Edit] = [Remove(gone), Append(draft(gone, added)), Keep(start, None)]
         outcome = self.store.edit_messages(WRITE, conversation, user, edits, allow_missing=True)
         self.moved(outcome.revision)
         part[:] = [*(message for message in part if message[0] != gone), (gone, "user", added)][start:]
@@ -162,7 +162,9 @@ class StoreMachine(RuleBasedStateMachine):
     def save_steps(self, data: st.DataObject, user: str, steps: list[tuple[str, int]]) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         drafts = [
-            StepDraft(step, conversation, user, "", index, 1, step_pb2.Step(id=step, step_index=index).SerializeToString())
+            StepDraft(
+                step, conversation, user, "", index, 1, step_pb2.Step(id=step, step_index=index).SerializeToString()
+            )
             for step, index in steps
         ]
         self.moved(self.store.save_steps(WRITE, drafts).revision)

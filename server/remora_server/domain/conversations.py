@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from remora_server.domain.errors import ConversationNotFound
 
-AttributeValue: TypeAlias = None | bool | int | float | str
+AttributeValue: TypeAlias = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)

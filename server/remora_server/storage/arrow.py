@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import nanoarrow as na
+import nanoarrow as na  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     import duckdb
+
+# nanoarrow brings no types.
+ArrowType: TypeAlias = Any
+ArrowArray: TypeAlias = Any
 
 TEXT = na.string()
 BLOB = na.binary()
@@ -20,7 +24,7 @@ BOOL = na.bool_()
 VECTOR = na.list_(na.float32())
 
 
-def table(columns: Sequence[tuple[str, Any]], rows: Sequence[tuple[Any, ...]]) -> Any:
+def table(columns: Sequence[tuple[str, ArrowType]], rows: Sequence[tuple[Any, ...]]) -> ArrowArray:
     """An Arrow array of structs from rows; `columns` are (name, type). DuckDB takes it by `register`.
 
     Values of a VECTOR column are little-endian f32 bytes.
@@ -31,11 +35,11 @@ def table(columns: Sequence[tuple[str, Any]], rows: Sequence[tuple[Any, ...]]) -
     return na.c_array_from_buffers(schema, len(rows), [None], children=children)
 
 
-def _column(kind: Any, values: list[Any]) -> Any:
+def _column(kind: ArrowType, values: list[Any]) -> ArrowArray:
     return _vectors(values) if kind is VECTOR else na.c_array(values, kind)
 
 
-def _vectors(values: list[bytes]) -> Any:
+def _vectors(values: list[bytes]) -> ArrowArray:
     offsets = array.array("i", [0])
     for value in values:
         offsets.append(offsets[-1] + len(value) // 4)

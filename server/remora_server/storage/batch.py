@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
-from remora.v1 import message_pb2
 
+from remora.v1 import message_pb2
 from remora_server.storage import arrow
 from remora_server.storage.v1 import record_pb2
+
+Columns: TypeAlias = tuple[tuple[str, arrow.ArrowType], ...]
 
 CONVERSATIONS = (
     ("tenant_id", arrow.TEXT),
@@ -194,11 +196,13 @@ class Batch:
         if put.embedding_model:
             self._embed(record, key, revision, put.embedding_model, put.embedding, by_caller=True)
 
-    def _remove_messages(self, record: record_pb2.Record, gone: record_pb2.RemoveMessages, _: int) -> None:
+    def _remove_messages(self, _record: record_pb2.Record, gone: record_pb2.RemoveMessages, _: int) -> None:
         uid = gone.conversation_uid
         if gone.all:
             self._cleared.add((uid, gone.user_id))
-            self._drop_messages({key for key, row in self._messages.items() if key[0] == uid and row[4] == gone.user_id})
+            self._drop_messages(
+                {key for key, row in self._messages.items() if key[0] == uid and row[4] == gone.user_id}
+            )
             return
         places = {(uid, sequence) for sequence in gone.sequences}
         self._moved |= places
@@ -218,11 +222,9 @@ class Batch:
             self._ordinal, step.SerializeToString(),
         )  # fmt: skip
 
-    def _remove_steps(self, record: record_pb2.Record, gone: record_pb2.RemoveSteps, _: int) -> None:
+    def _remove_steps(self, _record: record_pb2.Record, gone: record_pb2.RemoveSteps, _: int) -> None:
         self._cleared_steps.add((gone.conversation_uid, gone.user_id))
-        self._drop(
-            self._steps, lambda key: key[0] == gone.conversation_uid and self._steps[key][2] == gone.user_id
-        )
+        self._drop(self._steps, lambda key: key[0] == gone.conversation_uid and self._steps[key][2] == gone.user_id)
 
     def _put_memory(self, record: record_pb2.Record, put: record_pb2.PutWorkingMemory, revision: int) -> None:
         key = (record.tenant_id, put.conversation_uid, put.user_id)
@@ -236,7 +238,14 @@ class Batch:
         self._embed(record, key, put.message_revision, put.model, put.values, by_caller=False)
 
     def _embed(
-        self, record: record_pb2.Record, key: tuple[int, int], revision: int, model: str, values: bytes, *, by_caller: bool
+        self,
+        record: record_pb2.Record,
+        key: tuple[int, int],
+        revision: int,
+        model: str,
+        values: bytes,
+        *,
+        by_caller: bool,
     ) -> None:
         row = (record.tenant_id, *key, revision, model, by_caller, len(values) // 4, values)
         self._embeddings.setdefault(key, {})[model] = row
@@ -302,17 +311,17 @@ def _delete_embeddings_of(cursor: duckdb.DuckDBPyConnection, parts: Iterable[tup
     )
 
 
-def _insert(cursor: duckdb.DuckDBPyConnection, name: str, columns: Any, rows: Iterable[tuple[Any, ...]]) -> None:
-    _with(cursor, columns, rows, f"INSERT INTO {name} SELECT * FROM fresh")
+def _insert(cursor: duckdb.DuckDBPyConnection, name: str, columns: Columns, rows: Iterable[tuple[Any, ...]]) -> None:
+    _with(cursor, columns, rows, f"INSERT INTO {name} SELECT * FROM fresh")  # noqa: S608 - a table of ours
 
 
 def _delete(
-    cursor: duckdb.DuckDBPyConnection, name: str, columns: Any, rows: Iterable[tuple[Any, ...]], where: str
+    cursor: duckdb.DuckDBPyConnection, name: str, columns: Columns, rows: Iterable[tuple[Any, ...]], where: str
 ) -> None:
-    _with(cursor, columns, rows, f"DELETE FROM {name} USING fresh AS gone WHERE {where}")
+    _with(cursor, columns, rows, f"DELETE FROM {name} USING fresh AS gone WHERE {where}")  # noqa: S608 - ours
 
 
-def _with(cursor: duckdb.DuckDBPyConnection, columns: Any, rows: Iterable[tuple[Any, ...]], sql: str) -> None:
+def _with(cursor: duckdb.DuckDBPyConnection, columns: Columns, rows: Iterable[tuple[Any, ...]], sql: str) -> None:
     """Execute a statement that reads `rows` as the table `fresh`; nothing where there are none."""
     listed = list(rows)
     if listed:

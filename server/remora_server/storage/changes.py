@@ -99,6 +99,4 @@ def put_working_memory(uid: int, user_id: str, content: bytes, now: int) -> Chan
 
 def delete_working_memory(uid: int, user_id: str) -> Change:
     """The end of a content."""
-    return Change(
-        delete_working_memory=record_pb2.DeleteWorkingMemory(conversation_uid=uid, user_id=user_id)
-    )
+    return Change(delete_working_memory=record_pb2.DeleteWorkingMemory(conversation_uid=uid, user_id=user_id))

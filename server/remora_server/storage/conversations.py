@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from remora_server import _native
-from remora_server._native import Core
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
 from remora_server.domain.conversations import (
     Conversation,
@@ -18,13 +17,10 @@ from remora_server.domain.conversations import (
     require_owner,
 )
 from remora_server.domain.errors import ConversationExists, ConversationNotFound
-from remora_server.domain.messages import NewId
 from remora_server.storage import changes
-from remora_server.storage.commits import Clock, Commits
-from remora_server.storage.database import Database
+from remora_server.storage.context import StoreContext
 from remora_server.storage.encoding import conversation_draft
-from remora_server.storage.loading import AcceptedConversation, Loader
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.loading import AcceptedConversation
 
 _ORDER = {
     ConversationOrder.CREATE_TIME: "c.create_time",
@@ -36,23 +32,13 @@ _ORDER = {
 class Conversations:
     """Rows of conversations: made, read, listed, changed, deleted."""
 
-    def __init__(
-        self,
-        core: Core,
-        database: Database,
-        commits: Commits,
-        loader: Loader,
-        locks: ConversationLocks,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        self._core = core
-        self._database = database
-        self._commits = commits
-        self._loader = loader
-        self._locks = locks
-        self._clock = clock
-        self._new_id = new_id
+    def __init__(self, context: StoreContext) -> None:
+        self._database = context.database
+        self._commits = context.commits
+        self._loader = context.loader
+        self._locks = context.locks
+        self._clock = context.clock
+        self._new_id = context.new_id
 
     def create(self, write: Write, draft: ConversationDraft) -> Outcome:
         repeated = self._commits.repeated(write)

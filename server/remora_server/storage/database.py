@@ -21,7 +21,9 @@ class SchemaTooNew(Exception):
     """The database was written by a newer version of Remora."""
 
     def __init__(self, found: int) -> None:
-        super().__init__(f"the database has schema version {found}; this version of Remora reads up to {SCHEMA_VERSION}")
+        super().__init__(
+            f"the database has schema version {found}; this version of Remora reads up to {SCHEMA_VERSION}"
+        )
 
 
 class Database:
@@ -34,7 +36,8 @@ class Database:
     def __init__(self, directory: Path | None, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._path = None if directory is None else directory / FILE_NAME
-        self._cursors = threading.local()
+        self._own = threading.local()
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._connection = self._connect()
         self._migrate()
 
@@ -52,7 +55,7 @@ class Database:
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if self._path is not None:
-            connection.execute("SET allowed_directories = ["+_literal(str(self._path.parent))+"]")
+            connection.execute("SET allowed_directories = [" + _literal(str(self._path.parent)) + "]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         return connection
@@ -64,9 +67,10 @@ class Database:
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's cursor. Always fetch all of a result: an open one counts as a reader."""
-        cursor: duckdb.DuckDBPyConnection | None = getattr(self._cursors, "cursor", None)
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._own, "cursor", None)
         if cursor is None:
-            cursor = self._cursors.cursor = self._connection.cursor()
+            cursor = self._own.cursor = self._connection.cursor()
+            self._cursors.append(cursor)
         return cursor
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
@@ -114,6 +118,8 @@ class Database:
 
     def close(self) -> None:
         """Close all cursors. The database cannot be used afterwards."""
+        for cursor in self._cursors:
+            cursor.close()
         self._connection.close()
 
 

@@ -19,6 +19,7 @@ from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
 from remora_server.storage.applier import REQUEST_SECONDS, Applier
 from remora_server.storage.commits import Commits, wall_clock
+from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database, SchemaTooNew
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
@@ -69,22 +70,17 @@ class EmbeddedStore:
         self.core = _open_core(options, self._directory, self.store_id, applied)
         self.applier = Applier(self.core, self.database, applied)
         self._recover(applied)
-        self._locks = ConversationLocks()
+        locks = ConversationLocks()
         self.commits = Commits(self.core, self.database, self.applier)
-        self.loader = Loader(self.core, self.database, self.applier, self._locks)
+        self.loader = Loader(self.core, self.database, self.applier, locks)
         self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model)
-        self._make_parts(count_tokens)
+        context = StoreContext(self.core, self.database, self.commits, self.loader, locks, wall_clock, _native.new_id)
+        self.conversations = Conversations(context)
+        self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)
+        self._steps = Steps(context, self.conversations)
+        self._working_memories = WorkingMemories(context, self.conversations)
+        self._users = Users(context)
         self.applier.start()
-
-    def _make_parts(self, count_tokens: CountTokens) -> None:
-        commits, loader, locks, database = self.commits, self.loader, self._locks, self.database
-        self.conversations = Conversations(self.core, database, commits, loader, locks, wall_clock, _new_id)
-        self._messages = Messages(
-            self.core, commits, loader, locks, self.conversations, wall_clock, _new_id, count_tokens, self.pending.add
-        )
-        self._steps = Steps(database, commits, locks, self.conversations, wall_clock)
-        self._working_memories = WorkingMemories(database, commits, locks, self.conversations, wall_clock)
-        self._users = Users(database, commits, loader, locks, wall_clock)
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""
@@ -221,10 +217,6 @@ class EmbeddedStore:
         )
 
 
-def _new_id() -> str:
-    return _native.new_id()
-
-
 def _open_database(options: StoreOptions, store_id: bytes) -> Database:
     try:
         database = Database(options.directory, options.database_bytes)
@@ -234,7 +226,9 @@ def _open_database(options: StoreOptions, store_id: bytes) -> Database:
     if found is None:
         database.set_meta("store_id", store_id.hex())
     elif found != store_id.hex():
-        raise DirectoryError(f"the database belongs to store {found}, the directory to {store_id.hex()}: restore a backup")
+        raise DirectoryError(
+            f"the database belongs to store {found}, the directory to {store_id.hex()}: restore a backup"
+        )
     return database
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from google.protobuf import timestamp_pb2
-from remora.v1 import conversation_pb2, message_pb2
+from google.protobuf import struct_pb2, timestamp_pb2
 
+from remora.v1 import conversation_pb2, message_pb2
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
 
 STORED_COLUMNS = "sequence, revision, user_id, id, text, body, create_time, update_time, token_count"
 
 
-def stored_message(
+def stored_message(  # noqa: PLR0917 - a row of STORED_COLUMNS
     sequence: int,
     revision: int,
     user_id: str,
@@ -60,7 +60,7 @@ def _set_scalar(row: conversation_pb2.Conversation, key: str, value: AttributeVa
     scalar = row.attributes[key]
     match value:
         case None:
-            scalar.null_value = 0
+            scalar.null_value = struct_pb2.NULL_VALUE
         case bool():
             scalar.boolean = value
         case int():

@@ -67,7 +67,13 @@ class NewConversation:
 
     def __init__(self, user_id: str, storage_limit: int | None) -> None:
         self.head = Head(
-            uid=0, user_id=user_id, last_sequence=0, message_count=0, last_time=0, update_time=0, storage_limit=storage_limit
+            uid=0,
+            user_id=user_id,
+            last_sequence=0,
+            message_count=0,
+            last_time=0,
+            update_time=0,
+            storage_limit=storage_limit,
         )
 
     def find(self, _user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from remora_server import _native
-from remora_server._native import Core
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound
@@ -17,7 +16,6 @@ from remora_server.domain.messages import (
     MessageDraft,
     MessagePage,
     MessageQuery,
-    NewId,
     Plan,
     Remove,
     plan_append,
@@ -26,10 +24,10 @@ from remora_server.domain.messages import (
     plan_edit,
 )
 from remora_server.storage import changes
-from remora_server.storage.commits import Accepted, Clock, Commits
+from remora_server.storage.commits import Accepted
+from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.loading import Loader, NewConversation
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.loading import NewConversation
 
 PAGE_BYTES = 3 << 20
 
@@ -41,24 +39,15 @@ class Messages:
     """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan."""
 
     def __init__(
-        self,
-        core: Core,
-        commits: Commits,
-        loader: Loader,
-        locks: ConversationLocks,
-        conversations: Conversations,
-        clock: Clock,
-        new_id: NewId,
-        count_tokens: CountTokens,
-        on_puts: OnPuts,
+        self, context: StoreContext, conversations: Conversations, *, count_tokens: CountTokens, on_puts: OnPuts
     ) -> None:
-        self._core = core
-        self._commits = commits
-        self._loader = loader
-        self._locks = locks
+        self._core = context.core
+        self._commits = context.commits
+        self._loader = context.loader
+        self._locks = context.locks
+        self._clock = context.clock
+        self._new_id = context.new_id
         self._conversations = conversations
-        self._clock = clock
-        self._new_id = new_id
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
@@ -78,7 +67,7 @@ class Messages:
             now = self._clock()
             view, created = self._view(write, conversation_id, user_id, create_if_missing, now)
             plan = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
-            accepted = self._accept(write, conversation_id, plan, counts, created, now)
+            accepted = self._accept(write, conversation_id, plan, counts, created)
         return self._commits.finish(write, accepted)
 
     def _view(
@@ -122,10 +111,10 @@ class Messages:
             return repeated
         with self._locks.of(write.tenant_id, conversation_id):
             found = self._conversations.accepted(write.tenant_id, conversation_id)
-            user, now = user_id or found.head.user_id, self._clock()
-            plan = plan_clear(found, user, now)
+            user = user_id or found.head.user_id
+            plan = plan_clear(found, user, self._clock())
             steps = [changes.remove_steps(found.head.uid, user)]
-            accepted = self._accept(write, conversation_id, plan, {}, steps, now)
+            accepted = self._accept(write, conversation_id, plan, {}, steps)
         return self._commits.finish(write, accepted)
 
     def _change(
@@ -141,7 +130,7 @@ class Messages:
             plan = make_plan(found, user_id or found.head.user_id, now)
             if not plan.changes_messages:
                 return self._commits.nothing()
-            accepted = self._accept(write, conversation_id, plan, counts, [], now)
+            accepted = self._accept(write, conversation_id, plan, counts)
         return self._commits.finish(write, accepted)
 
     def _accept(
@@ -150,8 +139,7 @@ class Messages:
         conversation_id: str,
         plan: Plan,
         counts: dict[int, int],
-        before: list[changes.Change],
-        now: int,
+        before: Sequence[changes.Change] = (),
     ) -> Accepted:
         outcome = Outcome(
             revision=0,
@@ -162,7 +150,7 @@ class Messages:
             deleted_messages=plan.removed,
         )
         moves: Iterable[changes.Change] = changes.message_changes(conversation_id, plan, counts)
-        accepted = self._commits.accept(write, now, [*before, *moves], outcome, plan.head.user_id)
+        accepted = self._commits.accept(write, plan.head.update_time, [*before, *moves], outcome, plan.head.user_id)
         if not accepted.repeated:
             self._on_puts(write.tenant_id, conversation_id, plan, accepted.revision)
         return accepted
@@ -172,15 +160,15 @@ class Messages:
         return {id(message): count for message, count in zip(messages, counts, strict=True)}
 
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
-        revision = self._commits.begin(read)
+        self._commits.begin(read)
         while True:
             head = self._conversations.published(read.tenant_id, query.conversation_id)
             try:
-                return self._page(read, query, head.uid, query.user_id or head.user_id, revision)
+                return self._page(read, query, query.user_id or head.user_id)
             except KeyError:
                 continue  # evicted since: load it again
 
-    def _page(self, read: Read, query: MessageQuery, uid: int, user_id: str, revision: int) -> MessagePage:
+    def _page(self, read: Read, query: MessageQuery, user_id: str) -> MessagePage:
         page = self._core.list_messages(
             read.tenant_id,
             query.conversation_id,
@@ -195,38 +183,34 @@ class Messages:
             max_bytes=PAGE_BYTES,
         )
         if page.missing:
-            return _joined(page, self._loader.missing(uid, page.missing), revision, newest=query.newest)
-        return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, revision)
+            return _joined(page, self._loader.missing(page.uid, page.missing), newest=query.newest)
+        return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
 
 
-def _joined(
-    page: _native.MessagePage, older: list[tuple[int, bytes]], revision: int, *, newest: bool
-) -> MessagePage:
+def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:
     """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
     entries = [(sequence, _entry(encoded)) for sequence, encoded in older]
     if newest:
-        kept = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1]
-        memory = page.encoded
+        kept, memory = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1], page.encoded
     else:
         kept = _fitting(entries, PAGE_BYTES)
-        whole = len(kept) == len(entries) and sum(len(entry) for _, entry in kept) + len(page.encoded) <= PAGE_BYTES
-        memory = page.encoded if whole else b""
-    sequences = [sequence for sequence, _ in kept]
-    if memory:
-        sequences += [page.first_sequence, page.last_sequence]
+        room = PAGE_BYTES - sum(len(entry) for _, entry in kept)
+        memory = page.encoded if len(kept) == len(entries) and len(page.encoded) <= room else b""
+    first = kept[0][0] if kept else page.first_sequence
+    last = page.last_sequence if memory or not kept else kept[-1][0]
     return MessagePage(
         encoded=b"".join(entry for _, entry in kept) + memory,
-        count=len(kept) + (page.count if memory else 0),
-        first_sequence=sequences[0] if sequences else 0,
-        last_sequence=sequences[-1] if sequences else 0,
+        count=len(kept) + (page.count - len(page.missing) if memory else 0),
+        first_sequence=first,
+        last_sequence=last,
         more=page.more or len(kept) < len(entries) or len(memory) < len(page.encoded),
-        revision=revision,
+        revision=page.revision,
     )
 
 
 def _fitting(entries: Sequence[tuple[int, bytes]], room: int) -> list[tuple[int, bytes]]:
     """The first entries that fit; at least one where there is room for any."""
-    kept = []
+    kept: list[tuple[int, bytes]] = []
     for sequence, entry in entries:
         room -= len(entry)
         if room < 0 and kept:

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remora.v1 import step_pb2
-
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.storage import changes
-from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.database import Database
 from remora_server.storage.encoding import timestamp
 from remora_server.storage.loading import AcceptedConversation
-from remora_server.storage.locks import ConversationLocks
 from remora_server.storage.v1 import record_pb2
 
 PAGE_BYTES = 3 << 20
@@ -24,14 +21,12 @@ PAGE_BYTES = 3 << 20
 class Steps:
     """Saves and lists steps."""
 
-    def __init__(
-        self, database: Database, commits: Commits, locks: ConversationLocks, conversations: Conversations, clock: Clock
-    ) -> None:
-        self._database = database
-        self._commits = commits
-        self._locks = locks
+    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._database = context.database
+        self._commits = context.commits
+        self._locks = context.locks
+        self._clock = context.clock
         self._conversations = conversations
-        self._clock = clock
 
     def save(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
         repeated = self._commits.repeated(write)
@@ -87,7 +82,8 @@ def _touched(conversation_id: str, view: AcceptedConversation, now: int) -> chan
 
 
 def _fitting(steps: list[bytes]) -> list[bytes]:
-    kept, size = [], 0
+    kept: list[bytes] = []
+    size = 0
     for step in steps:
         size += len(step)
         if size > PAGE_BYTES and kept:

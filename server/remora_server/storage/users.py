@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import plan_clear
 from remora_server.storage import changes
-from remora_server.storage.commits import Clock, Commits
-from remora_server.storage.database import Database
-from remora_server.storage.loading import AcceptedConversation, Loader
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.context import StoreContext
+from remora_server.storage.loading import AcceptedConversation
 
 _CONVERSATIONS = """
 SELECT id FROM conversations WHERE tenant_id = $tenant AND (
@@ -34,14 +32,12 @@ class _Erasure:
 class Users:
     """Clears a user's messages everywhere, and forgets users."""
 
-    def __init__(
-        self, database: Database, commits: Commits, loader: Loader, locks: ConversationLocks, clock: Clock
-    ) -> None:
-        self._database = database
-        self._commits = commits
-        self._loader = loader
-        self._locks = locks
-        self._clock = clock
+    def __init__(self, context: StoreContext) -> None:
+        self._database = context.database
+        self._commits = context.commits
+        self._loader = context.loader
+        self._locks = context.locks
+        self._clock = context.clock
 
     def clear(self, write: Write, user_id: str) -> Outcome:
         """Delete a user's messages and steps in all conversations."""

@@ -8,10 +8,8 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
 from remora_server.storage import changes
-from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.database import Database
-from remora_server.storage.locks import ConversationLocks
 
 _FIND = """
 SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
@@ -21,14 +19,12 @@ SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conver
 class WorkingMemories:
     """Sets, gets and deletes working memory."""
 
-    def __init__(
-        self, database: Database, commits: Commits, locks: ConversationLocks, conversations: Conversations, clock: Clock
-    ) -> None:
-        self._database = database
-        self._commits = commits
-        self._locks = locks
+    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._database = context.database
+        self._commits = context.commits
+        self._locks = context.locks
+        self._clock = context.clock
         self._conversations = conversations
-        self._clock = clock
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
         revision = self._commits.begin_query(read)
@@ -56,14 +52,13 @@ class WorkingMemories:
         with self._lock(write.tenant_id, owner):
             uid, user_id = self._accepted_key(write.tenant_id, owner)
             change = changes.delete_working_memory(uid, user_id)
-            accepted = self._commits.accept(
-                write, self._clock(), [change], Outcome(revision=0, deleted=True), user_id
-            )
+            accepted = self._commits.accept(write, self._clock(), [change], Outcome(revision=0, deleted=True), user_id)
         return self._commits.finish(write, accepted)
 
     def _lock(self, tenant_id: str, owner: WorkingMemoryOwner) -> AbstractContextManager[object]:
-        is_conversation = isinstance(owner, ConversationMemory)
-        return self._locks.of(tenant_id, owner.conversation_id) if is_conversation else nullcontext()
+        if isinstance(owner, ConversationMemory):
+            return self._locks.of(tenant_id, owner.conversation_id)
+        return nullcontext()
 
     def _accepted_key(self, tenant_id: str, owner: WorkingMemoryOwner) -> tuple[int, str]:
         if not isinstance(owner, ConversationMemory):

@@ -1,0 +1,25 @@
+"""What the parts of the embedded store share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remora_server._native import Core
+from remora_server.domain.messages import NewId
+from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.database import Database
+from remora_server.storage.loading import Loader
+from remora_server.storage.locks import ConversationLocks
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContext:
+    """The engine, the database, the way of writes, and where time and ids come from."""
+
+    core: Core
+    database: Database
+    commits: Commits
+    loader: Loader
+    locks: ConversationLocks
+    clock: Clock
+    new_id: NewId

@@ -1,0 +1,318 @@
+"""The embedded store: opening, repeating, reading back, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown
+
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import ConversationDraft, ConversationOrder, ConversationQuery
+from remora_server.domain.errors import ConversationNotFound, RequestIdReused, RevisionUnknown
+from remora_server.domain.messages import MessageEmbedding, MessageQuery
+from remora_server.domain.search import MessageVector
+from remora_server.storage.database import Database
+from remora_server.storage.directory import DirectoryError
+from remora_server.storage.embedded import EmbeddedStore
+
+NEW = ConversationDraft(id="")
+MODEL = "test-model"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def store(directory: Path) -> Iterator[EmbeddedStore]:
+    opened = open_store(directory, model=MODEL)
+    yield opened
+    opened.close()
+
+
+def vector(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def append(store: EmbeddedStore, *texts: str, conversation: str = "c", user: str = "sarah") -> int:
+    return store.append_messages(WRITE, conversation, user, [draft(text=text) for text in texts], NEW).revision
+
+
+def test_a_second_process_is_refused_with_what_to_do(store: EmbeddedStore, directory: Path) -> None:
+    with pytest.raises(DirectoryError, match=r"another process serves .*--data"):
+        open_store(directory)
+
+
+def test_a_newer_format_is_refused(directory: Path) -> None:
+    open_store(directory).close()
+    found = json.loads((directory / "FORMAT").read_text())
+    (directory / "FORMAT").write_text(json.dumps({**found, "format_version": 99}))
+
+    with pytest.raises(DirectoryError, match=r"format 99.*upgrade"):
+        open_store(directory)
+
+
+def test_a_newer_schema_is_refused(directory: Path) -> None:
+    open_store(directory).close()
+    database = Database(directory, 64 << 20)
+    database.set_meta("schema_version", "99")
+    database.close()
+
+    with pytest.raises(DirectoryError, match=r"schema version 99.*upgrade"):
+        open_store(directory)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+
+    with pytest.raises(DirectoryError, match=r"not empty"):
+        open_store(tmp_path)
+
+
+def test_a_refused_directory_is_free_again(directory: Path) -> None:
+    open_store(directory).close()
+    found = (directory / "FORMAT").read_text()
+    (directory / "FORMAT").write_text("{}")
+    with pytest.raises(DirectoryError, match=r"damaged"):
+        open_store(directory)
+
+    (directory / "FORMAT").write_text(found)
+
+    open_store(directory).close()
+
+
+def test_a_lost_database_is_rebuilt_from_the_journal(directory: Path) -> None:
+    store = open_store(directory)
+    append(store, "kept")
+    store.core.close()  # the process ends here: nothing was applied, nothing was checkpointed
+    store.applier._stopping = True
+    store.applier._thread.join()
+    store.database.close()
+    assert store._directory is not None
+    store._directory.close()
+    for file in directory.glob("remora.duckdb*"):
+        file.unlink()
+
+    again = open_store(directory)
+
+    assert [text for _, _, text in shown(again, "c", "sarah")] == ["kept"]
+    again.close()
+
+
+def test_a_repeated_request_gets_the_first_outcome_and_writes_nothing(store: EmbeddedStore) -> None:
+    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
+    first = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+
+    again = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+
+    assert again == first
+    assert len(shown(store, "c", "sarah")) == 1
+
+
+def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
+    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
+    store = open_store(directory)
+    first = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+    store.close()
+
+    store = open_store(directory)
+
+    assert store.append_messages(write, "c", "sarah", [draft(text="once")], NEW) == first
+    store.close()
+
+
+def test_a_request_id_with_another_payload_is_refused(store: EmbeddedStore) -> None:
+    store.append_messages(replace(WRITE, request_id="r1", fingerprint=bytes(16)), "c", "sarah", [draft()], NEW)
+
+    with pytest.raises(RequestIdReused):
+        store.append_messages(replace(WRITE, request_id="r1", fingerprint=b"x" * 16), "c", "sarah", [draft()], NEW)
+
+
+def test_request_ids_of_tenants_do_not_meet(store: EmbeddedStore) -> None:
+    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
+    store.append_messages(write, "c", "sarah", [draft()], NEW)
+
+    other = store.append_messages(replace(write, tenant_id="other"), "c", "sarah", [draft()], NEW)
+
+    assert other.created
+
+
+def test_one_request_at_once_from_many_threads_writes_once(store: EmbeddedStore) -> None:
+    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
+    outcomes = []
+
+    def call() -> None:
+        outcomes.append(store.append_messages(write, "c", "sarah", [draft(text="once")], NEW))
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(outcomes)) == 1
+    assert len(shown(store, "c", "sarah")) == 1
+
+
+def test_a_revision_that_was_never_given_out_is_refused(store: EmbeddedStore) -> None:
+    append(store, "one")
+
+    with pytest.raises(RevisionUnknown):
+        store.get_conversation(Read(TENANT, min_revision=10_000), "c", "")
+
+
+def test_a_tenant_never_sees_anothers_conversation(store: EmbeddedStore) -> None:
+    append(store, "secret")
+
+    with pytest.raises(ConversationNotFound):
+        store.list_messages(Read("other"), MessageQuery("c", "sarah"))
+    assert store.list_conversations(Read("other"), ConversationQuery())[0] == []
+
+
+def test_a_conversation_shows_itself_to_its_own_user_only(store: EmbeddedStore) -> None:
+    append(store, "one")
+
+    with pytest.raises(ConversationNotFound):
+        store.get_conversation(READ, "c", "tom")
+
+
+def test_a_recreated_conversation_is_another(store: EmbeddedStore) -> None:
+    append(store, "old")
+    store.delete_conversation(WRITE, "c", "", allow_missing=False)
+
+    append(store, "new")
+
+    [message] = messages(store, MessageQuery("c", "sarah"))
+    assert (message.text, message.sequence) == ("new", 1)
+
+
+def test_pages_join_memory_and_disk_without_gaps(directory: Path) -> None:
+    store = open_store(directory, window_bytes=100_000)
+    for start in range(0, 900, 100):
+        append(store, *(f"{number}" for number in range(start, start + 100)))
+    store.applier.wait(store.core.published(), None)
+
+    newest_first: list[int] = []
+    before = None
+    while True:
+        page = messages(store, MessageQuery("c", "sarah", limit=70, before_sequence=before))
+        newest_first = [int(message.text) for message in page] + newest_first
+        if not page or page[0].sequence == 1:
+            break
+        before = page[0].sequence
+    oldest_first = [int(m.text) for m in messages(store, MessageQuery("c", "sarah", newest=False, limit=1000))]
+
+    assert newest_first == oldest_first == list(range(900))
+    store.close()
+
+
+def test_a_storage_limit_prunes_the_oldest(store: EmbeddedStore) -> None:
+    limited = ConversationDraft(id="", storage_limit=3)
+    store.append_messages(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2)], limited)
+
+    outcome = store.append_messages(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2, 5)], limited)
+
+    assert outcome.pruned_messages == 2
+    assert [text for _, _, text in shown(store, "c", "sarah")] == ["2", "3", "4"]
+
+
+def test_conversations_are_listed_by_title_without_regard_to_case(store: EmbeddedStore) -> None:
+    for number, title in enumerate(["beta", "Alpha", "gamma"]):
+        store.create_conversation(WRITE, ConversationDraft(id=str(number), title=title))
+
+    listed, _ = store.list_conversations(
+        READ, ConversationQuery(order_by=ConversationOrder.TITLE, descending=False, limit=2, skip=1)
+    )
+
+    assert [row.draft.title for row in listed] == ["beta", "gamma"]
+
+
+def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
+    append(store, "one", "", "two")
+    store.append_messages(
+        WRITE, "c", "sarah", [draft(text="own", embedding=MessageEmbedding("theirs", vector(1, 0)))], NEW
+    )
+
+    waiting = store.pending.next_unembedded(10, 0)
+
+    assert [message.text for message in waiting] == ["one", "two"]
+
+
+def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: EmbeddedStore) -> None:
+    append(store, "one", "two")
+    waiting = store.pending.next_unembedded(10, 0)
+    store.pending.put_embeddings([MessageVector(message, vector(3, 4)) for message in waiting])
+    store.applier.wait(store.core.published(), None)
+    rows = store.database.rows('SELECT model, dimension, "values" FROM embeddings')
+    assert rows == [(MODEL, 2, [3.0, 4.0])] * 2
+
+    store.clear_messages(WRITE, "c", "sarah")
+    store.applier.wait(store.core.published(), None)
+
+    assert store.database.rows("SELECT * FROM embeddings") == []
+
+
+def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) -> None:
+    store.append_messages(WRITE, "c", "sarah", [draft("m", "old")], NEW)
+    waiting = store.pending.next_unembedded(10, 0)
+    store.append_messages(WRITE, "c", "sarah", [draft("m", "new")], NEW)
+
+    store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
+    store.applier.wait(store.core.published(), None)
+
+    assert store.database.rows("SELECT * FROM embeddings") == []
+
+
+def test_another_model_embeds_again_what_the_first_has_done(directory: Path) -> None:
+    store = open_store(directory, model=MODEL)
+    append(store, "one")
+    waiting = store.pending.next_unembedded(10, 0)
+    store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
+    store.close()
+
+    store = open_store(directory, model="another")
+
+    assert [message.text for message in store.pending.next_unembedded(10, 0)] == ["one"]
+    store.close()
+
+
+def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
+    append(store, "mine", conversation="own")
+    append(store, "owner's", conversation="shared", user="tom")
+    append(store, "guest's", conversation="shared", user="sarah")
+    waiting = store.pending.next_unembedded(10, 0)
+    store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
+
+    outcome = store.delete_user(WRITE, "sarah")
+
+    assert (outcome.deleted_conversations, outcome.deleted_messages) == (1, 2)
+    store.applier.wait(store.core.published(), None)
+    for table in ("conversations", "messages", "steps", "working_memories"):
+        assert store.database.rows(f"SELECT * FROM {table} WHERE user_id = 'sarah'") == []
+    assert len(store.database.rows("SELECT * FROM embeddings")) == 1
+
+
+def test_memory_only_behaves_alike() -> None:
+    store = open_store(None)
+    append(store, "one", "two")
+
+    assert [text for _, _, text in shown(store, "c", "sarah")] == ["one", "two"]
+    assert store.status().in_memory
+    store.close()
+
+
+def test_status_counts_what_is_stored(store: EmbeddedStore) -> None:
+    append(store, "one", "two")
+    store.applier.wait(store.core.published(), None)
+
+    status = store.status()
+
+    assert (status.conversations, status.messages, status.failure) == (1, 2, "")
+    assert status.revision == status.applied_revision == 1
