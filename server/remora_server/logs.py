@@ -47,7 +47,7 @@ class TextFormatter(logging.Formatter):
     """One line for people: time, level, event, what it is about; then where it failed."""
 
     def format(self, record: logging.LogRecord) -> str:
-        about = "".join(f" {name}={value}" for name, value in _about(record).items())
+        about = "".join(f" {name}={_word(value)}" for name, value in _about(record).items())
         line = f"{_time(record)} {record.levelname.lower():7} {record.getMessage()}{about}"
         return f"{line}\n{describe(record.exc_info)}" if record.exc_info else line
 
@@ -75,3 +75,9 @@ def _time(record: logging.LogRecord) -> str:
 
 def _about(record: logging.LogRecord) -> Mapping[str, object]:
     return {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+
+
+def _word(value: object) -> str:
+    """A value that a blank or a quote does not tear apart."""
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "=\n') else text

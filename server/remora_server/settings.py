@@ -248,7 +248,7 @@ def _require_known(name: str, known: Iterable[str], place: str) -> None:
     names = list(known)
     if name in names:
         return
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name, names, 1, 0.8)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise SettingsError(f"{place}: there is no setting {name}{hint}")
 

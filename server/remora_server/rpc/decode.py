@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,12 +12,16 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding, Message
+from remora.v1.message_pb2 import ToolCall as ToolCallMessage
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
 from remora.v1.step_pb2 import Step
+from remora.v1.text_service_pb2 import Encoding
 from remora_server.domain import search
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
+from remora_server.domain.costs import ToolCall
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.steps import StepDraft
+from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_named
 
 DEFAULT_PAGE, MAX_PAGE = 100, 1_000
 
@@ -124,3 +129,28 @@ def step(given: Step) -> StepDraft:
 def condition(given: Condition) -> search.Condition:
     """A condition on an attribute."""
     return search.Condition(given.key, OPERATORS[given.operator], tuple(map(scalar, given.values)))
+
+
+def encoding(given: Encoding, tokens: TokenCounter) -> TokenEncoding:
+    """How to count; unset: o200k_base."""
+    return tokens.encoding_for_model(given.model) if given.model else encoding_named(given.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """What of a message is sent to a model: `domain.costs.ChatMessage`."""
+
+    role: str
+    name: str
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    token_count: int | None = None
+
+
+def chat_message(given: Message) -> ChatMessage:
+    """A message to count, which nobody has counted before."""
+    return ChatMessage(given.role, given.name, given.text, tuple(map(_tool_call, given.tool_calls)))
+
+
+def _tool_call(given: ToolCallMessage) -> ToolCall:
+    return ToolCall(given.id, given.name, given.arguments.decode("utf-8", "replace"))

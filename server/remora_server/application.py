@@ -1,0 +1,209 @@
+"""Puts the parts together: opens the store and the model, serves them, and ends them in order.
+
+The only place that knows all parts; they know nothing of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import platform
+import resource
+import threading
+import time
+from contextlib import ExitStack
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+
+import duckdb
+import grpc
+
+from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.calls import Read
+from remora_server.domain.recollection import Recollection
+from remora_server.domain.search import IndexState, SearchQuery, SearchResult
+from remora_server.domain.status import ModelStatus, ProcessStatus
+from remora_server.domain.tokens import O200K_BASE
+from remora_server.engine.encoder import LocalEmbedder, load_embedder
+from remora_server.engine.indexer import Indexer
+from remora_server.engine.model_files import ModelFilesError
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.admin import AdminHandlers
+from remora_server.rpc.conversations import ConversationHandlers
+from remora_server.rpc.identity import Identity, TokenFileError, Tokens
+from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
+from remora_server.rpc.memory import MemoryHandlers
+from remora_server.rpc.messages import MessageHandlers
+from remora_server.rpc.page_tokens import PageTokens
+from remora_server.rpc.server import Server, ServerOptions
+from remora_server.rpc.steps import StepHandlers
+from remora_server.rpc.text import TextHandlers
+from remora_server.rpc.working_memory import WorkingMemoryHandlers
+from remora_server.settings import IN_MEMORY, Settings
+from remora_server.storage.directory import DirectoryError
+from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.storage.message_reader import StoredMessageReader
+
+logger = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why and what to do."""
+
+
+def version() -> str:
+    """The installed version of Remora; `source` where the code runs without being installed."""
+    try:
+        return metadata.version("remora-server")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    """Serve until `stopping` is set. Raises StartError."""
+    with ExitStack() as closing:
+        try:
+            _start(settings, closing)
+        except (DirectoryError, ListenError, ModelFilesError) as error:
+            raise StartError(str(error)) from error
+        stopping.wait()
+        logger.info("stopping")
+    logger.info("stopped")
+
+
+def _start(settings: Settings, closing: ExitStack) -> None:
+    """Start everything, the addresses first, ready last; `closing` ends it in the opposite order."""
+    server = Server(_server_options(settings), Identity(_tokens(settings.token_file)))
+    listeners = [parse_listener(endpoint) for endpoint in settings.listen]
+    require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
+    endpoints = server.bind(listeners)
+    embedder = _embedder(settings)
+    model = _model_status(embedder)
+    tokens = NativeTokenCounter()
+    store = EmbeddedStore(_store_options(settings), count_tokens=partial(_count_tokens, tokens), model=model.name)
+    closing.callback(store.close)
+    if embedder is not None:
+        indexer = Indexer(store.pending, embedder)
+        closing.callback(indexer.close)
+        indexer.start()
+    closing.callback(server.stop, settings.shutdown_grace)
+    server.start(_handlers(store, embedder, tokens, model), model, works=lambda: store.core.failure() is None)
+    _announce(endpoints, store, settings, model)
+
+
+def _server_options(settings: Settings) -> ServerOptions:
+    return ServerOptions(
+        threads=settings.threads,
+        waiting=settings.waiting_calls,
+        receive_limit_bytes=settings.receive_limit_bytes,
+        default_timeout=settings.default_timeout,
+    )
+
+
+def _store_options(settings: Settings) -> StoreOptions:
+    return StoreOptions(
+        directory=settings.data,
+        window_bytes=settings.window_bytes,
+        recall_bytes=settings.recall_bytes,
+        segment_bytes=settings.segment_bytes,
+        queue_bytes=settings.queue_bytes,
+        kernels=_kernels(settings),
+    )
+
+
+def _kernels(settings: Settings) -> str | None:
+    return None if settings.kernels == "auto" else settings.kernels
+
+
+def _tokens(file: Path | None) -> Tokens | None:
+    if file is None:
+        return None
+    try:
+        return Tokens.parse(file.read_text("utf-8").splitlines())
+    except TokenFileError as error:
+        raise StartError(f"{file}: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(f"{file} cannot be read as a token file: {error}") from error
+
+
+def _embedder(settings: Settings) -> LocalEmbedder | None:
+    if settings.model == "none":
+        return None
+    return load_embedder(settings.model_dir, settings.precision, _kernels(settings))
+
+
+def _model_status(embedder: LocalEmbedder | None) -> ModelStatus:
+    if embedder is None:
+        return ModelStatus()
+    return ModelStatus(embedder.model, embedder.dimension, embedder.precision)
+
+
+def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
+    return tokens.count(O200K_BASE, texts)
+
+
+def _handlers(
+    store: EmbeddedStore, embedder: LocalEmbedder | None, tokens: NativeTokenCounter, model: ModelStatus
+) -> list[object]:
+    page_tokens = PageTokens(hashlib.blake2b(b"page tokens", key=store.store_id, digest_size=32).digest())
+    recollection = Recollection(_EmptyIndex(store), embedder)
+    assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
+    return [
+        ConversationHandlers(store, page_tokens),
+        MessageHandlers(store, page_tokens),
+        StepHandlers(store, page_tokens),
+        WorkingMemoryHandlers(store),
+        MemoryHandlers(recollection, assembler, tokens),
+        TextHandlers(tokens, embedder),
+        AdminHandlers(store, model, partial(_process_status, time.time_ns() // 1_000)),
+    ]
+
+
+class _EmptyIndex:
+    """Finds nothing: the messages of the store are not indexed."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+
+    def search(self, _read: Read, query: SearchQuery) -> SearchResult:
+        state = IndexState(model="", pending=0, words_only=True)
+        return SearchResult((), state, query.options.profile, self._store.core.published())
+
+
+def _process_status(start_time: int) -> ProcessStatus:
+    return ProcessStatus(
+        version=version(),
+        python_version=platform.python_version(),
+        duckdb_version=duckdb.__version__,
+        grpc_version=grpc.__version__,
+        start_time=start_time,
+        resident_bytes=_resident_bytes(),
+    )
+
+
+def _resident_bytes() -> int:
+    """What the process holds in memory: now, or (where there is no /proc) at most until now, as macOS counts it."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text("ascii").split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings, model: ModelStatus) -> None:
+    logger.info(
+        "serving",
+        extra={
+            "endpoints": ",".join(endpoints),
+            "store": store.store_id.hex(),
+            "data": settings.data or IN_MEMORY,
+            "revision": store.core.published(),
+            "model": model.name or _why_words_only(settings),
+        },
+    )
+
+
+def _why_words_only(settings: Settings) -> str:
+    if settings.model == "none":
+        return "words only"
+    return f"words only: no model found at {settings.model_dir}; run `remora model install`"
