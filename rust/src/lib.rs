@@ -7,6 +7,7 @@ pub mod index;
 pub mod journal;
 pub mod kernels;
 pub mod lexical;
+pub mod recall;
 pub mod tokens;
 pub mod windows;
 pub mod wire;

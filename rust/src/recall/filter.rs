@@ -1,0 +1,138 @@
+//! Which documents may be found: roles, times and conditions on attributes, as a set of slots.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use super::content::Content;
+use super::document::Document;
+use super::scalar::Scalar;
+use super::symbols::Symbol;
+use crate::index::IdSet;
+
+/// Which documents are candidates: all that is set must hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// One of these roles; any where there is none.
+    pub roles: Vec<String>,
+    /// Sent after this time, exclusive, microseconds since 1970.
+    pub after_time: Option<i64>,
+    /// Sent before this time, exclusive, microseconds since 1970.
+    pub before_time: Option<i64>,
+    /// All of these hold.
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition on one attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The attribute's key.
+    pub key: String,
+    /// How it compares.
+    pub operator: Operator,
+    /// What it is compared with: one value for most operators, any number for `In`, none for `Present` and `Absent`.
+    pub values: Vec<Scalar>,
+}
+
+/// How a condition compares. A missing attribute, and one of another type than the condition's value, match only `Ne` and,
+/// where it is missing, `Absent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// Equal.
+    Eq,
+    /// Not equal, of another type, or missing.
+    Ne,
+    /// Less; numbers and text only, as the three that follow.
+    Lt,
+    /// Less or equal.
+    Lte,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Gte,
+    /// Equal to one of the values.
+    In,
+    /// There, whatever its value.
+    Present,
+    /// Not there.
+    Absent,
+}
+
+/// A name that no operator has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown operator {0:?}: expected eq, ne, lt, lte, gt, gte, in, present or absent")]
+pub struct UnknownOperator(pub String);
+
+impl FromStr for Operator {
+    type Err = UnknownOperator;
+
+    /// Parses an operator's name in either case.
+    fn from_str(name: &str) -> Result<Self, UnknownOperator> {
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "eq" => Self::Eq,
+            "ne" => Self::Ne,
+            "lt" => Self::Lt,
+            "lte" => Self::Lte,
+            "gt" => Self::Gt,
+            "gte" => Self::Gte,
+            "in" => Self::In,
+            "present" => Self::Present,
+            "absent" => Self::Absent,
+            _ => return Err(UnknownOperator(name.to_owned())),
+        })
+    }
+}
+
+impl Filter {
+    /// Whether every document passes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The slots of the documents that pass.
+    pub(super) fn slots(&self, content: &Content) -> IdSet {
+        let roles = content.role_symbols(&self.roles);
+        content
+            .documents()
+            .filter(|(_, document)| self.passes(document, &roles))
+            .map(|(slot, _)| slot)
+            .collect()
+    }
+
+    fn passes(&self, document: &Document, roles: &[Symbol]) -> bool {
+        (self.roles.is_empty() || roles.contains(&document.role))
+            && self.after_time.is_none_or(|after| document.time > after)
+            && self.before_time.is_none_or(|before| document.time < before)
+            && self
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(document.attribute(&condition.key)))
+    }
+}
+
+impl Condition {
+    fn holds(&self, value: Option<&Scalar>) -> bool {
+        let Some(value) = value else {
+            return matches!(self.operator, Operator::Ne | Operator::Absent);
+        };
+        match self.operator {
+            Operator::Present => true,
+            Operator::Absent => false,
+            Operator::Eq | Operator::In => self.equals_any(value),
+            Operator::Ne => !self.equals_any(value),
+            Operator::Lt => self.compares(value, Ordering::is_lt),
+            Operator::Lte => self.compares(value, Ordering::is_le),
+            Operator::Gt => self.compares(value, Ordering::is_gt),
+            Operator::Gte => self.compares(value, Ordering::is_ge),
+        }
+    }
+
+    fn equals_any(&self, value: &Scalar) -> bool {
+        let equal = |other| value.compare(other) == Some(Ordering::Equal);
+        self.values.iter().any(equal)
+    }
+
+    fn compares(&self, value: &Scalar, accept: fn(Ordering) -> bool) -> bool {
+        let ordering = self.values.first().and_then(|other| value.compare(other));
+        value.is_ordered() && ordering.is_some_and(accept)
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a search looks: the threads of a scope, drained and then held still for as long as it reads.
+
+use std::sync::Arc;
+
+use parking_lot::RwLockReadGuard;
+
+use super::Recall;
+use super::content::Content;
+use super::thread::Thread;
+
+/// Where to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// One user's part of one conversation.
+    Thread { user: &'a str, uid: u64 },
+    /// All of one user's threads.
+    User { user: &'a str },
+    /// All threads of the tenant that are in memory.
+    Tenant,
+}
+
+/// The threads of a scope, by (uid, user).
+pub(super) struct Threads {
+    threads: Vec<Arc<Thread>>,
+    /// Whether the scope is in memory as a whole; for a tenant, whether all of its users in memory are.
+    pub(super) complete: bool,
+}
+
+/// One thread of a scope, held still; its slots stand from `base` on among those of the scope.
+pub(super) struct View<'a> {
+    pub(super) thread: &'a Thread,
+    pub(super) content: RwLockReadGuard<'a, Content>,
+    pub(super) base: usize,
+}
+
+impl Recall {
+    /// The threads of the scope, marked as used. Threads that are still being loaded are left out.
+    pub(super) fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
+        let now = self.now();
+        let mut threads = match scope {
+            Scope::Thread { user, uid } => self.one_thread(tenant, user, uid, now),
+            Scope::User { user } => self.threads_of_user(tenant, user, now),
+            Scope::Tenant => self.threads_of_tenant(tenant),
+        };
+        let found = threads.threads.len();
+        threads.threads.retain(|thread| thread.is_ready());
+        threads.complete &= threads.threads.len() == found;
+        for thread in &threads.threads {
+            thread.touch(now);
+        }
+        threads
+    }
+
+    fn one_thread(&self, tenant: &str, user: &str, uid: u64, now: u64) -> Threads {
+        let mut registry = self.registry.lock();
+        let state = registry.user_mut(tenant, user);
+        let Some(state) = state else {
+            return Threads::nothing(false);
+        };
+        state.used = now;
+        let thread = state.threads.get(&uid).cloned();
+        Threads {
+            complete: state.complete || thread.is_some(),
+            threads: thread.into_iter().collect(),
+        }
+    }
+
+    fn threads_of_user(&self, tenant: &str, user: &str, now: u64) -> Threads {
+        let mut registry = self.registry.lock();
+        let Some(state) = registry.user_mut(tenant, user) else {
+            return Threads::nothing(false);
+        };
+        state.used = now;
+        let (complete, threads) = (state.complete, Arc::clone(&state.threads));
+        drop(registry);
+        Threads {
+            complete,
+            threads: threads.values().cloned().collect(),
+        }
+    }
+
+    fn threads_of_tenant(&self, tenant: &str) -> Threads {
+        let registry = self.registry.lock();
+        let users: Vec<_> = registry
+            .users_of(tenant)
+            .map(|(user, state)| (Arc::clone(user), state.complete, Arc::clone(&state.threads)))
+            .collect();
+        drop(registry);
+        let complete = users.iter().all(|(_, complete, _)| *complete);
+        let mut threads: Vec<_> = users
+            .iter()
+            .flat_map(|(user, _, threads)| threads.values().map(move |thread| (user, thread)))
+            .collect();
+        threads.sort_unstable_by_key(|(user, thread)| (thread.uid(), *user));
+        Threads {
+            complete,
+            threads: threads
+                .into_iter()
+                .map(|(_, thread)| Arc::clone(thread))
+                .collect(),
+        }
+    }
+
+    /// Applies what waits for the scope up to `published`, so that the next search finds little to do.
+    pub fn drain(&self, tenant: &str, scope: Scope<'_>, published: u64) {
+        for thread in &self.threads(tenant, scope).threads {
+            thread.drain(published, &self.analyzer);
+        }
+        self.evict();
+    }
+
+    /// How many documents of the scope the server's model is to embed and `model` has not embedded.
+    pub fn pending(&self, tenant: &str, scope: Scope<'_>, model: &str, published: u64) -> usize {
+        let threads = self.threads(tenant, scope);
+        let views = self.views(&threads, published);
+        views.iter().map(|view| view.content.pending(model)).sum()
+    }
+
+    /// The threads, drained up to `published` and held still, without those that are empty.
+    pub(super) fn views<'a>(&self, threads: &'a Threads, published: u64) -> Vec<View<'a>> {
+        for thread in &threads.threads {
+            thread.drain(published, &self.analyzer);
+        }
+        let mut base = 0;
+        let mut views = Vec::with_capacity(threads.threads.len());
+        for thread in &threads.threads {
+            let content = thread.read();
+            if content.is_empty() {
+                continue;
+            }
+            let slots = content.slots();
+            views.push(View {
+                thread,
+                content,
+                base,
+            });
+            base += slots;
+        }
+        views
+    }
+}
+
+impl Threads {
+    fn nothing(complete: bool) -> Self {
+        Self {
+            threads: Vec::new(),
+            complete,
+        }
+    }
+}

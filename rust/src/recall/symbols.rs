@@ -1,0 +1,69 @@
+//! Short strings that many documents share, as small numbers.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// The number of a string in its table.
+pub(super) type Symbol = u32;
+
+/// Strings under numbers, each counted as often as it is held and forgotten when it no longer is.
+#[derive(Debug, Default)]
+pub(super) struct Symbols {
+    numbers: HashMap<Arc<str>, Symbol, FxBuildHasher>,
+    entries: Vec<Entry>,
+    free: Vec<Symbol>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    text: Arc<str>,
+    holders: usize,
+}
+
+impl Symbols {
+    /// The number of `text`, held once more.
+    pub(super) fn hold(&mut self, text: &str) -> Symbol {
+        let symbol = match self.numbers.get(text) {
+            Some(symbol) => *symbol,
+            None => self.add(text.into()),
+        };
+        self.entries[symbol as usize].holders += 1;
+        symbol
+    }
+
+    /// Gives one hold of the symbol back.
+    pub(super) fn release(&mut self, symbol: Symbol) {
+        let entry = &mut self.entries[symbol as usize];
+        entry.holders -= 1;
+        if entry.holders == 0 {
+            self.numbers.remove(&entry.text);
+            self.free.push(symbol);
+        }
+    }
+
+    /// The number of `text`, where something holds it.
+    pub(super) fn find(&self, text: &str) -> Option<Symbol> {
+        self.numbers.get(text).copied()
+    }
+
+    fn add(&mut self, text: Arc<str>) -> Symbol {
+        let entry = Entry {
+            text: Arc::clone(&text),
+            holders: 0,
+        };
+        let symbol = match self.free.pop() {
+            Some(symbol) => {
+                self.entries[symbol as usize] = entry;
+                symbol
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as Symbol
+            }
+        };
+        self.numbers.insert(text, symbol);
+        symbol
+    }
+}

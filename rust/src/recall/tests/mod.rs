@@ -1,0 +1,4 @@
+mod filters;
+mod loads;
+mod model;
+mod scores;

@@ -1,0 +1,276 @@
+//! What the tests compare with: a store in plain maps, and a naive search over it in f64.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use crate::kernels::Kernels;
+use crate::lexical::Analyzer;
+use crate::recall::{
+    Filter, Found, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector, Weights,
+};
+use crate::wire;
+
+pub(super) const TENANT: &str = "acme";
+pub(super) const MODEL: &str = "mini";
+
+/// A recall that evicts nothing.
+pub(super) fn recall() -> Recall {
+    Recall::with_grace(Kernels::best(), usize::MAX, Duration::ZERO)
+}
+
+pub(super) fn key(user: &str, uid: u64) -> ThreadKey<'_> {
+    ThreadKey {
+        tenant: TENANT,
+        user,
+        uid,
+    }
+}
+
+/// A message as the tests write it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) sequence: u64,
+    pub(super) revision: u64,
+    pub(super) text: String,
+    pub(super) role: String,
+    pub(super) name: String,
+    pub(super) session_id: String,
+    pub(super) time: i64,
+    pub(super) attributes: BTreeMap<String, wire::Scalar>,
+    pub(super) vectors: BTreeMap<String, Vec<f32>>,
+    pub(super) own_vector: bool,
+}
+
+impl Row {
+    pub(super) fn new(sequence: u64, revision: u64, text: &str) -> Self {
+        Self {
+            sequence,
+            revision,
+            text: text.to_owned(),
+            role: "user".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn embedded(mut self, model: &str, values: &[f32]) -> Self {
+        self.vectors.insert(model.to_owned(), values.to_vec());
+        self
+    }
+
+    pub(super) fn encoded(&self) -> Bytes {
+        let message = wire::Message {
+            role: self.role.clone(),
+            name: self.name.clone(),
+            text: self.text.clone(),
+            attributes: self.attributes.clone(),
+            session_id: self.session_id.clone(),
+            sequence: self.sequence,
+            revision: self.revision,
+            create_time: Some(wire::Timestamp::from_micros(self.time)),
+            ..wire::Message::default()
+        };
+        message.encode_to_vec().into()
+    }
+
+    pub(super) fn stored(&self) -> StoredDocument {
+        let vectors = self.vectors.iter();
+        StoredDocument {
+            encoded: self.encoded(),
+            vectors: vectors
+                .map(|(model, values)| vector(model, values))
+                .collect(),
+            own_vector: self.own_vector,
+        }
+    }
+}
+
+pub(super) fn vector(model: &str, values: &[f32]) -> Vector {
+    Vector {
+        model: model.to_owned(),
+        values: values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
+    }
+}
+
+pub(super) fn conversation(uid: u64) -> String {
+    format!("conversation {uid}")
+}
+
+/// The rows of one thread.
+pub(super) type Rows = BTreeMap<u64, Row>;
+
+/// A store: the rows of every thread by (user, uid).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Store {
+    pub(super) threads: BTreeMap<(String, u64), Rows>,
+}
+
+impl Store {
+    pub(super) fn put(&mut self, user: &str, uid: u64, row: Row) {
+        let rows = self.threads.entry((user.to_owned(), uid)).or_default();
+        rows.insert(row.sequence, row);
+    }
+
+    pub(super) fn rows(&self, user: &str, uid: u64) -> Rows {
+        let rows = self.threads.get(&(user.to_owned(), uid));
+        rows.cloned().unwrap_or_default()
+    }
+
+    /// The uids of the threads in which a user has rows.
+    pub(super) fn uids(&self, user: &str) -> Vec<u64> {
+        let threads = self.threads.iter();
+        threads
+            .filter(|((owner, _), rows)| owner == user && !rows.is_empty())
+            .map(|((_, uid), _)| *uid)
+            .collect()
+    }
+
+    pub(super) fn users(&self) -> BTreeSet<String> {
+        self.threads.keys().map(|(user, _)| user.clone()).collect()
+    }
+
+    pub(super) fn documents(rows: &Rows) -> Vec<StoredDocument> {
+        rows.values().map(Row::stored).collect()
+    }
+
+    /// Loads whatever of the user is not in `recall`.
+    pub(super) fn load(&self, recall: &Recall, user: &str) {
+        if !recall.begin_user(TENANT, user) {
+            return;
+        }
+        for uid in recall.declare_threads(TENANT, user, &self.uids(user)) {
+            let documents = Self::documents(&self.rows(user, uid));
+            recall.fill_thread(TENANT, user, uid, &conversation(uid), documents);
+        }
+        recall.finish_user(TENANT, user);
+    }
+
+    /// A recall that holds the store and has never held anything else.
+    pub(super) fn fresh(&self) -> Recall {
+        let recall = recall();
+        for user in self.users() {
+            self.load(&recall, &user);
+        }
+        recall
+    }
+}
+
+/// What to ask; everything else by default.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) text: String,
+    pub(super) vector: Option<Vec<f32>>,
+    pub(super) profile: Profile,
+    pub(super) k: usize,
+    pub(super) threshold: Option<f64>,
+    pub(super) weights: Weights,
+    pub(super) filter: Filter,
+    pub(super) exclude: Vec<(u64, u64)>,
+}
+
+impl Question {
+    pub(super) fn new(profile: Profile, text: &str, vector: Option<&[f32]>) -> Self {
+        Self {
+            text: text.to_owned(),
+            vector: vector.map(<[f32]>::to_vec),
+            profile,
+            k: 1000,
+            threshold: None,
+            weights: Weights::default(),
+            filter: Filter::default(),
+            exclude: Vec::new(),
+        }
+    }
+
+    pub(super) fn ask(&self, recall: &Recall, scope: Scope<'_>) -> Found {
+        self.ask_at(recall, scope, u64::MAX)
+    }
+
+    pub(super) fn ask_at(&self, recall: &Recall, scope: Scope<'_>, published: u64) -> Found {
+        let search = Search {
+            tenant: TENANT,
+            scope,
+            text: &self.text,
+            vector: self.vector.as_deref(),
+            model: MODEL,
+            profile: self.profile,
+            k: self.k,
+            threshold: self.threshold,
+            weights: self.weights,
+            filter: self.filter.clone(),
+            exclude: &self.exclude,
+            published,
+        };
+        recall.search(&search).expect("the query has a direction")
+    }
+}
+
+/// The places of the hits, best first.
+pub(super) fn places(found: &Found) -> Vec<(u64, u64)> {
+    found
+        .hits
+        .iter()
+        .map(|hit| (hit.uid, hit.sequence))
+        .collect()
+}
+
+/// A row of a scope with the scores that a naive search in f64 gives it.
+#[derive(Debug, Clone)]
+pub(super) struct Naive {
+    pub(super) uid: u64,
+    pub(super) row: Row,
+    pub(super) cosine: Option<f64>,
+    pub(super) bm25: f64,
+}
+
+/// Scores every row of a scope by the textbook.
+pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> Vec<Naive> {
+    let analyzer = Analyzer::new();
+    let documents: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(_, row)| analyzer.words(&row.text))
+        .collect();
+    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
+    let score = |place: usize| query.iter().map(|term| bm25(&documents, place, term)).sum();
+    (0..rows.len())
+        .map(|place| Naive {
+            uid: rows[place].0,
+            row: rows[place].1.clone(),
+            cosine: vector.and_then(|vector| cosine(vector, rows[place].1.vectors.get(MODEL)?)),
+            bm25: score(place),
+        })
+        .collect()
+}
+
+fn bm25(documents: &[Vec<String>], place: usize, term: &String) -> f64 {
+    let (k1, b) = (0.9, 0.75);
+    let n = documents.len() as f64;
+    let total: usize = documents.iter().map(Vec::len).sum();
+    let average = (total as f64 / n).max(f64::MIN_POSITIVE);
+    let df = documents
+        .iter()
+        .filter(|words| words.contains(term))
+        .count() as f64;
+    let tf = documents[place].iter().filter(|word| *word == term).count() as f64;
+    let norm = k1 * (1.0 - b + b * documents[place].len() as f64 / average);
+    if tf == 0.0 {
+        return 0.0;
+    }
+    (1.0 + (n - df + 0.5) / (df + 0.5)).ln() * tf * (k1 + 1.0) / (tf + norm)
+}
+
+fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum()
+    };
+    let usable = left.len() == right.len() && dot(right, right) > 0.0;
+    usable.then(|| dot(left, right) / (dot(left, left) * dot(right, right)).sqrt())
+}
