@@ -1,0 +1,73 @@
+"""The local model as the domain sees it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from remora_server._native import Encoder
+from remora_server.engine.encoder import CACHED_CHARACTERS, LocalEmbedder, load_embedder
+from remora_server.engine.model_files import SHA256, ModelFilesError
+
+MODEL_DIR = Path(os.environ["REMORA_MODEL_DIR"])
+
+
+@pytest.fixture(scope="module")
+def embedder() -> LocalEmbedder:
+    loaded = load_embedder(MODEL_DIR)
+    assert loaded is not None
+    return loaded
+
+
+def test_a_vector_does_not_depend_on_what_is_embedded_with_it(embedder: LocalEmbedder) -> None:
+    texts = ["I like tea", "", "x" * (CACHED_CHARACTERS + 1)]
+    together = embedder.embed(texts)
+    assert together == [embedder.embed([text])[0] for text in texts]
+    assert {len(vector) for vector in together} == {4 * embedder.dimension}
+    assert embedder.embed([]) == []
+
+
+def test_a_text_that_comes_again_is_not_encoded_again() -> None:
+    class Counting:
+        dimension, precision, level = 1, "f32", "scalar"
+        calls = 0
+
+        def encode(self, texts: list[str]) -> bytes:
+            self.calls += 1
+            return b"".join(text.encode()[:4].ljust(4) for text in texts)
+
+    encoder = Counting()
+    embedder = LocalEmbedder(encoder)  # type: ignore[arg-type]
+    assert embedder.embed(["tea"]) == embedder.embed(["tea"]) == [b"tea "]
+    assert encoder.calls == 1
+    assert embedder.embed(["tea", "milk"]) == [b"tea ", b"milk"]
+
+
+def test_the_name_says_how_vectors_are_made(embedder: LocalEmbedder) -> None:
+    int8 = LocalEmbedder(Encoder(str(MODEL_DIR), "int8"))
+    assert (embedder.model, embedder.precision) == ("all-MiniLM-L6-v2/f32", "f32")
+    assert int8.model == f"all-MiniLM-L6-v2/{int8.precision}"
+    forced = load_embedder(MODEL_DIR, "int8", "scalar")
+    assert forced is not None
+    assert (forced.model, forced.kernels) == ("all-MiniLM-L6-v2/f32", "scalar")
+
+
+def test_without_files_there_is_no_model(tmp_path: Path) -> None:
+    assert load_embedder(tmp_path / "nowhere") is None
+    shutil.copy(MODEL_DIR / "tokenizer.json", tmp_path)
+    assert load_embedder(tmp_path) is None
+
+
+def test_other_files_than_the_models_are_refused(tmp_path: Path) -> None:
+    for name in SHA256:
+        (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(ModelFilesError, match="install the model again"):
+        load_embedder(tmp_path)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="precision"):
+        load_embedder(MODEL_DIR, "f16")

@@ -1,0 +1,132 @@
+"""The indexer: everything that waits is embedded, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from remora_server.domain.search import MessageVector, Unembedded
+from remora_server.engine import indexer
+from remora_server.engine.indexer import BATCH, Indexer
+
+SOON = 10.0
+
+
+def waiting(*texts: str) -> list[Unembedded]:
+    return [Unembedded("acme", 7, "c1", "sarah", number, 40 + number, text) for number, text in enumerate(texts)]
+
+
+class Queue:
+    """Messages that wait, and the vectors that came."""
+
+    def __init__(self, messages: Sequence[Unembedded], failures: int = 0) -> None:
+        self.messages = list(messages)
+        self.failures = failures
+        self.batches: list[list[MessageVector]] = []
+        self.changed = threading.Condition()
+
+    def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
+        with self.changed:
+            self.changed.wait_for(lambda: self.messages, timeout)
+            taken, self.messages = self.messages[:limit], self.messages[limit:]
+            return taken
+
+    def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
+        with self.changed:
+            if self.failures:
+                self.failures -= 1
+                self.changed.notify_all()
+                raise OSError("no room")
+            self.batches.append(list(vectors))
+            self.changed.notify_all()
+
+    def add(self, messages: Sequence[Unembedded]) -> None:
+        with self.changed:
+            self.messages += messages
+            self.changed.notify_all()
+
+    def has(self, count: int) -> bool:
+        return self.becomes(lambda: sum(map(len, self.batches)) >= count)
+
+    def becomes(self, state: Callable[[], bool]) -> bool:
+        with self.changed:
+            return self.changed.wait_for(state, SOON)
+
+    @property
+    def vectors(self) -> list[MessageVector]:
+        return [vector for batch in self.batches for vector in batch]
+
+
+class Model:
+    """Embeds a text as its own bytes."""
+
+    model = "bytes"
+    dimension = 1
+
+    def embed(self, texts: list[str]) -> list[bytes]:
+        return [text.encode() for text in texts]
+
+
+@contextmanager
+def running(queue: Queue) -> Iterator[None]:
+    thread = Indexer(queue, Model())
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.close()
+
+
+def test_each_message_gets_the_vector_of_its_text() -> None:
+    messages = waiting(*(f"text {number}" for number in range(3 * BATCH + 1)))
+    queue = Queue(messages)
+    with running(queue):
+        assert queue.has(len(messages))
+    found = {vector.message: vector.values for vector in queue.vectors}
+    assert found == {message: message.text.encode() for message in messages}
+    assert len(queue.vectors) == len(messages)
+
+
+def test_batches_are_small_and_short_texts_go_first() -> None:
+    messages = waiting(*("a" * (length % 40) for length in range(90)))
+    queue = Queue(messages)
+    with running(queue):
+        assert queue.has(len(messages))
+    assert max(map(len, queue.batches)) <= BATCH
+    lengths = [len(vector.values) for vector in queue.vectors]
+    assert lengths == sorted(lengths)
+
+
+def test_messages_that_come_later_are_embedded() -> None:
+    queue = Queue([])
+    with running(queue):
+        queue.add(waiting("late"))
+        assert queue.has(1)
+
+
+def test_a_failure_loses_nothing_and_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", (0.001, 0.002))
+    messages = waiting(*(f"text {number}" for number in range(BATCH + 1)))
+    queue = Queue(messages, failures=4)
+    with caplog.at_level(logging.INFO, logger=indexer.__name__), running(queue):
+        assert queue.has(len(messages))
+    assert {vector.message for vector in queue.vectors} == set(messages)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+
+
+def test_closing_ends_a_wait_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", (3600.0, 3600.0))
+    queue = Queue(waiting("one"), failures=1)
+    with running(queue):
+        assert queue.becomes(lambda: queue.failures == 0)
+    assert queue.batches == []
+
+
+def test_an_indexer_that_never_started_can_be_closed() -> None:
+    Indexer(Queue([]), Model()).close()
