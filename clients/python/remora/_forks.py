@@ -8,6 +8,9 @@ from typing import Protocol
 class ForkAware(Protocol):
     """Holds what does not survive a fork."""
 
+    def prepare_fork(self) -> None:
+        """Runs in the parent, before it forks."""
+
     def reset_after_fork(self) -> None:
         """Runs in the child, before any other code of it."""
 
@@ -16,8 +19,13 @@ _tracked: "weakref.WeakSet[ForkAware]" = weakref.WeakSet()
 
 
 def track(holder: ForkAware) -> None:
-    """Has the holder reset in every child of this process, for as long as it lives."""
+    """Tells the holder of every fork of this process, for as long as it lives."""
     _tracked.add(holder)
+
+
+def _prepare_all() -> None:
+    for holder in list(_tracked):
+        holder.prepare_fork()
 
 
 def _reset_all() -> None:
@@ -26,4 +34,4 @@ def _reset_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_all)
+    os.register_at_fork(before=_prepare_all, after_in_child=_reset_all)

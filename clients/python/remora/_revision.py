@@ -28,6 +28,9 @@ class LatestRevision:
         with self._lock:
             self._value = 0
 
+    def prepare_fork(self) -> None:
+        """Needs nothing."""
+
     def reset_after_fork(self) -> None:
         """Replaces the lock, which another thread of the parent may have held; the revision stays true."""
         self._lock = threading.Lock()

@@ -92,9 +92,9 @@ def _wait_until_healthy(process: "subprocess.Popen[bytes]", endpoint: str, log: 
 
 def _is_healthy(channel: grpc.Channel) -> bool:
     """Asks grpc.health.v1, whose messages are too small to need generated code."""
-    check = channel.unary_unary("/grpc.health.v1.Health/Check")
+    check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
     try:
-        return bool(check(b"", timeout=1.0) == SERVING)
+        return check(b"", timeout=1.0) == SERVING
     except grpc.RpcError:
         return False
 

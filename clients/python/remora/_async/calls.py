@@ -108,9 +108,17 @@ class AsyncCalls:
         channel = backend.open_channel(self.endpoint, OPTIONS)
         return _Connection(channel, AsyncStubs(channel), backend.owner())
 
+    def prepare_fork(self) -> None:
+        """Closes a channel that would stand in the child's way, where no call is under way on it."""
+        connection = self._connection
+        if connection is not None and backend.closes_before_fork(connection.owner):
+            self._connection = None
+
     def reset_after_fork(self) -> None:
         """Leaves the parent's channel alone; the next call opens one."""
-        self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            backend.inherit(connection.channel)
 
     async def close(self) -> None:
         """Closes the channel; calls under way are cancelled. Closing again does nothing."""

@@ -21,14 +21,33 @@ class Method(Protocol[Request_contra, Response_co]):
         """Calls it; the reply is awaited."""
 
 
+_inherited: list[Channel] = []
+"""Channels of the process that forked this one; destroying one would wait for a thread that is not here."""
+
+
 def open_channel(target: str, options: Sequence[tuple[str, str | int]]) -> Channel:
-    """A channel that connects with its first call."""
+    """A channel that connects with its first call.
+
+    Raises RuntimeError in a child that was forked while channels were in use: grpc.aio cannot work there.
+    """
+    if _inherited:
+        raise RuntimeError("this process was forked while an event loop used AsyncRemora: use Remora, or fork earlier")
     return grpc.aio.insecure_channel(target, options=options)
 
 
 def owner() -> object:
     """What a channel belongs to: the running event loop."""
     return asyncio.get_running_loop()
+
+
+def closes_before_fork(owner: object) -> bool:
+    """Whether a fork closes the channel of this owner: all of grpc.aio's must be closed for it to work in the child."""
+    return not (isinstance(owner, asyncio.AbstractEventLoop) and owner.is_running())
+
+
+def inherit(channel: Channel) -> None:
+    """Takes over, in a forked child, a channel that was not closed."""
+    _inherited.append(channel)
 
 
 async def sleep(seconds: float) -> None:

@@ -31,6 +31,16 @@ def owner() -> object:
     return None
 
 
+def closes_before_fork(owner: object) -> bool:  # noqa: ARG001 - the same for every owner
+    """Whether a fork closes the channel of this owner: the parent's threads may be using it."""
+    return False
+
+
+def inherit(channel: Channel) -> None:
+    """Takes over, in a forked child, a channel that was not closed: it is dropped, the parent's goes on."""
+    del channel
+
+
 def sleep(seconds: float) -> None:
     """Blocks the thread."""
     time.sleep(seconds)

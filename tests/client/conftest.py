@@ -1,0 +1,62 @@
+"""A server whose replies each test writes, and a client of either face."""
+
+import asyncio
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.client.scripted_server import ScriptedServer
+
+from remora import AsyncRemora, Remora
+
+
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    """A path short enough for a socket; nothing is there yet."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        yield Path(directory) / "s"
+
+
+@pytest.fixture
+def server(socket: Path) -> Iterator[ScriptedServer]:
+    with ScriptedServer(f"unix:{socket}") as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "async"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Remora]]:
+    """Makes clients of one face or the other; the async one is driven from here, call by call."""
+    if request.param == "sync":
+        yield Remora
+        return
+    with asyncio.Runner() as runner:
+        yield lambda *args, **keywords: cast("Remora", Driven(AsyncRemora(*args, **keywords), runner))
+
+
+@pytest.fixture
+def memory(connect: Callable[..., Remora], server: ScriptedServer) -> Iterator[Remora]:
+    client = connect(server.endpoint)
+    yield client
+    client.close()
+
+
+class Driven:
+    """An async object whose coroutines run to their end where they are called."""
+
+    def __init__(self, target: object, runner: asyncio.Runner) -> None:
+        self._target = target
+        self._runner = runner
+
+    def __getattr__(self, name: str) -> object:
+        return self._driven(getattr(self._target, name))
+
+    def _driven(self, value: object) -> object:
+        if inspect.isroutine(value):
+            return lambda *args, **keywords: self._driven(value(*args, **keywords))
+        if inspect.iscoroutine(value):
+            return self._runner.run(value)
+        is_handle = type(value).__module__.startswith("remora._async")
+        return Driven(value, self._runner) if is_handle else value

@@ -1,0 +1,177 @@
+"""OpenAI's chat messages come back exactly as they went in."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora import Message, ToolCall
+from remora.v1 import message_pb2
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+JSON = st.recursive(
+    SCALAR,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+ROLE = st.sampled_from(["user", "assistant", "system", "tool", "developer"]) | TEXT
+TOOL_CALL = st.fixed_dictionaries(
+    {"id": TEXT, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXT, "arguments": TEXT})}
+)
+CONTENT_PART = st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}) | JSON
+CHAT_MESSAGE = st.fixed_dictionaries(
+    {"role": ROLE},
+    optional={
+        "content": TEXT | st.none() | st.lists(CONTENT_PART, max_size=3),
+        "name": TEXT | st.none(),
+        "tool_calls": st.lists(TOOL_CALL | JSON, max_size=3) | st.none(),
+        "tool_call_id": TEXT,
+        "refusal": JSON,
+        "audio": JSON,
+    },
+)
+
+
+def over_the_wire(message: Message) -> Message:
+    wire = message.to_proto().SerializeToString()
+    return Message.from_proto(message_pb2.Message.FromString(wire))
+
+
+def identical(left: object, right: object) -> bool:
+    """Equality that, unlike Python's, tells True from 1 and 1 from 1.0."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+@given(CHAT_MESSAGE)
+def test_any_chat_message_comes_back_as_it_went_in(message: dict[str, Any]) -> None:
+    restored = over_the_wire(Message.from_openai(message)).to_openai()
+
+    assert identical(restored, message)
+
+
+@given(st.dictionaries(TEXT, JSON, max_size=4), ROLE)
+def test_unknown_keys_come_back(unknown: dict[str, Any], role: str) -> None:
+    message = {**unknown, "role": role}
+
+    assert identical(over_the_wire(Message.from_openai(message)).to_openai(), message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "hello"},
+        {"role": "user", "content": "hello", "name": "Sarah"},
+        {"role": "user", "content": ""},
+        {"role": "tool", "content": "18 °C", "tool_call_id": "call_1"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+        },
+    ],
+)
+def test_a_message_that_its_fields_say_completely_is_not_stored_twice(message: dict[str, Any]) -> None:
+    converted = Message.from_openai(message)
+
+    assert converted.parts == b""
+    assert converted.to_openai() == message
+
+
+def test_content_parts_are_kept_whole_and_their_texts_joined() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+    content = [{"type": "text", "text": "What is"}, image, {"type": "text", "text": "this?"}]
+
+    converted = Message.from_openai({"role": "user", "content": content})
+
+    assert converted.text == "What is\nthis?"
+    assert converted.to_openai() == {"role": "user", "content": content}
+
+
+def test_tool_calls_and_results_become_fields_that_the_server_reads() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+
+    asking = Message.from_openai({"role": "assistant", "content": None, "tool_calls": [call]})
+    answering = Message.from_openai({"role": "tool", "tool_call_id": "call_1", "content": "sunny"})
+
+    assert asking.tool_calls == (ToolCall("call_1", "weather", b'{"city": "Rome"}'),)
+    assert answering.tool_result_ids == ("call_1",)
+
+
+class Model:
+    """An object as pydantic's are: it dumps itself, with None for what is not set."""
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def model_dump(self) -> dict[str, object]:
+        return dict(self._fields)
+
+
+def test_a_model_goes_in_without_the_fields_that_it_does_not_set() -> None:
+    reply = Model(role="assistant", content="Yes.", refusal=None, tool_calls=None, function_call=None, audio=None)
+
+    converted = Message.from_openai(reply)
+
+    assert converted.parts == b""
+    assert converted.to_openai() == {"role": "assistant", "content": "Yes."}
+
+
+def test_a_model_that_only_calls_tools_keeps_its_empty_content() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    reply = Model(role="assistant", content=None, tool_calls=[call], refusal=None)
+
+    assert Message.from_openai(reply).to_openai() == {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def test_models_inside_a_mapping_are_taken_too() -> None:
+    function = Model(name="weather", arguments="{}")
+    message = {"role": "assistant", "content": None, "tool_calls": [Model(id="c", type="function", function=function)]}
+
+    assert Message.from_openai(message).tool_calls == (ToolCall("c", "weather", b"{}"),)
+
+
+def test_an_object_with_role_and_content_is_a_message() -> None:
+    assert Message.from_openai(SimpleNamespace(role="user", content="hi")).to_openai() == {
+        "role": "user",
+        "content": "hi",
+    }
+
+
+@pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {"role": 7}, object(), ["user", "hello"]])
+def test_what_has_no_role_is_refused(message: object) -> None:
+    with pytest.raises(TypeError, match="role"):
+        Message.from_openai(message)
+
+
+def test_keys_that_json_cannot_hold_are_refused() -> None:
+    with pytest.raises(TypeError, match="keys"):
+        Message.from_openai({"role": "user", "content": "", 7: "seven"})
+
+
+def test_values_that_json_cannot_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        Message.from_openai({"role": "user", "content": "", "score": float("nan")})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        b'{"role":"user","parts":[{"type":"text","text":"hello"}]}',
+        b'{"role":"user","content":"something else"}',
+        b'{"role":["user"],"content":"hello"}',
+        b'["hello"]',
+        b"\xff\x00",
+        b"[" * 100_000,
+    ],
+)
+def test_parts_of_another_framework_or_text_are_passed_over(parts: bytes) -> None:
+    assert Message("user", "hello", parts=parts).to_openai() == {"role": "user", "content": "hello"}
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_in_parts_break_the_conversion(parts: bytes) -> None:
+    assert Message("user", "hello", parts=parts).to_openai()["role"] == "user"
