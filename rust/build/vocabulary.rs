@@ -9,15 +9,22 @@ use bpe_openai::byte_pair_encoding::BytePairEncoding;
 /// `<name>.left` (u8: the length of the left part of the token's last merge, 0 for one byte), then `<name>.bytes`.
 pub(crate) fn write(out: &Path, name: &str, encoding: &BytePairEncoding) {
     let tokens = sorted_tokens(encoding);
-    let ranks = tokens.iter().copied().collect::<HashMap<_, _>>();
+    let by_bytes = tokens.iter().copied().collect::<HashMap<_, _>>();
+    let ranks = tokens.iter().flat_map(|(_, rank)| rank.to_le_bytes());
+    let lengths = tokens.iter().map(|(bytes, _)| short(bytes.len()));
+    let left = tokens
+        .iter()
+        .map(|(bytes, _)| short(left_length(bytes, &by_bytes)));
+    let bytes = tokens.iter().flat_map(|(bytes, _)| bytes.iter().copied());
+
     let save = |extension: &str, data: Vec<u8>| {
         let path = out.join(format!("{name}.{extension}"));
         std::fs::write(path, data).expect("OUT_DIR is writable");
     };
-    save("ranks", tokens.iter().flat_map(|(_, rank)| rank.to_le_bytes()).collect());
-    save("lengths", tokens.iter().map(|(bytes, _)| short(bytes.len())).collect());
-    save("left", tokens.iter().map(|(bytes, _)| short(left_length(bytes, &ranks))).collect());
-    save("bytes", tokens.iter().flat_map(|(bytes, _)| *bytes).copied().collect());
+    save("ranks", ranks.collect());
+    save("lengths", lengths.collect());
+    save("left", left.collect());
+    save("bytes", bytes.collect());
 }
 
 fn sorted_tokens(encoding: &BytePairEncoding) -> Vec<(&[u8], u32)> {

@@ -6,6 +6,37 @@ from typing import Self, final
 
 from typing_extensions import Buffer
 
+# tokens
+
+def count_tokens(encoding: str, texts: list[str]) -> list[int]:
+    """Return the number of tokens of each text: tiktoken's `len(encode(text, disallowed_special=()))`.
+
+    `encoding` is "o200k_base" or "cl100k_base"; ValueError for any other. No text is refused: what looks like a special
+    token is text, a surrogate without its other half is U+FFFD. Linear in the text. Other threads of the interpreter run
+    during the call.
+    """
+
+def approximate_tokens(texts: list[str]) -> list[int]:
+    """Return a quarter of each text's characters, rounded up, as LangChain's `count_tokens_approximately` estimates.
+
+    For English chat messages 17 % too many at the median against o200k_base, 2 % to 36 % for nine in ten; for Chinese
+    three to four times too few.
+    """
+
+def trim_tokens(encoding: str, text: str, max_tokens: int, keep_end: bool = False) -> str:
+    """Return the longest prefix (suffix where `keep_end`) of a text, in whole characters, with at most `max_tokens`.
+
+    ValueError for an unknown encoding, OverflowError for a negative `max_tokens`. Where the cut falls into an unbroken
+    run of more than 1,024 bytes it may fall short of the longest by some characters; it never has more tokens.
+    Surrogates without their other half become U+FFFD.
+    """
+
+def encoding_for_model(model: str) -> str | None:
+    """Return the name of the encoding that a model of OpenAI reads, None if it is unknown or neither of the two."""
+
+def vocabulary(encoding: str) -> list[bytes]:
+    """Return the bytes of each token of an encoding by rank, without special tokens; ValueError if it is unknown."""
+
 # lexical
 
 @final

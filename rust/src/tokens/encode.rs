@@ -1,4 +1,4 @@
-//! Byte-pair encoding of one piece in linear time: its count, and the counts of its prefixes and suffixes.
+//! Byte-pair encoding of one piece in linear time.
 
 use super::vocabulary::{Token, Vocabulary};
 
@@ -22,22 +22,27 @@ impl<'v> PieceEncoder<'v> {
         if self.vocabulary.is_token(piece) {
             return 1;
         }
-        self.encode(piece);
-        self.tokens.len()
+        self.encode(piece).len()
     }
 
     /// The count if it is at most `limit`; takes time for at most about `limit` tokens.
     pub(super) fn count_up_to(&mut self, piece: &[u8], limit: usize) -> Option<usize> {
-        let least = piece.len().div_ceil(self.vocabulary.longest_token());
-        if least > limit {
+        if piece.len() > self.vocabulary.most_bytes(limit) {
             return None;
         }
         Some(self.count(piece)).filter(|count| *count <= limit)
     }
 
+    /// The lengths of the tokens of a piece. Any of them that are neighbours are the encoding of their bytes.
+    pub(super) fn lengths(&mut self, piece: &[u8]) -> Vec<usize> {
+        let vocabulary = self.vocabulary;
+        let tokens = self.encode(piece).iter();
+        tokens.map(|token| vocabulary.length(*token)).collect()
+    }
+
     /// Takes the longest token that fits the one before it, and goes back from places where none does; each place is
     /// left for good once (the backtracking encoder of the crate `bpe`).
-    fn encode(&mut self, piece: &[u8]) {
+    fn encode(&mut self, piece: &[u8]) -> &[Token] {
         self.tokens.clear();
         self.reachable.reset(piece.len());
         let mut at = 0;
@@ -55,6 +60,7 @@ impl<'v> PieceEncoder<'v> {
                 next = previous;
             }
         }
+        &self.tokens
     }
 
     /// The longest token, this one or a prefix of it, that may follow the previous one and ends at a reachable place.
@@ -85,54 +91,4 @@ impl Reachable {
     fn remove(&mut self, place: usize) {
         self.0[place / 64] &= !(1 << (place % 64));
     }
-}
-
-/// The token at the border of a growing part of a piece, and how many tokens that part has.
-type Border = Option<(Token, u32)>;
-
-/// The token counts of the first 0, 1, 2 ... bytes of a piece, each as a piece by itself.
-pub(super) fn prefix_counts(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
-    let mut borders: Vec<Border> = vec![None; piece.len() + 1];
-    for start in 0..piece.len() {
-        let before = borders[start];
-        for token in tokens_at(vocabulary, &piece[start..]) {
-            let border = &mut borders[start + vocabulary.length(token)];
-            if border.is_none() && before.is_none_or(|(left, _)| vocabulary.keep_apart(left, token))
-            {
-                *border = Some((token, count(before) + 1));
-            }
-        }
-    }
-    borders
-        .into_iter()
-        .map(|border| count(border) as usize)
-        .collect()
-}
-
-/// The token counts of a piece without its first 0, 1, 2 ... bytes, each as a piece by itself.
-pub(super) fn suffix_counts(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
-    let mut borders: Vec<Border> = vec![None; piece.len() + 1];
-    for start in (0..piece.len()).rev() {
-        borders[start] = tokens_at(vocabulary, &piece[start..])
-            .map(|token| (token, borders[start + vocabulary.length(token)]))
-            .find(|(token, after)| {
-                after.is_none_or(|(right, _)| vocabulary.keep_apart(*token, right))
-            })
-            .map(|(token, after)| (token, count(after) + 1));
-    }
-    borders
-        .into_iter()
-        .map(|border| count(border) as usize)
-        .collect()
-}
-
-/// The tokens that begin a text, the longest first.
-fn tokens_at(vocabulary: &Vocabulary, text: &[u8]) -> impl Iterator<Item = Token> {
-    std::iter::successors(vocabulary.longest_prefix(text), |token| {
-        vocabulary.shorter(*token)
-    })
-}
-
-fn count(border: Border) -> u32 {
-    border.map_or(0, |(_, count)| count)
 }

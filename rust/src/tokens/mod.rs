@@ -18,6 +18,8 @@ mod merges;
 mod model;
 mod o200k;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod tokenizer;
 mod trim;
 mod vocabulary;
@@ -68,7 +70,9 @@ impl Encoding {
 
     /// The encoding of that name, if it is one of these.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
     }
 
     /// The encoding that a model of OpenAI reads, fine-tuned ("ft:gpt-4o...") and dated ones included; `None` for other

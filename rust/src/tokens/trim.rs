@@ -4,7 +4,6 @@
 //! around it fall. That window is searched character by character, the rest of the text is counted once.
 
 use super::class::NUMBER;
-use super::encode::{prefix_counts, suffix_counts};
 use super::runs::{BLANK, is_at, run_end, run_start};
 use super::tokenizer::Tokenizer;
 
@@ -106,17 +105,16 @@ impl<'a> PrefixWindow<'a> {
         (self.settled.tokens + tokens).saturating_sub(self.max_tokens)
     }
 
-    /// A cut of the text from a border to a place, taken for one piece, that keeps to the tokens.
+    /// A cut after some tokens of the text from a border to a place, taken for one piece, that keeps to the tokens.
     fn estimate(&self, from: Border, end: usize) -> Option<usize> {
-        let vocabulary = &self.tokenizer.vocabulary;
         let mut budget = self.max_tokens - from.tokens;
-        let reach = budget.saturating_mul(vocabulary.longest_token());
+        let reach = self.tokenizer.vocabulary.most_bytes(budget);
         let end = end.min(from.at.saturating_add(reach));
-        let counts = prefix_counts(vocabulary, &self.text.as_bytes()[from.at..end]);
+        let bytes = &self.text.as_bytes()[from.at..end];
+        let lengths = self.tokenizer.encoder().lengths(bytes);
         for _ in 0..TRIES {
-            let cut = self
-                .places(from.at, end)
-                .find(|place| counts[place - from.at] <= budget)?;
+            let kept = lengths.iter().take(budget).sum::<usize>();
+            let cut = self.places(from.at, from.at + kept).next()?;
             match self.excess(cut) {
                 0 => return Some(cut),
                 excess => budget = budget.checked_sub(excess)?,
@@ -217,17 +215,16 @@ impl<'a> SuffixWindow<'a> {
         tokens + kept.tokens
     }
 
-    /// A cut of the piece before `kept` that keeps to the tokens.
+    /// A cut before some tokens of the piece that ends at `kept`, that keeps to the tokens.
     fn estimate(&self) -> Option<usize> {
-        let vocabulary = &self.tokenizer.vocabulary;
         let mut budget = self.max_tokens - self.kept.tokens;
-        let reach = budget.saturating_mul(vocabulary.longest_token());
+        let reach = self.tokenizer.vocabulary.most_bytes(budget);
         let start = self.exceeding.max(self.kept.at.saturating_sub(reach));
-        let counts = suffix_counts(vocabulary, &self.text.as_bytes()[start..self.kept.at]);
+        let bytes = &self.text.as_bytes()[start..self.kept.at];
+        let lengths = self.tokenizer.encoder().lengths(bytes);
         for _ in 0..TRIES {
-            let cut = self
-                .places(start)
-                .find(|place| counts[place - start] <= budget)?;
+            let kept = lengths.iter().rev().take(budget).sum::<usize>();
+            let cut = self.places(self.kept.at - kept).next()?;
             match self.suffix_tokens(cut).saturating_sub(self.max_tokens) {
                 0 => return Some(cut),
                 excess => budget = budget.checked_sub(excess)?,

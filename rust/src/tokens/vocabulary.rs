@@ -61,9 +61,9 @@ impl Vocabulary {
         tokens
     }
 
-    /// The length of the longest token in bytes.
-    pub(super) fn longest_token(&self) -> usize {
-        self.longest
+    /// The bytes that so many tokens have at most.
+    pub(super) fn most_bytes(&self, tokens: usize) -> usize {
+        tokens.saturating_mul(self.longest)
     }
 
     pub(super) fn length(&self, token: Token) -> usize {
