@@ -167,7 +167,9 @@ class _Draft:
         put = Put(draft, message_id, self.user_id, sequence, create_time, self.now, replaces)
         before = self.puts.get(sequence)
         new = before is not None and not before.replaces
-        self.puts[sequence] = Put(draft, message_id, self.user_id, sequence, create_time, self.now, replaces and not new)
+        self.puts[sequence] = Put(
+            draft, message_id, self.user_id, sequence, create_time, self.now, replaces and not new
+        )
         return put
 
     def moved_head(self, message_count: int) -> Head:
@@ -186,9 +188,7 @@ class _Draft:
         return tuple(self.puts[sequence] for sequence in sorted(self.puts))
 
 
-def plan_append(
-    view: ConversationView, user_id: str, drafts: Sequence[MessageDraft], now: int, new_id: NewId
-) -> Plan:
+def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDraft], now: int, new_id: NewId) -> Plan:
     """Append in order; an id that the user has already, here or earlier in the list, is replaced in its place."""
     working = _Draft(view, user_id, (draft.id for draft in drafts), now, new_id)
     placed = tuple(working.append(draft).placed for draft in drafts)

@@ -37,9 +37,7 @@ class Store(Protocol):
     ) -> Outcome:
         """Replace the masked fields; `time`. Raises ConversationNotFound."""
 
-    def delete_conversation(
-        self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool
-    ) -> Outcome:
+    def delete_conversation(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
         """Delete with all it holds; `deleted`, `deleted_messages`. Raises ConversationNotFound unless allowed."""
 
     def append_messages(
