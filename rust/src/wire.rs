@@ -304,3 +304,98 @@ pub fn put_entry(message: &[u8], buffer: &mut impl BufMut) {
     prost::encoding::encode_varint(message.len() as u64, buffer);
     buffer.put_slice(message);
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A list of messages as clients read it.
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Listed {
+        #[prost(message, repeated, tag = "1")]
+        messages: Vec<Message>,
+    }
+
+    fn scalars() -> impl Strategy<Value = Scalar> {
+        let kinds = prop_oneof![
+            Just(ScalarKind::Null(0)),
+            any::<bool>().prop_map(ScalarKind::Boolean),
+            any::<i64>().prop_map(ScalarKind::Integer),
+            any::<i32>().prop_map(|number| ScalarKind::Number(number.into())),
+            ".*".prop_map(ScalarKind::Text),
+        ];
+        kinds.prop_map(|kind| Scalar { kind: Some(kind) })
+    }
+
+    /// Messages with the fields that a caller sets.
+    fn callers() -> impl Strategy<Value = Message> {
+        let attributes = prop::collection::btree_map(".{0,4}", scalars(), 0..4);
+        let sent_time = prop::option::of(any::<i32>());
+        (".*", ".*", ".*", attributes, sent_time).prop_map(
+            |(role, name, text, attributes, time)| Message {
+                role,
+                name,
+                text,
+                attributes,
+                sent_time: time.map(|time| Timestamp::from_micros(time.into())),
+                ..Message::default()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_stored_message_reads_as_the_fields_of_both(
+            caller in callers(),
+            id in ".*",
+            sequence in any::<u64>(),
+            revision in any::<u64>(),
+            time in -(1_i64 << 62)..1 << 62,
+            token_count in any::<i32>(),
+        ) {
+            let put = PutMessage {
+                user_id: format!("user of {id}"),
+                id,
+                sequence,
+                create_time: time,
+                update_time: time / 2,
+                token_count,
+                body: caller.encode_to_vec().into(),
+                ..PutMessage::default()
+            };
+            let stored = Message::decode(encode_stored(&put, revision)).unwrap();
+            prop_assert_eq!(stored, Message {
+                id: put.id,
+                user_id: put.user_id,
+                sequence,
+                revision,
+                create_time: Some(Timestamp::from_micros(time)),
+                update_time: Some(Timestamp::from_micros(time / 2)),
+                token_count,
+                ..caller
+            });
+        }
+
+        #[test]
+        fn entries_read_as_a_list_of_messages(messages in prop::collection::vec(callers(), 0..5)) {
+            let mut list = Vec::new();
+            let mut length = 0;
+            for message in &messages {
+                let encoded = message.encode_to_vec();
+                put_entry(&encoded, &mut list);
+                length += entry_len(&encoded);
+            }
+            prop_assert_eq!(list.len(), length);
+            prop_assert_eq!(Listed::decode(list.as_slice()).unwrap().messages, messages);
+        }
+
+        #[test]
+        fn times_come_back_to_the_microsecond(micros in -(1_i64 << 62)..1 << 62) {
+            let time = Timestamp::from_micros(micros);
+            prop_assert!((0..1_000_000_000).contains(&time.nanos));
+            prop_assert_eq!(time.micros(), micros);
+        }
+    }
+}

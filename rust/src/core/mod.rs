@@ -4,10 +4,14 @@
 //! `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
 //! sync. A record is checked before it is submitted: applying one that was accepted cannot fail.
 
+mod follow;
 mod plan;
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,6 +21,8 @@ pub use plan::InvalidRecord;
 pub use requests::Known;
 
 use crate::journal::{Journal, JournalError, Options, Recovery, Waited};
+use crate::kernels::Kernels;
+use crate::recall::Recall;
 use crate::windows::{Bounds, Windows};
 use plan::Plan;
 use requests::{Claim, Requests};
@@ -26,6 +32,10 @@ use requests::{Claim, Requests};
 pub struct Settings {
     pub journal: Options,
     pub windows: Bounds,
+    /// Bytes of what recall holds.
+    pub recall_bytes: usize,
+    /// What vectors are compared with.
+    pub kernels: &'static Kernels,
     /// How many request ids are remembered.
     pub request_ids: usize,
 }
@@ -35,6 +45,8 @@ impl Default for Settings {
         Self {
             journal: Options::default(),
             windows: Bounds::default(),
+            recall_bytes: 256 << 20,
+            kernels: Kernels::best(),
             request_ids: 1_000_000,
         }
     }
@@ -64,6 +76,7 @@ pub struct Core {
     recovery: Recovery,
     requests: Requests,
     windows: Windows,
+    recall: Arc<Recall>,
     applied: AtomicU64,
 }
 
@@ -78,6 +91,7 @@ impl Core {
         let windows = Windows::new(settings.windows.clone(), recovery.last_revision);
         Ok(Self {
             windows,
+            recall: Arc::new(Recall::new(settings.kernels, settings.recall_bytes)),
             requests: Requests::new(settings.request_ids),
             applied: AtomicU64::new(settings.journal.applied_revision),
             journal,
@@ -96,6 +110,10 @@ impl Core {
 
     pub fn windows(&self) -> &Windows {
         &self.windows
+    }
+
+    pub fn recall(&self) -> &Arc<Recall> {
+        &self.recall
     }
 
     /// The last revision that the database has, as it was marked.
@@ -148,7 +166,8 @@ impl Core {
     fn apply(&self, plan: Plan, revision: u64) {
         for mut run in plan.runs {
             run.seal(revision);
-            self.windows.apply(&run, revision);
+            self.windows.apply(&run, revision, self.journal.published());
+            follow::deliver(&self.recall, &plan.tenant, run, revision);
         }
     }
 

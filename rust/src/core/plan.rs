@@ -22,6 +22,7 @@ pub enum InvalidRecord {
 /// What a record does.
 #[derive(Debug)]
 pub(super) struct Plan {
+    pub(super) tenant: String,
     pub(super) request: Option<Request>,
     pub(super) runs: Vec<Run>,
 }
@@ -30,8 +31,12 @@ impl Plan {
     pub(super) fn read(record: Bytes, fingerprints: &Fingerprints) -> Result<Self, InvalidRecord> {
         let record = wire::Record::decode(record)?;
         let request = request(&record, fingerprints)?;
-        let runs = runs(record.tenant_id, record.changes, fingerprints)?;
-        Ok(Self { request, runs })
+        let runs = runs(&record.tenant_id, record.changes, fingerprints)?;
+        Ok(Self {
+            tenant: record.tenant_id,
+            request,
+            runs,
+        })
     }
 }
 
@@ -53,7 +58,7 @@ fn request(
 
 /// The changes that the engine follows, consecutive ones of a conversation together.
 fn runs(
-    tenant: String,
+    tenant: &str,
     changes: Vec<wire::Change>,
     fingerprints: &Fingerprints,
 ) -> Result<Vec<Run>, InvalidRecord> {
@@ -67,7 +72,7 @@ fn runs(
         match runs.last_mut() {
             Some(run) if run.conversation_id == conversation_id => run.changes.push(change),
             _ => runs.push(Run {
-                key: fingerprints.of([&tenant, &conversation_id]),
+                key: fingerprints.of([tenant, &conversation_id]),
                 conversation_id,
                 changes: vec![change],
             }),

@@ -1,6 +1,7 @@
 //! The core for Python: commits, waits, the applier's side of the journal, and windows.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,7 +46,7 @@ exceptions! {
 /// See `_native.pyi`.
 #[pyclass(name = "Core", module = "remora_server._native", frozen)]
 struct PyCore {
-    core: Core,
+    core: Arc<Core>,
     kernels: &'static Kernels,
 }
 
@@ -77,14 +78,16 @@ impl PyCore {
             total_bytes: window_bytes,
             ..Bounds::default()
         };
+        let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::index::kernels_named)?;
         let settings = Settings {
             journal,
             windows,
+            recall_bytes,
+            kernels,
             ..Settings::default()
         };
-        let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::index::kernels_named)?;
         let core = py.detach(|| Core::open(directory.as_deref(), &settings));
-        let core = core.map_err(journal_error)?;
+        let core = Arc::new(core.map_err(journal_error)?);
         Ok(Self { core, kernels })
     }
 
@@ -356,12 +359,15 @@ impl PyCore {
 
     fn statistics(&self, py: Python<'_>) -> EngineStatistics {
         let windows = self.core.windows();
-        py.detach(|| EngineStatistics {
-            conversations: windows.conversations(),
-            window_bytes: windows.bytes(),
-            threads: 0,
-            recall_bytes: 0,
-            kernels: self.kernels.level().name(),
+        py.detach(|| {
+            let recall = self.core.recall().statistics();
+            EngineStatistics {
+                conversations: windows.conversations(),
+                window_bytes: windows.bytes(),
+                threads: recall.threads,
+                recall_bytes: recall.bytes,
+                kernels: self.kernels.level().name(),
+            }
         })
     }
 }

@@ -81,6 +81,13 @@ impl State {
         }
     }
 
+    /// Drops heads that no reader sees any more, so that a state in use stays small between two calls of `settle`.
+    pub(super) fn forget_heads(&mut self, published: u64) {
+        if let Some(current) = self.incarnations.last_mut() {
+            current.forget_heads(published);
+        }
+    }
+
     /// The head and the messages that a writer builds on.
     pub(super) fn accepted(&self) -> Option<(&Arc<Head>, &Messages)> {
         let current = self.incarnations.last()?;

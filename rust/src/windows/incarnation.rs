@@ -78,15 +78,19 @@ impl Incarnation {
 
     /// Drops what no reader sees any more, and what the database has by now.
     pub(super) fn settle(&mut self, applied: u64, published: u64, bounds: &Bounds) {
+        self.forget_heads(published);
+        if self.head_at(published) == Some(None) {
+            self.messages = Messages::default();
+        }
+        self.messages.settle(applied, published, bounds);
+    }
+
+    pub(super) fn forget_heads(&mut self, published: u64) {
         while let Some(next) = self.versions.get(1)
             && next.begin <= published
         {
             self.versions.pop_front();
         }
-        if self.head_at(published) == Some(None) {
-            self.messages = Messages::default();
-        }
-        self.messages.settle(applied, published, bounds);
     }
 
     pub(super) fn bytes(&self) -> usize {

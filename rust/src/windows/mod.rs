@@ -128,8 +128,9 @@ impl Windows {
         }
     }
 
-    /// Applies the changes of one record to a conversation, in the order of revisions.
-    pub(crate) fn apply(&self, run: &Run, revision: u64) {
+    /// Applies the changes of one record to a conversation, in the order of revisions. What readers see meanwhile, up to
+    /// `published` or later, stays.
+    pub(crate) fn apply(&self, run: &Run, revision: u64, published: u64) {
         if !run.touches_window() {
             return;
         }
@@ -141,6 +142,7 @@ impl Windows {
             for change in &run.changes {
                 state.apply(change, revision);
             }
+            state.forget_heads(published);
         }));
         self.unapplied.lock().push_back((revision, conversation));
     }

@@ -234,7 +234,7 @@ impl Harness {
             changes: recorder.changes,
         };
         self.history.states.push(state);
-        self.windows.apply(&run, revision);
+        self.windows.apply(&run, revision, self.history.published);
     }
 
     fn list(&mut self, conversation: usize, selection: &Selection) {

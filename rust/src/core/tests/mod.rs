@@ -1,0 +1,4 @@
+//! The core over journals in memory and on disk.
+
+mod commits;
+mod requests;
