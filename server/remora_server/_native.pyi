@@ -372,6 +372,8 @@ class Core:
 
     @property
     def recovery(self) -> Recovery: ...
+    @property
+    def recall(self) -> Recall: ...
     def accepted(self) -> int:
         """Return the newest revision that was given out."""
 
@@ -482,3 +484,133 @@ class Core:
         """
 
     def statistics(self) -> EngineStatistics: ...
+
+# recall
+
+@final
+class RecallHit:
+    """A message that was found."""
+
+    @property
+    def uid(self) -> int:
+        """Its conversation."""
+
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def conversation_id(self) -> str: ...
+    @property
+    def score(self) -> float:
+        """In the profile's own measure."""
+
+    @property
+    def components(self) -> list[tuple[str, float, float]]:
+        """(name, value, weight): the sum of value times weight, from left to right, is the score."""
+
+    @property
+    def encoded(self) -> bytes:
+        """The message as it is served."""
+
+@final
+class SearchResult:
+    """What a search found."""
+
+    @property
+    def hits(self) -> list[RecallHit]:
+        """Best first; ties by (uid, sequence)."""
+
+    @property
+    def pending(self) -> int:
+        """How many messages of the scope have text, came without a vector, and have none of the model yet."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole scope was in memory; where it was not, load it and search again.
+
+        For a tenant: whether all of those of its users were who are in memory at all.
+        """
+
+@final
+class Recall:
+    """The messages of active users in memory, searched by vectors and words. Safe to share between threads.
+
+    A thread is one user's part of one conversation (its uid). A scope is a thread (`user_id` and `uid`), all threads of a
+    user (no `uid`), or all of a tenant that are in memory (neither). Commits reach it through the core and never wait for
+    a search; a search shows them up to the revision `published`.
+
+    To load: begin, wait until the database has everything up to `revision()` as it is after beginning, read the database,
+    fill. Each `begin_thread` that returns True, and each uid that `declare_threads` returns, is followed by one
+    `fill_thread` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may load the
+    same at once. What was loaded or searched stays for at least a second, beyond the budget if need be.
+    """
+
+    def revision(self) -> int:
+        """Return the newest revision that reached recall."""
+
+    def begin_thread(self, tenant: str, user_id: str, uid: int) -> bool:
+        """Return whether the caller must fill the thread; False where it is in memory."""
+
+    def begin_user(self, tenant: str, user_id: str) -> bool:
+        """Return whether the caller must list the user's threads in the database and declare them; False where all are in
+        memory.
+        """
+
+    def declare_threads(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[int]:
+        """Return those of the user's threads that the caller must fill."""
+
+    def finish_user(self, tenant: str, user_id: str) -> None:
+        """Say that all declared threads are filled."""
+
+    def fill_thread(
+        self,
+        tenant: str,
+        user_id: str,
+        uid: int,
+        conversation_id: str,
+        messages: Sequence[bytes],
+        embeddings: Sequence[Sequence[tuple[str, bytes, bool]]],
+    ) -> None:
+        """Give what the database has of a thread: messages as they are served, and the vectors of each.
+
+        A vector is (model, little-endian f32, whether the caller made it), at most one a model, of the message's present
+        revision. ValueError unless there is one list of vectors a message.
+        """
+
+    def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
+        """Say that a load failed: of a thread, or of the user where `uid` is None."""
+
+    def drain(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> None:
+        """Take in what waits for the scope, so that the next search finds little to do; evict beyond the budget."""
+
+    def pending(self, tenant: str, *, user_id: str | None, uid: int | None, model: str, published: int) -> int:
+        """Return how many messages of the scope have text, came without a vector, and have none of the model yet."""
+
+    def search(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None,
+        uid: int | None,
+        text: str,
+        vector: Buffer | None,
+        model: str,
+        profile: str,
+        k: int,
+        threshold: float | None,
+        weights: dict[str, float],
+        roles: Sequence[str],
+        after_time: int | None,
+        before_time: int | None,
+        conditions: Sequence[tuple[str, str, Sequence[bool | int | float | str | None]]],
+        exclude: Sequence[tuple[int, int]],
+        published: int,
+    ) -> SearchResult:
+        """Return the best `k` messages of the scope.
+
+        `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
+        messages that share a word). hybrid is cosine + 0.3 * BM25 / best BM25; without a vector BM25 / best alone, and
+        messages that score 0 are left out. `weights` replaces hybrid's own by component. Statistics and the best are
+        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values) and
+        `exclude` (uid, sequence).
+        ValueError for an unknown name or weight, VectorError for a vector without direction.
+        """

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyBytes;
 
+use super::recall::PyRecall;
 use crate::core::{CommitError, Committed, Core, Known, Settings};
 use crate::journal::{self, Options};
 use crate::kernels::Kernels;
@@ -104,6 +105,11 @@ impl PyCore {
                 (cut.segment.clone(), cut.offset, cut.bytes, kept_in)
             }),
         }
+    }
+
+    #[getter]
+    fn recall(&self) -> PyRecall {
+        PyRecall::of(Arc::clone(&self.core))
     }
 
     fn accepted(&self) -> u64 {

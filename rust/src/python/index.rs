@@ -158,7 +158,7 @@ fn filter(segment: &Segment, slots: Vec<u32>) -> IdSet {
 }
 
 /// The values of a buffer of f32, or of bytes that hold little-endian f32.
-fn floats(vector: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+pub(super) fn floats(vector: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
     let py = vector.py();
     let buffer = PyUntypedBuffer::get(vector)?;
     if let Ok(values) = buffer.as_typed::<f32>() {
@@ -179,7 +179,7 @@ fn floats(vector: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
     Ok(values.iter().copied().map(f32::from_le_bytes).collect())
 }
 
-fn refused(py: Python<'_>, error: index::VectorError) -> PyErr {
+pub(super) fn refused(py: Python<'_>, error: index::VectorError) -> PyErr {
     let message = error.to_string();
     match error {
         index::VectorError::Zero => ZeroVectorError::new_err(message),

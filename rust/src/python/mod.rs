@@ -7,6 +7,7 @@ mod encoder;
 mod ids;
 mod index;
 mod lexical;
+mod recall;
 mod tokens;
 
 #[pymodule]
@@ -16,6 +17,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ids::register(module)?;
     index::register(module)?;
     lexical::register(module)?;
+    recall::register(module)?;
     tokens::register(module)?;
     Ok(())
 }

@@ -1,0 +1,302 @@
+//! Recall for Python: loading what is searched, and searching it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+
+use super::index::{floats, refused};
+use crate::core::Core;
+use crate::recall::{
+    Condition, Filter, Found, FoundMessage, Scalar, Scope, Search, StoredDocument, Vector, Weights,
+};
+
+/// See `_native.pyi`.
+#[pyclass(name = "Recall", module = "remora_server._native", frozen)]
+pub(super) struct PyRecall {
+    core: Arc<Core>,
+}
+
+impl PyRecall {
+    pub(super) fn of(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+}
+
+/// The vectors of one stored message: model, little-endian f32, whether the caller made it.
+type StoredVectors = Vec<(String, PyBackedBytes, bool)>;
+
+/// A condition: key, operator, values.
+type ConditionRow<'py> = (String, String, Vec<Bound<'py, PyAny>>);
+
+#[pymethods]
+impl PyRecall {
+    fn revision(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.core.recall().revision())
+    }
+
+    fn begin_thread(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: u64) -> bool {
+        py.detach(|| self.core.recall().begin_thread(tenant, user_id, uid))
+    }
+
+    fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> bool {
+        py.detach(|| self.core.recall().begin_user(tenant, user_id))
+    }
+
+    fn declare_threads(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uids: Vec<u64>,
+    ) -> Vec<u64> {
+        py.detach(|| self.core.recall().declare_threads(tenant, user_id, &uids))
+    }
+
+    fn finish_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
+        py.detach(|| self.core.recall().finish_user(tenant, user_id));
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn fill_thread(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uid: u64,
+        conversation_id: &str,
+        messages: Vec<PyBackedBytes>,
+        embeddings: Vec<StoredVectors>,
+    ) -> PyResult<()> {
+        if messages.len() != embeddings.len() {
+            return Err(PyValueError::new_err("embeddings are one list a message"));
+        }
+        let recall = self.core.recall();
+        py.detach(|| {
+            let documents = messages.iter().zip(&embeddings).map(stored).collect();
+            recall.fill_thread(tenant, user_id, uid, conversation_id, documents);
+        });
+        Ok(())
+    }
+
+    fn abandon(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: Option<u64>) {
+        py.detach(|| self.core.recall().abandon(tenant, user_id, uid));
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, published))]
+    fn drain(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        published: u64,
+    ) -> PyResult<()> {
+        let scope = scope(user_id, uid)?;
+        py.detach(|| self.core.recall().drain(tenant, scope, published));
+        Ok(())
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
+    fn pending(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        model: &str,
+        published: u64,
+    ) -> PyResult<usize> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.core.recall();
+        Ok(py.detach(|| recall.pending(tenant, scope, model, published)))
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, model, profile, k, threshold, weights, roles, after_time,
+                        before_time, conditions, exclude, published))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn search(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        text: &str,
+        vector: Option<&Bound<'_, PyAny>>,
+        model: &str,
+        profile: &str,
+        k: usize,
+        threshold: Option<f64>,
+        weights: HashMap<String, f64>,
+        roles: Vec<String>,
+        after_time: Option<i64>,
+        before_time: Option<i64>,
+        conditions: Vec<ConditionRow<'_>>,
+        exclude: Vec<(u64, u64)>,
+        published: u64,
+    ) -> PyResult<SearchResult> {
+        if threshold.is_some_and(f64::is_nan) {
+            return Err(PyValueError::new_err("threshold must be a number"));
+        }
+        let vector = vector.map(floats).transpose()?;
+        let search = Search {
+            tenant,
+            scope: scope(user_id, uid)?,
+            text,
+            vector: vector.as_deref(),
+            model,
+            profile: profile.parse().map_err(value_error)?,
+            k,
+            threshold,
+            weights: named_weights(&weights)?,
+            filter: Filter {
+                roles,
+                after_time,
+                before_time,
+                conditions: conditions.iter().map(condition).collect::<PyResult<_>>()?,
+            },
+            exclude: &exclude,
+            published,
+        };
+        let found = py.detach(|| self.core.recall().search(&search));
+        SearchResult::new(py, found.map_err(|error| refused(py, error))?)
+    }
+}
+
+fn value_error(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn stored((message, vectors): (&PyBackedBytes, &StoredVectors)) -> StoredDocument {
+    StoredDocument {
+        encoded: Bytes::copy_from_slice(message),
+        own_vector: vectors.iter().any(|(_, _, by_caller)| *by_caller),
+        vectors: vectors
+            .iter()
+            .map(|(model, values, _)| Vector {
+                model: model.clone(),
+                values: Bytes::copy_from_slice(values),
+            })
+            .collect(),
+    }
+}
+
+fn scope(user: Option<&str>, uid: Option<u64>) -> PyResult<Scope<'_>> {
+    match (user, uid) {
+        (Some(user), Some(uid)) => Ok(Scope::Thread { user, uid }),
+        (Some(user), None) => Ok(Scope::User { user }),
+        (None, None) => Ok(Scope::Tenant),
+        (None, Some(_)) => Err(PyValueError::new_err("a thread is a user's")),
+    }
+}
+
+fn named_weights(given: &HashMap<String, f64>) -> PyResult<Weights> {
+    let mut weights = Weights::default();
+    for (name, value) in given {
+        let Some(weight) = weights.named(name).filter(|_| value.is_finite()) else {
+            return Err(PyValueError::new_err(format!("no weight {name}: {value}")));
+        };
+        *weight = *value;
+    }
+    Ok(weights)
+}
+
+fn condition((key, operator, values): &ConditionRow<'_>) -> PyResult<Condition> {
+    Ok(Condition {
+        key: key.clone(),
+        operator: operator.parse().map_err(value_error)?,
+        values: values.iter().map(scalar).collect::<PyResult<_>>()?,
+    })
+}
+
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if value.is_none() {
+        Ok(Scalar::Null)
+    } else if let Ok(boolean) = value.cast::<PyBool>() {
+        Ok(Scalar::Boolean(boolean.is_true()))
+    } else if value.is_instance_of::<PyInt>() {
+        value.extract().map(Scalar::Integer)
+    } else if value.is_instance_of::<PyFloat>() {
+        value.extract().map(Scalar::Number)
+    } else if let Ok(text) = value.cast::<PyString>() {
+        Ok(Scalar::Text(text.to_str()?.into()))
+    } else {
+        let message = "a value is None, bool, int, float or str";
+        Err(PyTypeError::new_err(message))
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen)]
+struct SearchResult {
+    #[pyo3(get)]
+    hits: Vec<Py<RecallHit>>,
+    #[pyo3(get)]
+    pending: usize,
+    #[pyo3(get)]
+    complete: bool,
+}
+
+impl SearchResult {
+    fn new(py: Python<'_>, found: Found) -> PyResult<Self> {
+        let hits = found
+            .hits
+            .into_iter()
+            .map(|hit| Py::new(py, RecallHit(hit)));
+        Ok(Self {
+            hits: hits.collect::<PyResult<_>>()?,
+            pending: found.pending,
+            complete: found.complete,
+        })
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen)]
+struct RecallHit(FoundMessage);
+
+#[pymethods]
+impl RecallHit {
+    #[getter]
+    fn uid(&self) -> u64 {
+        self.0.uid
+    }
+
+    #[getter]
+    fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    #[getter]
+    fn conversation_id(&self) -> &str {
+        &self.0.conversation_id
+    }
+
+    #[getter]
+    fn score(&self) -> f64 {
+        self.0.score
+    }
+
+    #[getter]
+    fn components(&self) -> Vec<(&'static str, f64, f64)> {
+        let components = self.0.components.iter();
+        components
+            .map(|part| (part.name, part.value, part.weight))
+            .collect()
+    }
+
+    #[getter]
+    fn encoded<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encoded)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyRecall>()?;
+    module.add_class::<SearchResult>()?;
+    module.add_class::<RecallHit>()
+}
