@@ -12,8 +12,8 @@ def count_tokens(encoding: str, texts: list[str]) -> list[int]:
     """Return the number of tokens of each text: tiktoken's `len(encode(text, disallowed_special=()))`.
 
     `encoding` is "o200k_base" or "cl100k_base"; ValueError for any other. No text is refused: what looks like a special
-    token is text, a surrogate without its other half is U+FFFD. Linear in the text. Other threads of the interpreter run
-    during the call.
+    token is text, a surrogate without its other half is U+FFFD. Linear in the text. Other threads of the interpreter
+    run during the call.
     """
 
 def approximate_tokens(texts: list[str]) -> list[int]:
@@ -199,7 +199,7 @@ class JournalFailed(JournalError):
     """A write failed, or the journal was closed: it takes nothing more until it is opened again."""
 
 class JournalTimeout(JournalError):
-    """The queue stayed full, or another commit of the same request was under way, until the timeout. Nothing was written."""
+    """Nothing was written: the queue stayed full, or the same request was being committed, until the timeout."""
 
 class RecordTooLarge(JournalError):
     """The record is larger than the journal takes: 16 MiB, or what fits a segment. Nothing was written."""
@@ -288,7 +288,7 @@ class MessagePage:
 
     @property
     def missing(self) -> list[int]:
-        """The sequences of selected messages that are not in `encoded`, ascending; all are older than those that are."""
+        """The sequences of selected messages that are not in `encoded`, ascending; all are older than what is."""
 
     @property
     def missing_revision(self) -> int:
@@ -308,7 +308,7 @@ class Recovery:
     def segments(self) -> int: ...
     @property
     def cut(self) -> tuple[str, int, int, str] | None:
-        """The torn end of the last segment, where there was one: segment, offset, bytes, and the file that keeps them."""
+        """The torn end of the last segment, where there was one: segment, offset, bytes, the file that keeps them."""
 
 @final
 class JournalStatistics:
@@ -405,7 +405,7 @@ class Core:
         """
 
     def load_request(self, tenant: str, request_id: str, fingerprint: bytes, revision: int, time: int) -> None:
-        """Remember a request from the database: in the order of revisions, before any commit. `time` in microseconds."""
+        """Remember a request from the database: in order of revisions, before any commit. `time` in microseconds."""
 
     def records_after(self, revision: int, max_bytes: int) -> list[tuple[int, bytes]]:
         """Return the published records after a revision, oldest first, of at most `max_bytes`, but at least one."""
@@ -534,14 +534,14 @@ class SearchResult:
 class Recall:
     """The messages of active users in memory, searched by vectors and words. Safe to share between threads.
 
-    A thread is one user's part of one conversation (its uid). A scope is a thread (`user_id` and `uid`), all threads of a
-    user (no `uid`), or all of a tenant that are in memory (neither). Commits reach it through the core and never wait for
-    a search; a search shows them up to the revision `published`.
+    A thread is one user's part of one conversation (its uid). A scope is a thread (`user_id` and `uid`), all threads of
+    a user (no `uid`), or all of a tenant that are in memory (neither). Commits reach it through the core and never wait
+    for a search; a search shows them up to the revision `published`.
 
-    To load: begin, wait until the database has everything up to `revision()` as it is after beginning, read the database,
-    fill. Each `begin_thread` that returns True, and each uid that `declare_threads` returns, is followed by one
-    `fill_thread` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may load the
-    same at once. What was loaded or searched stays for at least a second, beyond the budget if need be.
+    To load: begin, wait until the database has everything up to `revision()` as it is after beginning, read the
+    database, fill. Each `begin_thread` that returns True, and each uid that `declare_threads` returns, is followed by
+    one `fill_thread` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may
+    load the same at once. What was loaded or searched stays for at least a second, beyond the budget if need be.
     """
 
     def revision(self) -> int:
@@ -551,7 +551,7 @@ class Recall:
         """Return whether the caller must fill the thread; False where it is in memory."""
 
     def begin_user(self, tenant: str, user_id: str) -> bool:
-        """Return whether the caller must list the user's threads in the database and declare them; False where all are in
+        """Return whether the caller must list the user's threads in the database and declare them; False if all are in
         memory.
         """
 
@@ -572,8 +572,8 @@ class Recall:
     ) -> None:
         """Give what the database has of a thread: messages as they are served, and the vectors of each.
 
-        A vector is (model, little-endian f32, whether the caller made it), at most one a model, of the message's present
-        revision. ValueError unless there is one list of vectors a message.
+        A vector is (model, little-endian f32, whether the caller made it), at most one a model, of the message's
+        present revision. ValueError unless there is one list of vectors a message.
         """
 
     def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
@@ -610,7 +610,7 @@ class Recall:
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
         messages that share a word). hybrid is cosine + 0.3 * BM25 / best BM25; without a vector BM25 / best alone, and
         messages that score 0 are left out. `weights` replaces hybrid's own by component. Statistics and the best are
-        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values) and
-        `exclude` (uid, sequence).
-        ValueError for an unknown name or weight, VectorError for a vector without direction.
+        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values)
+        and `exclude` (uid, sequence). ValueError for an unknown name or weight, VectorError for a vector without
+        direction.
         """

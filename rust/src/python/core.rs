@@ -54,8 +54,8 @@ struct PyCore {
 #[pymethods]
 impl PyCore {
     #[new]
-    #[pyo3(signature = (directory, *, store_id, applied_revision, segment_bytes = 64 << 20, queue_bytes = 16 << 20,
-                        window_bytes = 64 << 20, recall_bytes = 256 << 20, kernels = None))]
+    #[pyo3(signature = (directory, *, store_id, applied_revision, segment_bytes = 67_108_864, queue_bytes = 16_777_216,
+                        window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,

@@ -56,7 +56,7 @@ class ModelStatus:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident memory in bytes."""
+    """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes."""
 
     version: str
     python_version: str
