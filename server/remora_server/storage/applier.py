@@ -86,7 +86,8 @@ class Applier:
                 time.sleep(RETRY_SECONDS)
 
     def _work(self) -> None:
-        while self._apply_next():
+        reach = self._core.published()
+        while self._applied < reach and self._apply_next():
             self._last_batch = time.monotonic()
         self._purge_requests()
         if self._checkpoint_is_due():
