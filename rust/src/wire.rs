@@ -307,6 +307,8 @@ pub fn put_entry(message: &[u8], buffer: &mut impl BufMut) {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
     use proptest::prelude::*;
 
     use super::*;

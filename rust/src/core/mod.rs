@@ -11,7 +11,6 @@ mod requests;
 mod tests;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -76,7 +75,7 @@ pub struct Core {
     recovery: Recovery,
     requests: Requests,
     windows: Windows,
-    recall: Arc<Recall>,
+    recall: Recall,
     applied: AtomicU64,
 }
 
@@ -91,7 +90,7 @@ impl Core {
         let windows = Windows::new(settings.windows.clone(), recovery.last_revision);
         Ok(Self {
             windows,
-            recall: Arc::new(Recall::new(settings.kernels, settings.recall_bytes)),
+            recall: Recall::new(settings.kernels, settings.recall_bytes),
             requests: Requests::new(settings.request_ids),
             applied: AtomicU64::new(settings.journal.applied_revision),
             journal,
@@ -112,7 +111,7 @@ impl Core {
         &self.windows
     }
 
-    pub fn recall(&self) -> &Arc<Recall> {
+    pub fn recall(&self) -> &Recall {
         &self.recall
     }
 

@@ -1,4 +1,5 @@
 //! The core over journals in memory and on disk.
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod commits;
 mod requests;

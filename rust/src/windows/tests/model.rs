@@ -317,9 +317,9 @@ impl Harness {
                 .windows
                 .live_sequences(TENANT, &name, Some(user))
                 .unwrap();
-            let expected =
-                found.map(|found| found.of(user).map(|(sequence, _)| *sequence).collect());
-            assert_eq!(live, expected.unwrap_or(Vec::new()));
+            let expected = found.map(|found| found.of(user).map(|(sequence, _)| *sequence));
+            let expected: Vec<u64> = expected.into_iter().flatten().collect();
+            assert_eq!(live, expected);
             let ids: Vec<String> = (1..30).map(|n| format!("m{n}")).collect();
             let places = self
                 .windows
