@@ -1,0 +1,157 @@
+"""Searches the store's messages in the engine: `domain.search.MessageIndex`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Read
+from remora_server.domain.search import (
+    Component,
+    Hit,
+    InConversation,
+    IndexState,
+    OfTenant,
+    OfUser,
+    Scope,
+    SearchQuery,
+    SearchResult,
+)
+from remora_server.storage.commits import Commits, remaining
+from remora_server.storage.conversations import Conversations
+from remora_server.storage.database import Database
+from remora_server.storage.recall_loading import RecallLoader
+
+ATTEMPTS = 3
+"""How often a scope is loaded whose parts are evicted before they are searched; then what is there is searched."""
+ANSWER_SECONDS = 0.05
+"""What a wait for vectors leaves of the deadline."""
+PAUSE_SECONDS = 0.001
+"""Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the engine searches: a thread (user and uid), a user, or (neither) the tenant."""
+
+    tenant_id: str
+    user_id: str | None = None
+    uid: int | None = None
+    conversation_id: str = ""
+
+
+class EmbeddedIndex:
+    """Searches what is published. What is not in memory is loaded first."""
+
+    def __init__(
+        self, core: Core, database: Database, commits: Commits, conversations: Conversations, model: str
+    ) -> None:
+        """`model` is the one whose vectors the server makes; empty where it makes none."""
+        self._core = core
+        self._recall = core.recall
+        self._commits = commits
+        self._conversations = conversations
+        self._model = model
+        self._loader = RecallLoader(core, database, commits, model)
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult:
+        """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded."""
+        self._commits.begin(read)
+        place = self._place(read.tenant_id, query.scope)
+        self._load(place, read.deadline)
+        self._wait_for_vectors(place, query, read.deadline)
+        for _ in range(ATTEMPTS - 1):
+            revision, found = self._find(place, query)
+            if found.complete:
+                break
+            self._load(place, read.deadline)
+        else:
+            revision, found = self._find(place, query)
+        return SearchResult(
+            hits=tuple(map(_hit, found.hits)),
+            index=_index_state(query, found.pending),
+            profile=query.options.profile,
+            revision=revision,
+        )
+
+    def _place(self, tenant_id: str, scope: Scope) -> _Place:
+        match scope:
+            case InConversation(conversation_id, user_id):
+                head = self._conversations.published(tenant_id, conversation_id)
+                return _Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
+            case OfUser(user_id):
+                return _Place(tenant_id, user_id)
+            case OfTenant():
+                return _Place(tenant_id)
+
+    def _load(self, place: _Place, deadline: float | None) -> None:
+        if place.user_id is None:
+            self._loader.tenant(place.tenant_id, deadline)
+        elif place.uid is None:
+            self._loader.user(place.tenant_id, place.user_id, deadline)
+        else:
+            self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
+
+    def _wait_for_vectors(self, place: _Place, query: SearchQuery, deadline: float | None) -> None:
+        """Wait until the scope is embedded, at most `index_wait`. Vectors arrive with revisions."""
+        if query.vector is None or query.vector.model != self._model:
+            return
+        until = time.monotonic() + query.index_wait
+        until = until if deadline is None else min(until, deadline - ANSWER_SECONDS)
+        revision = self._core.published()
+        while self._pending(place, revision) and self._moves_on(revision, until):
+            time.sleep(PAUSE_SECONDS)
+            revision = self._core.published()
+
+    def _pending(self, place: _Place, revision: int) -> int:
+        return self._recall.pending(
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=self._model, published=revision
+        )
+
+    def _moves_on(self, revision: int, until: float) -> bool:
+        """Wait for a later revision; False where the time is up, or none will come."""
+        try:
+            return self._core.wait(revision + 1, remaining(until))
+        except _native.JournalFailed:
+            return False
+
+    def _find(self, place: _Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
+        options, revision = query.options, self._core.published()
+        found = self._recall.search(
+            place.tenant_id,
+            user_id=place.user_id,
+            uid=place.uid,
+            text=query.text,
+            vector=query.vector.values if query.vector else None,
+            model=query.vector.model if query.vector else "",
+            profile=options.profile.value,
+            k=options.k,
+            threshold=options.threshold,
+            weights=dict(options.weights),
+            roles=list(options.filter.roles),
+            after_time=options.filter.after_time,
+            before_time=options.filter.before_time,
+            conditions=[(each.key, each.operator.value, list(each.values)) for each in options.filter.conditions],
+            exclude=list(query.exclude),
+            published=revision,
+        )
+        return revision, found
+
+
+def _hit(found: _native.RecallHit) -> Hit:
+    return Hit(
+        conversation_uid=found.uid,
+        conversation_id=found.conversation_id,
+        sequence=found.sequence,
+        score=found.score,
+        components=tuple(Component(*component) for component in found.components),
+        encoded=found.encoded,
+    )
+
+
+def _index_state(query: SearchQuery, pending: int) -> IndexState:
+    if query.vector is None:
+        return IndexState(model="", pending=0, words_only=True)
+    return IndexState(model=query.vector.model, pending=pending, words_only=False)

@@ -1,0 +1,133 @@
+"""Brings messages and their vectors from DuckDB into the engine, where searches find them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
+
+import duckdb
+
+from remora_server._native import Core
+from remora_server.domain.errors import StoreFailed
+from remora_server.storage import arrow
+from remora_server.storage.commits import Commits
+from remora_server.storage.database import Database
+from remora_server.storage.encoding import STORED_COLUMNS, stored_message
+
+Vectors: TypeAlias = list[tuple[str, bytes, bool]]
+"""Of one message: model, little-endian f32, whether the caller made it."""
+Version: TypeAlias = tuple[int, int, int]
+"""A message's conversation uid, its sequence and the revision that last wrote it."""
+
+_THREADS = """
+SELECT DISTINCT m.conversation_uid, c.id FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+WHERE m.tenant_id = ? AND m.user_id = ? ORDER BY m.conversation_uid
+"""
+_USERS = "SELECT DISTINCT user_id FROM messages WHERE tenant_id = ? ORDER BY user_id"
+_MESSAGES = f"""
+SELECT conversation_uid, {STORED_COLUMNS} FROM messages
+WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids))
+ORDER BY conversation_uid, sequence
+"""  # noqa: S608 - a constant
+_EMBEDDINGS = """
+FROM embeddings
+WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids)) AND (by_caller OR model = $model)
+ORDER BY conversation_uid, sequence, model
+"""
+
+
+class RecallLoader:
+    """Loads threads (one user's part of one conversation), users and tenants that are not in memory.
+
+    A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
+    Several may load the same at once: the first counts. Vectors of models that are neither `model` nor a caller's stay
+    on disk.
+    """
+
+    def __init__(self, core: Core, database: Database, commits: Commits, model: str) -> None:
+        self._core = core
+        self._recall = core.recall
+        self._database = database
+        self._commits = commits
+        self._model = model
+
+    def thread(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
+        """Have one user's part of a conversation in memory."""
+        if self._recall.begin_thread(tenant_id, user_id, uid):
+            with self._loading(tenant_id, user_id, [uid]):
+                self._settle(deadline)
+                self._fill(tenant_id, user_id, {uid: conversation_id})
+
+    def user(self, tenant_id: str, user_id: str, deadline: float | None) -> None:
+        """Have all of a user's messages in memory."""
+        if self._recall.begin_user(tenant_id, user_id):
+            with self._loading(tenant_id, user_id, [None]):
+                self._settle(deadline)
+                stored = dict(self._database.rows(_THREADS, [tenant_id, user_id]))
+                absent = self._recall.declare_threads(tenant_id, user_id, list(stored))
+                with self._loading(tenant_id, user_id, absent):
+                    self._fill(tenant_id, user_id, {uid: stored[uid] for uid in absent})
+                self._recall.finish_user(tenant_id, user_id)
+
+    def tenant(self, tenant_id: str, deadline: float | None) -> None:
+        """Have all of a tenant's messages in memory, as far as there is room."""
+        self._settle(deadline)
+        for (user_id,) in self._database.rows(_USERS, [tenant_id]):
+            self.user(tenant_id, user_id, deadline)
+
+    @contextmanager
+    def _loading(self, tenant_id: str, user_id: str, uids: Sequence[int | None]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            for uid in uids:
+                self._recall.abandon(tenant_id, user_id, uid)
+            raise
+
+    def _settle(self, deadline: float | None) -> None:
+        """Wait until DuckDB holds every change that was delivered, except those that never become durable."""
+        revision = self._recall.revision()
+        try:
+            self._commits.wait_published(revision, deadline)
+        except StoreFailed:
+            revision = min(revision, self._core.published())
+        self._commits.wait_applied(revision, deadline)
+
+    def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str]) -> None:
+        """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
+        scope = {"tenant": tenant_id, "uids": list(threads)}
+        with _snapshot(self._database.cursor()) as cursor:
+            rows = cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall()
+            vectors = _vectors(cursor, {**scope, "model": self._model})
+        messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
+        for uid, conversation_id in threads.items():
+            part = messages.get(uid, [])
+            encoded = [stored_message(*row[1:]) for row in part]
+            self._recall.fill_thread(
+                tenant_id, user_id, uid, conversation_id, encoded, [vectors.get(row[:3], []) for row in part]
+            )
+
+
+def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> dict[Version, Vectors]:
+    keys = cursor.execute(
+        f"SELECT conversation_uid, sequence, message_revision, model, by_caller {_EMBEDDINGS}", parameters
+    ).fetchall()
+    values = arrow.vectors(cursor.sql(f"SELECT values {_EMBEDDINGS}", params=parameters))
+    vectors: dict[Version, Vectors] = defaultdict(list)
+    for (uid, sequence, revision, model, by_caller), vector in zip(keys, values, strict=True):
+        vectors[uid, sequence, revision].append((model, vector, by_caller))
+    return vectors
+
+
+@contextmanager
+def _snapshot(cursor: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """One state of the database for several queries."""
+    cursor.begin()
+    try:
+        yield cursor
+    finally:
+        cursor.rollback()
