@@ -20,7 +20,7 @@ from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, DeadlineExceeded, RevisionUnknown
-from remora_server.domain.messages import Append, MessageDraft, MessageEmbedding, Remove, Replace
+from remora_server.domain.messages import Append, Edit, MessageDraft, MessageEmbedding, Remove, Replace
 from remora_server.domain.search import (
     Hit,
     InConversation,
@@ -83,8 +83,8 @@ def decoded(hit: Hit) -> message_pb2.Message:
 
 
 @contextmanager
-def opened(directory: Path | None, **options: int) -> Iterator[Opened]:
-    made = Opened(directory, **options)
+def opened(directory: Path | None, recall_bytes: int = SMALL) -> Iterator[Opened]:
+    made = Opened(directory, recall_bytes)
     try:
         yield made
     finally:
@@ -185,7 +185,11 @@ def test_what_was_edited_or_deleted_is_not_found(here: Opened) -> None:
     here.append("one tea", "two tea", "three tea")
     here.embed_all()
     assert len(here.texts("tea")) == 3
-    edits = [Remove("two tea"), Replace(draft("three tea", "three coffee")), Append(draft("m4", "four tea"))]
+    edits: list[Edit] = [
+        Remove("two tea"),
+        Replace(draft("three tea", "three coffee")),
+        Append(draft("m4", "four tea")),
+    ]
     here.store.edit_messages(WRITE, "c", "", edits, allow_missing=False)
     assert here.texts("tea", profile=Profile.LEXICAL) == ["one tea", "four tea"]
     here.store.delete_messages(WRITE, "c", "", ["one tea"])
@@ -203,7 +207,9 @@ def comparable(found: SearchResult) -> tuple[object, ...]:
     return hits, found.index, found.revision
 
 
-SCOPES = st.sampled_from([HERE, InConversation("c", "tom"), OfUser("sarah"), OfUser("tom"), OfTenant()])
+SCOPES: st.SearchStrategy[Scope] = st.sampled_from(
+    [HERE, InConversation("c", "tom"), OfUser("sarah"), OfUser("tom"), OfTenant()]
+)
 WORDS = st.lists(st.sampled_from(["tea", "coffee", "ocean", "grass", "blue"]), min_size=1, max_size=4).map(" ".join)
 WRITES = st.lists(
     st.tuples(st.sampled_from(["c", "d"]), st.sampled_from(["sarah", "tom"]), WORDS, st.booleans()),
@@ -221,7 +227,7 @@ def test_a_store_that_was_reopened_finds_the_same(
     query: str,
     data: st.DataObject,
 ) -> None:
-    scope = data.draw(SCOPES)
+    scope: Scope = data.draw(SCOPES)
     directory = tmp_path_factory.mktemp("store") / "data"
     with opened(directory) as before:
         before.append("tea", conversation="c")
