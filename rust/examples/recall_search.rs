@@ -1,0 +1,103 @@
+//! Prints the median time of one search of one user's messages, by profile:
+//! `cargo run --release --example recall_search [messages] [threads]`.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use _native::index::VectorError;
+use _native::kernels::Kernels;
+use _native::recall::{Filter, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights};
+use _native::wire::{Message, Timestamp};
+use prost::Message as _;
+
+const DIM: usize = 384;
+const MODEL: &str = "model";
+const BUDGET: Duration = Duration::from_secs(1);
+const QUERY: &str = "When did word12 and word305 meet at word7777?";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let messages = arguments.next().map_or(Ok(50_000), |count| count.parse())?;
+    let threads: u64 = arguments.next().map_or(Ok(500), |count| count.parse())?;
+    let recall = Recall::new(Kernels::best(), usize::MAX);
+    let start = Instant::now();
+    fill(&recall, messages, threads);
+    println!(
+        "{messages} messages in {threads} threads, {} MB, filled in {:.2} s",
+        recall.statistics().bytes >> 20,
+        start.elapsed().as_secs_f64()
+    );
+    for profile in [Profile::Hybrid, Profile::Vector, Profile::Lexical] {
+        let milliseconds = measure(&recall, profile)?;
+        println!("{:>8} {milliseconds:>8.3} ms", format!("{profile:?}"));
+    }
+    Ok(())
+}
+
+fn fill(recall: &Recall, messages: u64, threads: u64) {
+    let uids: Vec<u64> = (1..=threads).collect();
+    recall.begin_user("t", "u");
+    for uid in recall.declare_threads("t", "u", &uids) {
+        let sequences = (1..=messages).filter(|sequence| sequence % threads + 1 == uid);
+        recall.fill_thread("t", "u", uid, "c", sequences.map(document).collect());
+    }
+    recall.finish_user("t", "u");
+}
+
+fn measure(recall: &Recall, profile: Profile) -> Result<f64, VectorError> {
+    let vector: Vec<f32> = vector(u64::MAX).collect();
+    let search = Search {
+        tenant: "t",
+        scope: Scope::User { user: "u" },
+        text: QUERY,
+        vector: Some(&vector),
+        model: MODEL,
+        profile,
+        k: 10,
+        threshold: None,
+        weights: Weights::default(),
+        filter: Filter::default(),
+        exclude: &[],
+        published: 0,
+    };
+    let started = Instant::now();
+    let mut times = Vec::new();
+    while started.elapsed() < BUDGET {
+        let start = Instant::now();
+        black_box(recall.search(black_box(&search))?);
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2].as_secs_f64() * 1e3)
+}
+
+fn document(sequence: u64) -> StoredDocument {
+    let words = |place| format!("word{} ", mixed(sequence, place) % (1 << (place % 14 + 1)));
+    let message = Message {
+        role: ["user", "assistant"][(sequence % 2) as usize].to_owned(),
+        text: (0..20).map(words).collect(),
+        sequence,
+        revision: sequence,
+        create_time: Some(Timestamp::from_micros(sequence as i64 * 60_000_000)),
+        ..Message::default()
+    };
+    StoredDocument {
+        encoded: message.encode_to_vec().into(),
+        vectors: vec![Vector {
+            model: MODEL.to_owned(),
+            values: vector(sequence).flat_map(f32::to_le_bytes).collect(),
+        }],
+        own_vector: false,
+    }
+}
+
+/// A vector without a pattern, in -1..1.
+fn vector(seed: u64) -> impl Iterator<Item = f32> {
+    (0..DIM as u64).map(move |place| (mixed(seed, place) >> 40) as f32 / (1 << 23) as f32 - 1.0)
+}
+
+/// A multiplicative hash of a seed and a place.
+fn mixed(seed: u64, place: u64) -> u64 {
+    let mixed = (seed << 32 | place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
