@@ -37,10 +37,10 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Remora]]:
 
 
 @pytest.fixture
-def memory(connect: Callable[..., Remora], server: ScriptedServer) -> Iterator[Remora]:
-    client = connect(server.endpoint)
-    yield client
-    client.close()
+def client(connect: Callable[..., Remora], server: ScriptedServer) -> Iterator[Remora]:
+    made = connect(server.endpoint)
+    yield made
+    made.close()
 
 
 class Driven:

@@ -74,8 +74,8 @@ def test_a_client_closes_twice(connect: Callable[..., Remora], server: ScriptedS
     client.close()
 
 
-def test_the_default_deadline_is_two_seconds(memory: Remora, server: ScriptedServer) -> None:
-    memory.count_conversations()
+def test_the_default_deadline_is_two_seconds(client: Remora, server: ScriptedServer) -> None:
+    client.count_conversations()
 
     assert 1 < server.calls[0].remaining < 3
 
@@ -93,37 +93,37 @@ def test_a_client_has_its_own_deadline_and_a_call_another(
     client.close()
 
 
-def test_a_call_that_takes_too_long_exceeds_its_deadline(memory: Remora, server: ScriptedServer) -> None:
+def test_a_call_that_takes_too_long_exceeds_its_deadline(client: Remora, server: ScriptedServer) -> None:
     released = threading.Event()
     server.answer("CountConversations", lambda _: wire.CountConversationsResponse(count=int(released.wait(30))))
 
     with pytest.raises(errors.DeadlineExceededError):
-        memory.count_conversations(timeout=0.1)
+        client.count_conversations(timeout=0.1)
     released.set()
 
 
 @pytest.mark.parametrize("failure", [UNAVAILABLE, OVERLOADED])
-def test_a_read_is_repeated_while_the_failure_passes(memory: Remora, server: ScriptedServer, failure: Failure) -> None:
+def test_a_read_is_repeated_while_the_failure_passes(client: Remora, server: ScriptedServer, failure: Failure) -> None:
     server.answer("CountConversations", failure, failure, wire.CountConversationsResponse(count=5))
 
-    assert memory.count_conversations(timeout=20) == 5
+    assert client.count_conversations(timeout=20) == 5
     assert len(server.calls) == 3
 
 
 @pytest.mark.parametrize("failure", [UNAVAILABLE, OVERLOADED])
-def test_a_write_is_repeated_with_the_same_request_id(memory: Remora, server: ScriptedServer, failure: Failure) -> None:
+def test_a_write_is_repeated_with_the_same_request_id(client: Remora, server: ScriptedServer, failure: Failure) -> None:
     server.answer("AppendMessages", failure, failure, wire.AppendMessagesResponse(revision=9))
 
-    memory.conversation("c").append(HELLO, timeout=20)
+    client.conversation("c").append(HELLO, timeout=20)
 
     first, *others = server.requests(wire.AppendMessagesRequest)
     assert first.request_id
     assert others == [first, first]
 
 
-def test_every_write_has_a_request_id_of_its_own(memory: Remora, server: ScriptedServer) -> None:
+def test_every_write_has_a_request_id_of_its_own(client: Remora, server: ScriptedServer) -> None:
     for _ in range(3):
-        memory.conversation("c").append(HELLO)
+        client.conversation("c").append(HELLO)
 
     assert len({request.request_id for request in server.requests(wire.AppendMessagesRequest)}) == 3
 
@@ -138,29 +138,29 @@ def test_every_write_has_a_request_id_of_its_own(memory: Remora, server: Scripte
         Failure(grpc.StatusCode.RESOURCE_EXHAUSTED),
     ],
 )
-def test_a_failure_that_stays_is_not_repeated(memory: Remora, server: ScriptedServer, failure: Failure) -> None:
+def test_a_failure_that_stays_is_not_repeated(client: Remora, server: ScriptedServer, failure: Failure) -> None:
     server.answer("AppendMessages", failure)
 
     with pytest.raises(errors.RemoraError):
-        memory.conversation("c").append(HELLO)
+        client.conversation("c").append(HELLO)
 
     assert len(server.calls) == 1
 
 
-def test_a_pause_longer_than_the_deadline_is_not_waited_for(memory: Remora, server: ScriptedServer) -> None:
+def test_a_pause_longer_than_the_deadline_is_not_waited_for(client: Remora, server: ScriptedServer) -> None:
     server.answer("CountConversations", Failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=3600))
 
     with pytest.raises(errors.StoreFullError):
-        memory.count_conversations(timeout=1000)
+        client.count_conversations(timeout=1000)
 
     assert len(server.calls) == 1
 
 
-def test_repeats_end_with_the_deadline_and_the_failure_itself(memory: Remora, server: ScriptedServer) -> None:
+def test_repeats_end_with_the_deadline_and_the_failure_itself(client: Remora, server: ScriptedServer) -> None:
     server.answer("CountConversations", UNAVAILABLE)
 
     with pytest.raises((errors.StoreFailedError, errors.DeadlineExceededError)):
-        memory.count_conversations(timeout=0.2)
+        client.count_conversations(timeout=0.2)
 
     assert len(server.calls) > 1
     assert all(call.remaining < 1 for call in server.calls)
@@ -181,60 +181,60 @@ def test_a_pause_is_at_least_what_the_server_asks_for(attempt: int, delay: float
     assert pause >= delay
 
 
-def test_reads_see_the_greatest_revision_written_through_any_handle(memory: Remora, server: ScriptedServer) -> None:
+def test_reads_see_the_greatest_revision_written_through_any_handle(client: Remora, server: ScriptedServer) -> None:
     server.answer("AppendMessages", wire.AppendMessagesResponse(revision=9), wire.AppendMessagesResponse(revision=7))
 
-    memory.conversation("a").append(HELLO)
-    memory.conversation("b").append(HELLO)
-    memory.conversation("c").messages()
-    memory.user("u").search("hello")
+    client.conversation("a").append(HELLO)
+    client.conversation("b").append(HELLO)
+    client.conversation("c").messages()
+    client.user("u").search("hello")
 
-    assert memory.revision == 9
+    assert client.revision == 9
     assert server.request(wire.ListMessagesRequest).min_revision == 9
     assert server.request(memory_service_pb2.SearchMessagesRequest).min_revision == 9
 
 
-def test_reads_before_any_write_wait_for_nothing(memory: Remora, server: ScriptedServer) -> None:
-    memory.conversation("c").messages()
+def test_reads_before_any_write_wait_for_nothing(client: Remora, server: ScriptedServer) -> None:
+    client.conversation("c").messages()
 
     assert server.request(wire.ListMessagesRequest).min_revision == 0
 
 
-def test_reads_see_a_revision_that_the_client_is_told_of(memory: Remora, server: ScriptedServer) -> None:
-    memory.advance_to(12)
-    memory.advance_to(5)
+def test_reads_see_a_revision_that_the_client_is_told_of(client: Remora, server: ScriptedServer) -> None:
+    client.advance_to(12)
+    client.advance_to(5)
 
-    memory.conversation("c").get()
+    client.conversation("c").get()
 
     assert server.request(wire.GetConversationRequest).min_revision == 12
 
 
-def test_a_revision_that_the_store_has_lost_is_told_once(memory: Remora, server: ScriptedServer) -> None:
-    memory.advance_to(12)
+def test_a_revision_that_the_store_has_lost_is_told_once(client: Remora, server: ScriptedServer) -> None:
+    client.advance_to(12)
     server.answer("CountConversations", Failure(grpc.StatusCode.OUT_OF_RANGE, "REVISION_UNKNOWN"))
 
     with pytest.raises(errors.RevisionUnknownError):
-        memory.count_conversations()
+        client.count_conversations()
 
     server.answer("CountConversations", wire.CountConversationsResponse(count=0))
-    assert memory.count_conversations() == 0
-    assert memory.revision == 0
+    assert client.count_conversations() == 0
+    assert client.revision == 0
 
 
 def test_threads_share_a_client(server: ScriptedServer) -> None:
     server.answer("AppendMessages", lambda _: wire.AppendMessagesResponse(revision=len(server.calls)))
-    with Remora(server.endpoint, timeout=30) as memory, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: memory.conversation("c").append(HELLO), range(200)))
+    with Remora(server.endpoint, timeout=30) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: client.conversation("c").append(HELLO), range(200)))
 
-        assert memory.revision == 200
+        assert client.revision == 200
         assert len({request.request_id for request in server.requests(wire.AppendMessagesRequest)}) == 200
 
 
 def test_an_async_client_serves_one_event_loop_after_another(server: ScriptedServer) -> None:
-    memory = AsyncRemora(server.endpoint)
+    client = AsyncRemora(server.endpoint)
 
     async def count() -> int:
-        return await memory.count_conversations()
+        return await client.count_conversations()
 
     assert asyncio.run(count()) == 0
     assert asyncio.run(count()) == 0
@@ -250,8 +250,8 @@ def test_cancelling_a_call_ends_its_repeats(server: ScriptedServer) -> None:
     server.answer("CountConversations", fail)
 
     async def cancel() -> None:
-        async with AsyncRemora(server.endpoint) as memory:
-            task = asyncio.create_task(memory.count_conversations(timeout=1000))
+        async with AsyncRemora(server.endpoint) as client:
+            task = asyncio.create_task(client.count_conversations(timeout=1000))
             await asyncio.to_thread(called.wait)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -273,26 +273,26 @@ def test_token_tenant_agent_and_run_travel_with_a_write(connect: Callable[..., R
     client.close()
 
 
-def test_without_token_and_tenant_none_is_sent(memory: Remora, server: ScriptedServer) -> None:
-    memory.count_conversations()
+def test_without_token_and_tenant_none_is_sent(client: Remora, server: ScriptedServer) -> None:
+    client.count_conversations()
 
     assert not {"authorization", "remora-tenant"} & server.calls[0].metadata.keys()
 
 
-def test_over_a_unix_socket_the_authority_is_localhost(memory: Remora, server: ScriptedServer) -> None:
-    memory.count_conversations()
+def test_over_a_unix_socket_the_authority_is_localhost(client: Remora, server: ScriptedServer) -> None:
+    client.count_conversations()
 
     assert server.calls[0].authority == "localhost"
 
 
-def test_a_reply_beyond_grpcs_default_limit_is_taken(memory: Remora, server: ScriptedServer) -> None:
+def test_a_reply_beyond_grpcs_default_limit_is_taken(client: Remora, server: ScriptedServer) -> None:
     text = "x" * (6 << 20)
     server.answer("AssembleContext", memory_service_pb2.AssembleContextResponse(text=text))
 
-    assert memory.conversation("c").context(timeout=30).text == text
+    assert client.conversation("c").context(timeout=30).text == text
 
 
-def test_many_texts_are_embedded_in_several_calls(memory: Remora, server: ScriptedServer) -> None:
+def test_many_texts_are_embedded_in_several_calls(client: Remora, server: ScriptedServer) -> None:
     server.answer(
         "Embed",
         lambda request: text_service_pb2.EmbedResponse(
@@ -301,5 +301,5 @@ def test_many_texts_are_embedded_in_several_calls(memory: Remora, server: Script
     )
     texts = [str(number) for number in range(600)]
 
-    assert [embedding.model for embedding in memory.embed(texts)] == texts
+    assert [embedding.model for embedding in client.embed(texts)] == texts
     assert [len(request.texts) for request in server.requests(text_service_pb2.EmbedRequest)] == [256, 256, 88]

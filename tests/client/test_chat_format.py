@@ -23,7 +23,7 @@ TOOL_CALL = st.fixed_dictionaries(
     {"id": TEXT, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXT, "arguments": TEXT})}
 )
 CONTENT_PART = st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}) | JSON
-CHAT_MESSAGE = st.fixed_dictionaries(
+CHAT_MESSAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"role": ROLE},
     optional={
         "content": TEXT | st.none() | st.lists(CONTENT_PART, max_size=3),

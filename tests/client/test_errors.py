@@ -13,10 +13,10 @@ from remora import Remora, RemoraError, errors
 CLASSES = [item for item in vars(errors).values() if isinstance(item, type) and issubclass(item, RemoraError)]
 
 
-def failure_of(memory: Remora, server: ScriptedServer, failure: Failure) -> RemoraError:
+def failure_of(client: Remora, server: ScriptedServer, failure: Failure) -> RemoraError:
     server.answer("CountConversations", failure)
     with pytest.raises(RemoraError) as caught:
-        memory.count_conversations(timeout=0.3)
+        client.count_conversations(timeout=0.3)
     return caught.value
 
 
@@ -36,33 +36,33 @@ def test_every_reason_refines_the_class_of_one_code() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted(set(errors.OF_REASON) - {"CONNECTION_FAILED"}))
-def test_a_reason_raises_its_class(memory: Remora, server: ScriptedServer, reason: str) -> None:
+def test_a_reason_raises_its_class(client: Remora, server: ScriptedServer, reason: str) -> None:
     kind = errors.OF_REASON[reason]
     (code,) = [code for code, general in errors.OF_CODE.items() if issubclass(kind, general)]
 
-    error = failure_of(memory, server, Failure(code, reason))
+    error = failure_of(client, server, Failure(code, reason))
 
     assert type(error) is kind
     assert (error.reason, error.code) == (reason, code)
 
 
-def test_an_unknown_reason_raises_the_class_of_the_code(memory: Remora, server: ScriptedServer) -> None:
-    error = failure_of(memory, server, Failure(grpc.StatusCode.NOT_FOUND, "FACT_NOT_FOUND"))
+def test_an_unknown_reason_raises_the_class_of_the_code(client: Remora, server: ScriptedServer) -> None:
+    error = failure_of(client, server, Failure(grpc.StatusCode.NOT_FOUND, "FACT_NOT_FOUND"))
 
     assert type(error) is errors.NotFoundError
     assert error.reason == "FACT_NOT_FOUND"
 
 
-def test_a_reason_of_another_domain_is_not_ours(memory: Remora, server: ScriptedServer) -> None:
+def test_a_reason_of_another_domain_is_not_ours(client: Remora, server: ScriptedServer) -> None:
     failure = Failure(grpc.StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND", domain="example.com")
 
-    error = failure_of(memory, server, failure)
+    error = failure_of(client, server, failure)
 
     assert type(error) is errors.NotFoundError
     assert error.reason == ""
 
 
-def test_an_error_carries_what_the_server_says(memory: Remora, server: ScriptedServer) -> None:
+def test_an_error_carries_what_the_server_says(client: Remora, server: ScriptedServer) -> None:
     failure = Failure(
         grpc.StatusCode.INVALID_ARGUMENT,
         "INVALID_FIELD",
@@ -71,7 +71,7 @@ def test_an_error_carries_what_the_server_says(memory: Remora, server: ScriptedS
         retry_delay=0.25,
     )
 
-    error = failure_of(memory, server, failure)
+    error = failure_of(client, server, failure)
 
     assert error.metadata == {"field": "messages[2].role"}
     assert error.field_violations == (errors.FieldViolation("messages[2].role", "is empty"),)

