@@ -180,7 +180,6 @@ class CountedTexts(WordCounter):
     """Remembers what it counted."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.seen: set[str] = set()
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:

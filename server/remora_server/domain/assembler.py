@@ -84,8 +84,7 @@ class _Assembly:
     def assemble(self, revision: int) -> Context:
         limit = self.renderer.limit(self.request.max_tokens)
         selection = Selection(self.renderer, limit)
-        newest = self._newest(limit)
-        recent = candidates(self.renderer, Section.RECENT, whole_units(newest))[::-1]
+        newest, recent = self._newest(limit)
         able = [candidate for candidate in recent if selection.fits(candidate, limit)]
         selection.take_all(able[:1])
         selection.take_run(able[1:], limit // 2 if self.request.search else limit)
@@ -94,18 +93,18 @@ class _Assembly:
         selection.take_all([*hits, *recent])
         return self._context(selection, [*recent, *hits], found, revision)
 
-    def _newest(self, limit: int) -> list[ContextMessage]:
-        """The newest messages, oldest first, until those that may fit would fill the budget."""
-
-        def enough(messages: list[ContextMessage]) -> bool:
-            units = candidates(self.renderer, Section.RECENT, whole_units(messages))
-            return sum(unit.measure for unit in units if unit.measure <= limit) > limit
-
+    def _newest(self, limit: int) -> tuple[list[ContextMessage], list[Candidate]]:
+        """The newest messages, by sequence, until those that may fit would fill the budget; and their units, backwards."""
         fewest, most = PAGE_MESSAGES
         page = min(most, max(fewest, self.request.max_tokens // PAGE_TOKENS))
-        return self.messages.newest(
-            self.request.conversation_id, at_most=self.request.recent_messages, page=page, enough=enough
-        )
+        newest: list[ContextMessage] = []
+        units: list[Candidate] = []
+        conversation_id, at_most = self.request.conversation_id, self.request.recent_messages
+        for newest in self.messages.newest(conversation_id, at_most=at_most, page=page):
+            units = candidates(self.renderer, Section.RECENT, whole_units(newest))
+            if sum(unit.measure for unit in units if unit.measure <= limit) > limit:
+                break
+        return newest, units[::-1]
 
     def _recall(self, newest: Sequence[ContextMessage], held: dict[Place, Section]) -> Recalled:
         """What the query brings back beside the messages that are in."""

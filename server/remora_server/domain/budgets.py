@@ -17,7 +17,7 @@ class Candidate:
     section: Section
     unit: Unit
     measure: int
-    places: frozenset[Place]
+    places: tuple[Place, ...]
     sittings: frozenset[Hashable]
 
 
@@ -29,7 +29,7 @@ def candidates(renderer: Renderer, section: Section, units: Sequence[Unit]) -> l
             section,
             unit,
             sum(next(measures) for _ in unit),
-            frozenset(message.place for message in unit),
+            tuple([message.place for message in unit]),
             frozenset(renderer.sitting(message) for message in unit),
         )
         for unit in units
@@ -58,7 +58,7 @@ class Selection:
 
     def fits(self, candidate: Candidate, limit: int) -> bool:
         """Whether the unit is not in, nor any of it, and fits within a limit."""
-        return candidate.places.isdisjoint(self._sections) and self._spent + self._cost(candidate) <= limit
+        return self._sections.keys().isdisjoint(candidate.places) and self._spent + self._cost(candidate) <= limit
 
     def _cost(self, candidate: Candidate) -> int:
         return candidate.measure + self._sitting_measure * len(candidate.sittings - self._sittings)

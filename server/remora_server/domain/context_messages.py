@@ -63,6 +63,8 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     A message that calls tools is one unit with the messages that answer. A result belongs to the newest call of its id
     before it. A unit that lacks a call or a result is left out: models refuse half of one.
     """
+    if not any(message.uses_tools for message in messages):
+        return [(message,) for message in messages]
     groups = _Groups(len(messages))
     calls: dict[str, int] = {}
     unanswered: set[tuple[int, str]] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -41,18 +41,16 @@ class UserMessages:
         self._read = read
         self._user_id = user_id
 
-    def newest(
-        self, conversation_id: str, *, at_most: int | None, page: int, enough: Callable[[list[ContextMessage]], bool]
-    ) -> list[ContextMessage]:
-        """The newest messages by sequence: `at_most` so many, read in pages until they are `enough`."""
+    def newest(self, conversation_id: str, *, at_most: int | None, page: int) -> Iterator[list[ContextMessage]]:
+        """The newest messages by sequence, `at_most` so many: after each page of reading, all that were read so far."""
         messages: list[ContextMessage] = []
         before, more = None, True
         while more and (at_most is None or len(messages) < at_most):
             limit = page if at_most is None else min(page, at_most - len(messages))
             found = self._list(MessageQuery(conversation_id, before_sequence=before, limit=limit))
             messages = self._reader.page(conversation_id, found.encoded) + messages
-            before, more = found.first_sequence, found.more and not enough(messages)
-        return messages
+            yield messages
+            before, more = found.first_sequence, found.more
 
     def newest_of(self, conversation_id: str, role: str) -> ContextMessage | None:
         """The newest message of a role."""

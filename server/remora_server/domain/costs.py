@@ -45,7 +45,9 @@ class ChatMessage(Protocol):
 
 def text_costs(tokens: TokenCounter, encoding: TokenEncoding, messages: Sequence[ChatMessage]) -> list[int]:
     """The tokens of each message's text, those that are known already without counting them again."""
-    known = [message.token_count if encoding == O200K_BASE else None for message in messages]
+    if encoding != O200K_BASE:
+        return tokens.count(encoding, [message.text for message in messages])
+    known = [message.token_count for message in messages]
     unknown = [message.text for message, count in zip(messages, known, strict=True) if count is None]
     counted = iter(tokens.count(encoding, unknown) if unknown else ())
     return [next(counted) if count is None else count for count in known]
