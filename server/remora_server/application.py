@@ -20,9 +20,7 @@ import duckdb
 import grpc
 
 from remora_server.domain.assembler import ContextAssembler
-from remora_server.domain.calls import Read
 from remora_server.domain.recollection import Recollection
-from remora_server.domain.search import IndexState, SearchQuery, SearchResult
 from remora_server.domain.status import ModelStatus, ProcessStatus
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.engine.encoder import LocalEmbedder, load_embedder
@@ -44,6 +42,7 @@ from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.message_reader import StoredMessageReader
+from remora_server.storage.recall import EmbeddedIndex
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +107,7 @@ def _store_options(settings: Settings) -> StoreOptions:
         recall_bytes=settings.recall_bytes,
         segment_bytes=settings.segment_bytes,
         queue_bytes=settings.queue_bytes,
+        database_bytes=settings.database_bytes,
         kernels=_kernels(settings),
     )
 
@@ -147,7 +147,8 @@ def _handlers(
     store: EmbeddedStore, embedder: LocalEmbedder | None, tokens: NativeTokenCounter, model: ModelStatus
 ) -> list[object]:
     page_tokens = PageTokens(hashlib.blake2b(b"page tokens", key=store.store_id, digest_size=32).digest())
-    recollection = Recollection(_EmptyIndex(store), embedder)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name)
+    recollection = Recollection(index, embedder)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
     return [
         ConversationHandlers(store, page_tokens),
@@ -158,17 +159,6 @@ def _handlers(
         TextHandlers(tokens, embedder),
         AdminHandlers(store, model, partial(_process_status, time.time_ns() // 1_000)),
     ]
-
-
-class _EmptyIndex:
-    """Finds nothing: the messages of the store are not indexed."""
-
-    def __init__(self, store: EmbeddedStore) -> None:
-        self._store = store
-
-    def search(self, _read: Read, query: SearchQuery) -> SearchResult:
-        state = IndexState(model="", pending=0, words_only=True)
-        return SearchResult((), state, query.options.profile, self._store.core.published())
 
 
 def _process_status(start_time: int) -> ProcessStatus:

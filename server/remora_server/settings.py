@@ -57,6 +57,7 @@ class Settings:
     recall_bytes: int
     segment_bytes: int
     queue_bytes: int
+    database_bytes: int
     kernels: str
     shutdown_grace: float
 
@@ -169,6 +170,7 @@ KEYS: tuple[Key, ...] = (
     Key("recall_bytes", "memory for the search indexes of users in use", _size, 256 << 20),
     Key("segment_bytes", "length of a file of the journal", _size, 64 << 20),
     Key("queue_bytes", "writes that may wait for the disk", _size, 16 << 20),
+    Key("database_bytes", "memory for the database", _size, 256 << 20),
     Key(
         "kernels",
         "the instruction set: auto, avx512, avx2, neon or scalar",

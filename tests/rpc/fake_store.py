@@ -1,0 +1,128 @@
+"""A store that remembers what it was asked and answers what a test tells it to."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from remora_server.domain.calls import Outcome
+from remora_server.domain.conversations import Conversation, ConversationDraft
+from remora_server.domain.messages import MessagePage
+from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
+from remora_server.domain.steps import StepPage
+from remora_server.domain.working_memory import WorkingMemory
+
+STATUS = StoreStatus(
+    store_id="0123456789abcdef0123456789abcdef",
+    format_version=1,
+    in_memory=True,
+    failure="",
+    revision=7,
+    applied_revision=6,
+    database_bytes=5,
+    conversations=4,
+    messages=3,
+    pending_embeddings=2,
+    journal=JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5),
+    engine=EngineStatus(kernels="scalar", conversations=1, window_bytes=2, threads=3, index_bytes=4),
+)
+
+
+def conversation(conversation_id: str = "c", **fields: object) -> Conversation:
+    """A conversation as a store reads it."""
+    draft = ConversationDraft(conversation_id, "u", **fields)  # type: ignore[arg-type]
+    return Conversation(draft, uid=1, revision=2, last_sequence=3, message_count=4, create_time=5, update_time=6)
+
+
+@dataclass
+class FakeStore:
+    """Each method keeps its arguments in `asked`, then returns the field of its kind, or raises `error`."""
+
+    outcome: Outcome = field(default_factory=lambda: Outcome(revision=9))
+    conversations: list[Conversation] = field(default_factory=list)
+    page: MessagePage = field(default_factory=lambda: MessagePage(b"", 0, 0, 0, more=False, revision=9))
+    steps: StepPage = field(default_factory=lambda: StepPage((), more=False, revision=9))
+    memory: WorkingMemory = field(default_factory=lambda: WorkingMemory(None, 0, 9))
+    error: Exception | None = None
+    waiting_for: threading.Event | None = None
+    asked: dict[str, tuple[object, ...]] = field(default_factory=dict)
+
+    def _ask(self, name: str, *arguments: object) -> None:
+        self.asked[name] = arguments
+        if self.waiting_for is not None:
+            self.waiting_for.wait()
+        if self.error is not None:
+            raise self.error
+
+    def create_conversation(self, *arguments: object) -> Outcome:
+        self._ask("create_conversation", *arguments)
+        return self.outcome
+
+    def get_conversation(self, *arguments: object) -> tuple[Conversation, int]:
+        self._ask("get_conversation", *arguments)
+        return self.conversations[0], 9
+
+    def list_conversations(self, *arguments: object) -> tuple[list[Conversation], int]:
+        self._ask("list_conversations", *arguments)
+        query = arguments[1]
+        return self.conversations[query.skip : query.skip + query.limit], 9  # type: ignore[attr-defined]
+
+    def count_conversations(self, *arguments: object) -> tuple[int, int]:
+        self._ask("count_conversations", *arguments)
+        return len(self.conversations), 9
+
+    def update_conversation(self, *arguments: object) -> Outcome:
+        self._ask("update_conversation", *arguments)
+        return self.outcome
+
+    def delete_conversation(self, *arguments: object, allow_missing: bool) -> Outcome:
+        self._ask("delete_conversation", *arguments, allow_missing)
+        return self.outcome
+
+    def append_messages(self, *arguments: object) -> Outcome:
+        self._ask("append_messages", *arguments)
+        return self.outcome
+
+    def list_messages(self, *arguments: object) -> MessagePage:
+        self._ask("list_messages", *arguments)
+        return self.page
+
+    def delete_messages(self, *arguments: object) -> Outcome:
+        self._ask("delete_messages", *arguments)
+        return self.outcome
+
+    def clear_messages(self, *arguments: object) -> Outcome:
+        self._ask("clear_messages", *arguments)
+        return self.outcome
+
+    def delete_user(self, *arguments: object) -> Outcome:
+        self._ask("delete_user", *arguments)
+        return self.outcome
+
+    def edit_messages(self, *arguments: object, allow_missing: bool) -> Outcome:
+        self._ask("edit_messages", *arguments, allow_missing)
+        return self.outcome
+
+    def save_steps(self, *arguments: object) -> Outcome:
+        self._ask("save_steps", *arguments)
+        return self.outcome
+
+    def list_steps(self, *arguments: object) -> StepPage:
+        self._ask("list_steps", *arguments)
+        return self.steps
+
+    def get_working_memory(self, *arguments: object) -> WorkingMemory:
+        self._ask("get_working_memory", *arguments)
+        return self.memory
+
+    def set_working_memory(self, *arguments: object) -> Outcome:
+        self._ask("set_working_memory", *arguments)
+        return self.outcome
+
+    def delete_working_memory(self, *arguments: object) -> Outcome:
+        self._ask("delete_working_memory", *arguments)
+        return self.outcome
+
+    def status(self) -> StoreStatus:
+        self._ask("status")
+        return STATUS

@@ -1,0 +1,115 @@
+"""A server over a fake store, on a Unix socket, and a channel to it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+from tests.rpc.fake_memory import FakeAssembler, FakeEmbedder, FakeSearcher, FakeTokens
+from tests.rpc.fake_store import FakeStore
+
+from remora_server.domain.status import ModelStatus, ProcessStatus
+from remora_server.domain.store import Store
+from remora_server.rpc.admin import AdminHandlers
+from remora_server.rpc.conversations import ConversationHandlers
+from remora_server.rpc.identity import Identity
+from remora_server.rpc.listeners import UnixListener
+from remora_server.rpc.memory import MemoryHandlers
+from remora_server.rpc.messages import MessageHandlers
+from remora_server.rpc.page_tokens import PageTokens
+from remora_server.rpc.server import SERVICES, Server, ServerOptions
+from remora_server.rpc.steps import StepHandlers
+from remora_server.rpc.text import TextHandlers
+from remora_server.rpc.working_memory import WorkingMemoryHandlers
+
+M = TypeVar("M", bound=Message)
+
+METHODS = {method.name: method for service in SERVICES for method in service.methods}
+MODEL = ModelStatus("minilm", dimension=3, precision="f32")
+PROCESS = ProcessStatus("1.2.3", "3.11", "2.0", "1.85", start_time=1_000_000, resident_bytes=8)
+
+
+@dataclass
+class RunningServer:
+    """Serves while it is entered."""
+
+    store: FakeStore = field(default_factory=FakeStore)
+    searcher: FakeSearcher = field(default_factory=FakeSearcher)
+    assembler: FakeAssembler = field(default_factory=FakeAssembler)
+    embedder: FakeEmbedder | None = field(default_factory=FakeEmbedder)
+    identity: Identity = field(default_factory=Identity)
+    options: ServerOptions = field(default_factory=ServerOptions)
+    works: bool = True
+
+    def __enter__(self) -> Self:
+        self._directory = tempfile.TemporaryDirectory(prefix="remora-")
+        self.server = Server(self.options, self.identity)
+        (self.endpoint,) = self.server.bind([UnixListener(Path(self._directory.name) / "s")])
+        self.server.start(self.handlers(), MODEL, lambda: self.works)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.channel.close()
+        self.server.stop(1.0)
+        self._directory.cleanup()
+
+    def handlers(self) -> list[object]:
+        store, page_tokens, tokens = cast("Store", self.store), PageTokens(b"key"), FakeTokens()
+        return [
+            ConversationHandlers(store, page_tokens),
+            MessageHandlers(store, page_tokens),
+            StepHandlers(store, page_tokens),
+            WorkingMemoryHandlers(store),
+            MemoryHandlers(self.searcher, self.assembler, tokens),
+            TextHandlers(tokens, self.embedder),
+            AdminHandlers(store, MODEL, lambda: PROCESS),
+        ]
+
+    @cached_property
+    def channel(self) -> grpc.Channel:
+        return grpc.insecure_channel(self.endpoint)
+
+    def call(
+        self, method: str, request: Message | bytes, *, metadata: Sequence[tuple[str, str]] = (), timeout: float = 10.0
+    ) -> Message:
+        """The reply of a method, by its short name. Raises grpc.RpcError."""
+        descriptor = METHODS[method]
+        reply = self.raw(
+            f"/{descriptor.containing_service.full_name}/{method}",
+            request if isinstance(request, bytes) else request.SerializeToString(),
+            metadata=metadata,
+            timeout=timeout,
+        )
+        return GetMessageClass(descriptor.output_type).FromString(reply)
+
+    def raw(
+        self, path: str, request: bytes, *, metadata: Sequence[tuple[str, str]] = (), timeout: float = 10.0
+    ) -> bytes:
+        """The encoded reply of a path."""
+        ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+        return ask(request, metadata=tuple(metadata), timeout=timeout)
+
+
+def status_of(error: grpc.RpcError) -> Status:
+    """The rich status of a call that failed."""
+    status: Status | None = rpc_status.from_call(cast("grpc.Call", error))
+    assert status is not None
+    return status
+
+
+def detail(error: grpc.RpcError, kind: type[M]) -> M | None:
+    """The detail of one kind, where there is one."""
+    found = kind()
+    return found if any(packed.Unpack(found) for packed in status_of(error).details) else None

@@ -1,0 +1,148 @@
+"""What each failure looks like to a caller."""
+
+from __future__ import annotations
+
+import logging
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from tests.rpc.running_server import RunningServer, detail, status_of
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain import errors
+
+GET = pb.GetConversationRequest(conversation_id="c")
+
+FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] = [
+    (errors.InvalidField("a.b", "is odd"), grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", {"field": "a.b"}),
+    (
+        errors.InvalidPageToken(),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "PAGE_TOKEN_INVALID",
+        {"field": "page_token"},
+    ),
+    (errors.BudgetTooSmall(1, 3), grpc.StatusCode.INVALID_ARGUMENT, "BUDGET_TOO_SMALL", {"field": "max_tokens"}),
+    (
+        errors.RequestTooLarge(10),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "REQUEST_TOO_LARGE",
+        {"limit_bytes": "10"},
+    ),
+    (
+        errors.ConversationNotFound("c"),
+        grpc.StatusCode.NOT_FOUND,
+        "CONVERSATION_NOT_FOUND",
+        {"conversation_id": "c"},
+    ),
+    (
+        errors.MessageNotFound("edits[0].remove", "m"),
+        grpc.StatusCode.NOT_FOUND,
+        "MESSAGE_NOT_FOUND",
+        {"field": "edits[0].remove", "message_id": "m"},
+    ),
+    (
+        errors.ConversationExists("c"),
+        grpc.StatusCode.ALREADY_EXISTS,
+        "CONVERSATION_EXISTS",
+        {"conversation_id": "c"},
+    ),
+    (errors.RequestIdReused("r"), grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", {"request_id": "r"}),
+    (
+        errors.RevisionUnknown(8, 7),
+        grpc.StatusCode.OUT_OF_RANGE,
+        "REVISION_UNKNOWN",
+        {"min_revision": "8", "newest_revision": "7"},
+    ),
+    (errors.ModelUnavailable(), grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE", {}),
+    (errors.Unauthenticated(), grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", {}),
+    (errors.DeadlineExceeded(), grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", {}),
+    (errors.Overloaded(), grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", {}),
+    (errors.StoreFull(), grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", {}),
+    (errors.StoreFailed(), grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", {}),
+]
+TO_BE_REPEATED = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+
+
+def failure(server: RunningServer, error: Exception) -> grpc.RpcError:
+    server.store.error = error
+    with pytest.raises(grpc.RpcError) as raised:
+        server.call("GetConversation", GET)
+    return raised.value
+
+
+@pytest.mark.parametrize(("error", "code", "reason", "metadata"), FAILURES, ids=lambda value: type(value).__name__)
+def test_a_failure_has_its_code_and_reason(
+    server: RunningServer,
+    error: errors.RemoraError,
+    code: grpc.StatusCode,
+    reason: str,
+    metadata: dict[str, str],
+) -> None:
+    raised = failure(server, error)
+
+    assert status_of(raised).code == code.value[0]
+    assert detail(raised, ErrorInfo) == ErrorInfo(reason=reason, domain="remora.dev", metadata=metadata)
+
+
+@pytest.mark.parametrize("error", [case[0] for case in FAILURES], ids=lambda error: type(error).__name__)
+def test_an_invalid_field_is_named_in_a_bad_request(server: RunningServer, error: errors.RemoraError) -> None:
+    found = detail(failure(server, error), BadRequest)
+
+    if isinstance(error, errors.InvalidField):
+        violation = BadRequest.FieldViolation(field=error.field, description=error.description)
+        assert found == BadRequest(field_violations=[violation])
+    else:
+        assert found is None
+
+
+@pytest.mark.parametrize(("error", "code"), [case[:2] for case in FAILURES], ids=lambda value: type(value).__name__)
+def test_a_failure_worth_a_repeat_says_when(
+    server: RunningServer, error: errors.RemoraError, code: grpc.StatusCode
+) -> None:
+    found = detail(failure(server, error), RetryInfo)
+
+    if code in TO_BE_REPEATED:
+        assert found is not None
+        assert found.retry_delay.ToNanoseconds() > 0
+    else:
+        assert found is None
+
+
+def test_every_error_of_the_domain_is_tried_here() -> None:
+    known = {
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.RemoraError)
+    }
+
+    assert known - {errors.RemoraError} == {type(case[0]) for case in FAILURES}
+
+
+def test_what_nobody_foresaw_is_opaque_to_the_caller(server: RunningServer) -> None:
+    raised = failure(server, ValueError("the secret text of a message"))
+
+    assert status_of(raised).code == grpc.StatusCode.INTERNAL.value[0]
+    assert detail(raised, ErrorInfo) == ErrorInfo(reason="INTERNAL", domain="remora.dev")
+    assert "secret" not in str(raised)
+
+
+def test_what_nobody_foresaw_is_logged_once(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        failure(server, ValueError("x"))
+
+    errors_logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.getMessage() for record in errors_logged] == ["call failed"]
+    assert vars(errors_logged[0])["method"] == "GetConversation"
+
+
+def test_an_expected_failure_is_not_logged_as_one(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        failure(server, errors.ConversationNotFound("c"))
+
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+def test_a_request_beyond_the_receive_limit_is_refused_by_grpc(server: RunningServer) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        server.call("GetConversation", b"\0" * (4 * 1024 * 1024 + 1))
+
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,0 +1,79 @@
+"""Health: alive while the process runs, ready while it can answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from tests.rpc.running_server import RunningServer
+
+from remora_server.rpc.server import SERVICE_NAMES
+
+Stream: TypeAlias = "grpc.UnaryStreamMultiCallable[bytes, bytes]"
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def health(server: RunningServer, service: str) -> int:
+    reply = server.raw(
+        "/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest(service=service).SerializeToString()
+    )
+    return health_pb2.HealthCheckResponse.FromString(reply).status
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("service", ["", "liveness", "readiness", *SERVICE_NAMES])
+def test_a_server_that_works_is_serving(server: RunningServer, service: str) -> None:
+    assert health(server, service) == SERVING
+
+
+def test_a_service_that_is_not_known_is_not_found(server: RunningServer) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        health(server, "other")
+
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_store_that_failed_makes_the_server_not_ready_but_leaves_it_alive(server: RunningServer) -> None:
+    server.works = False
+
+    wait_until(lambda: health(server, "readiness") == NOT_SERVING)
+    assert health(server, "") == NOT_SERVING
+    assert health(server, "liveness") == SERVING
+
+
+def test_a_server_is_not_ready_before_it_has_begun_to_work() -> None:
+    with RunningServer(works=False) as server:
+        assert health(server, "readiness") == NOT_SERVING
+
+
+def test_whoever_watches_is_told(server: RunningServer) -> None:
+    watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
+    states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=10)
+
+    first = health_pb2.HealthCheckResponse.FromString(next(states)).status
+    server.works = False
+    second = health_pb2.HealthCheckResponse.FromString(next(states)).status
+
+    assert (first, second) == (SERVING, NOT_SERVING)
+
+
+def test_a_draining_server_is_not_ready(server: RunningServer) -> None:
+    watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
+    states = watch(health_pb2.HealthCheckRequest(service="").SerializeToString(), timeout=10)
+    next(states)
+
+    server.server.stop(1.0)
+
+    assert health_pb2.HealthCheckResponse.FromString(next(states)).status == NOT_SERVING

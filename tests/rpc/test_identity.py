@@ -1,0 +1,43 @@
+"""Tokens and the tenants that they stand for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora_server.domain.errors import Unauthenticated
+from remora_server.rpc.identity import Identity, TokenFileError, Tokens
+
+WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"), min_size=1)
+
+
+@given(st.dictionaries(WORDS, WORDS, min_size=1), WORDS)
+def test_every_token_of_a_file_names_its_tenant_and_no_other_does(tenants: dict[str, str], other: str) -> None:
+    tokens = Tokens.parse(["# tokens", "", *(f"  {token}\t{tenant} " for token, tenant in tenants.items())])
+
+    assert {token: tokens.tenant(f"Bearer {token}") for token in tenants} == tenants
+    if other not in tenants:
+        with pytest.raises(Unauthenticated):
+            tokens.tenant(f"Bearer {other}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["a t", "secret"], "line 2"),
+        (["secret t x"], "line 1"),
+        (["secret t", "secret u"], "line 2"),
+        (["# secret"], "no token"),
+        ([], "no token"),
+    ],
+)
+def test_a_malformed_file_is_refused_without_naming_a_token(lines: list[str], words: str) -> None:
+    with pytest.raises(TokenFileError, match=words) as refusal:
+        Tokens.parse(lines)
+
+    assert "secret" not in str(refusal.value)
+
+
+def test_tokens_are_not_shown() -> None:
+    assert "secret" not in repr(Identity(Tokens.parse(["secret t"])))

@@ -1,0 +1,154 @@
+"""Where a server listens: what is taken, what is refused, and with which words."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+
+from remora_server.rpc.listeners import (
+    Listener,
+    ListenError,
+    TcpListener,
+    UnixListener,
+    parse_listener,
+    require_guarded,
+)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def grpc_server() -> Iterator[grpc.Server]:
+    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
+    yield server
+    server.stop(None)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "listener", "local"),
+    [
+        ("unix:/run/remora/s", UnixListener(Path("/run/remora/s")), True),
+        ("127.0.0.1:7000", TcpListener("127.0.0.1", 7000), True),
+        ("127.9.9.9:0", TcpListener("127.9.9.9", 0), True),
+        ("[::1]:7000", TcpListener("::1", 7000), True),
+        ("localhost:7000", TcpListener("localhost", 7000), True),
+        ("0.0.0.0:7000", TcpListener("0.0.0.0", 7000), False),
+        ("[::]:7000", TcpListener("::", 7000), False),
+        ("10.0.0.1:7000", TcpListener("10.0.0.1", 7000), False),
+        ("localhost.example:65535", TcpListener("localhost.example", 65535), False),
+    ],
+)
+def test_an_endpoint_is_understood(endpoint: str, listener: Listener, local: bool) -> None:
+    assert parse_listener(endpoint) == listener
+    assert listener.endpoint == endpoint
+    assert listener.is_local is local
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["", "unix:", "unix:relative", "host", ":7000", "host:", "host:port", "host:65536", "host:-1", "host:²"]
+)
+def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+    with pytest.raises(ListenError):
+        parse_listener(endpoint)
+
+
+@pytest.mark.parametrize("endpoint", ["0.0.0.0:1", "10.1.2.3:1", "[::]:1", "example.org:1"])
+def test_other_machines_are_let_in_only_with_tokens_or_by_saying_so(endpoint: str) -> None:
+    listeners = [parse_listener("unix:/s"), parse_listener(endpoint)]
+
+    with pytest.raises(ListenError, match="--token-file"):
+        require_guarded(listeners, guarded=False)
+    require_guarded(listeners, guarded=True)
+
+
+def test_this_machine_needs_no_tokens() -> None:
+    require_guarded([parse_listener("unix:/s"), parse_listener("127.0.0.1:1")], guarded=False)
+
+
+def test_a_socket_and_its_directory_are_their_owners_alone(directory: Path, grpc_server: grpc.Server) -> None:
+    path = directory / "new" / "s"
+
+    assert UnixListener(path).bind(grpc_server) == f"unix:{path}"
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_socket_that_a_dead_server_left_is_replaced(directory: Path, grpc_server: grpc.Server) -> None:
+    path = directory / "s"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+
+    UnixListener(path).bind(grpc_server)
+
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+
+
+def test_a_socket_that_someone_listens_on_is_left_alone(directory: Path, grpc_server: grpc.Server) -> None:
+    path = directory / "s"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+
+        with pytest.raises(ListenError, match="another process listens on"):
+            UnixListener(path).bind(grpc_server)
+
+        assert path.exists()
+
+
+def test_a_file_that_is_no_socket_is_left_alone(directory: Path, grpc_server: grpc.Server) -> None:
+    path = directory / "s"
+    path.write_text("precious")
+
+    with pytest.raises(ListenError, match="is no socket"):
+        UnixListener(path).bind(grpc_server)
+
+    assert path.read_text() == "precious"
+
+
+def test_a_directory_that_cannot_be_made_is_named(directory: Path, grpc_server: grpc.Server) -> None:
+    (directory / "file").write_text("")
+
+    with pytest.raises(ListenError, match=r"the directory .*file/sub cannot be made"):
+        UnixListener(directory / "file" / "sub" / "s").bind(grpc_server)
+
+
+def test_a_path_too_long_for_a_socket_is_refused(directory: Path, grpc_server: grpc.Server) -> None:
+    with pytest.raises(ListenError, match="cannot listen on"):
+        UnixListener(directory / ("s" * 200)).bind(grpc_server)
+
+
+def test_port_0_takes_a_free_port_and_says_which(grpc_server: grpc.Server) -> None:
+    endpoint = TcpListener("127.0.0.1", 0).bind(grpc_server)
+
+    bound = parse_listener(endpoint)
+    assert isinstance(bound, TcpListener)
+    assert bound.port > 0
+
+
+def test_a_port_in_use_is_refused(grpc_server: grpc.Server) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        with pytest.raises(ListenError, match=rf"cannot listen on 127.0.0.1:{port}: Address already in use"):
+            TcpListener("127.0.0.1", port).bind(grpc_server)
+
+
+def test_a_host_that_is_not_here_is_refused(grpc_server: grpc.Server) -> None:
+    with pytest.raises(ListenError, match=r"cannot listen on 192\.0\.2\.1:1"):
+        TcpListener("192.0.2.1", 1).bind(grpc_server)

