@@ -94,7 +94,7 @@ class _Assembly:
         return self._context(selection, [*recent, *hits], found, revision)
 
     def _newest(self, limit: int) -> tuple[list[ContextMessage], list[Candidate]]:
-        """The newest messages, by sequence, until those that may fit would fill the budget; and their units, backwards."""
+        """The newest messages, by sequence, until those that fit would fill the budget; and their units, backwards."""
         fewest, most = PAGE_MESSAGES
         page = min(most, max(fewest, self.request.max_tokens // PAGE_TOKENS))
         newest: list[ContextMessage] = []
