@@ -42,9 +42,21 @@ SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 
 
-def open_core(directory: Path | None = None, applied_revision: int = 0, **settings: int) -> Core:
-    path = None if directory is None else str(directory)
-    return Core(path, store_id=STORE_ID, applied_revision=applied_revision, **settings)
+def open_core(
+    directory: Path | None = None,
+    *,
+    segment_bytes: int = 64 << 20,
+    queue_bytes: int = 16 << 20,
+    window_bytes: int = 64 << 20,
+) -> Core:
+    return Core(
+        directory,
+        store_id=STORE_ID,
+        applied_revision=0,
+        segment_bytes=segment_bytes,
+        queue_bytes=queue_bytes,
+        window_bytes=window_bytes,
+    )
 
 
 def record(*changes: Change, **fields: object) -> bytes:
@@ -416,6 +428,18 @@ def test_a_record_beyond_the_limit_is_refused(tmp_path: Path) -> None:
         core.commit(record(creation(title="x" * (1 << 16))), 5.0)
 
 
+def test_a_commit_times_out_while_the_queue_is_full(tmp_path: Path) -> None:
+    core = open_core(tmp_path, queue_bytes=1)
+    encoded = record(creation())
+
+    def commit_without_waiting() -> None:
+        for _ in range(10_000):
+            core.commit(encoded, 0.0)
+
+    with pytest.raises(JournalTimeout):
+        commit_without_waiting()
+
+
 def test_the_applier_gets_the_records_that_were_committed(tmp_path: Path) -> None:
     core = open_core(tmp_path)
     records = [record(creation(time)) for time in range(1, 4)]
@@ -449,7 +473,7 @@ def test_a_journal_of_another_store_is_refused(tmp_path: Path) -> None:
     open_core(tmp_path)
 
     with pytest.raises(JournalError, match="belongs to store"):
-        Core(str(tmp_path), store_id=bytes(16), applied_revision=0)
+        Core(tmp_path, store_id=bytes(16), applied_revision=0)
 
 
 def test_a_closed_journal_takes_nothing_more(tmp_path: Path) -> None:

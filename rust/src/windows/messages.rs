@@ -14,9 +14,6 @@ use crate::fingerprint::{Fingerprint, FingerprintMap};
 /// The end of what is not removed.
 const NEVER: u64 = u64::MAX;
 
-/// Removed messages that are left in place before they are swept: at least so many, and a quarter of all.
-const SWEEP_AFTER: usize = 16;
-
 /// One version of a message: what readers see from revision `added` until `removed`.
 pub(super) struct Entry {
     pub(super) sequence: u64,
@@ -223,7 +220,7 @@ impl Messages {
     /// Drops what no reader sees any more, and the bodies that are applied and beyond the bounds.
     pub(super) fn settle(&mut self, applied: u64, published: u64, bounds: &Bounds) {
         self.drop_superseded(published);
-        self.drop_removed(published);
+        self.drop_removed(published, bounds.gaps);
         self.drop_strays(applied);
         self.trim(applied, bounds);
     }
@@ -239,7 +236,7 @@ impl Messages {
         });
     }
 
-    fn drop_removed(&mut self, published: u64) {
+    fn drop_removed(&mut self, published: u64, gaps: usize) {
         while let Some(first) = self.entries.front()
             && first.removed <= published
         {
@@ -248,7 +245,7 @@ impl Messages {
             self.removed -= 1;
             self.window_start = self.window_start.saturating_sub(1);
         }
-        if self.removed > SWEEP_AFTER && self.removed > self.entries.len() / 4 {
+        if self.removed > gaps && self.removed > self.entries.len() / 4 {
             self.sweep(published);
         }
     }

@@ -51,6 +51,8 @@ pub struct Bounds {
     pub body_bytes: usize,
     /// How many bodies of one conversation.
     pub bodies: usize,
+    /// How many removed messages of one conversation are left in their places, or a quarter of all where that is more.
+    pub gaps: usize,
 }
 
 impl Default for Bounds {
@@ -59,6 +61,7 @@ impl Default for Bounds {
             total_bytes: 64 << 20,
             body_bytes: 256 << 10,
             bodies: 256,
+            gaps: 16,
         }
     }
 }

@@ -16,6 +16,7 @@ const BOUNDS: Bounds = Bounds {
     total_bytes: 1,
     body_bytes: 400,
     bodies: 4,
+    gaps: 1,
 };
 
 #[derive(Clone, Debug)]
@@ -54,12 +55,12 @@ enum Edit {
 }
 
 fn edits() -> impl Strategy<Value = Edit> {
-    let append = || (0..2_usize, 0..3_usize, 0..200_usize);
+    let append = || (0..2_usize, 0..3_usize, 0..80_usize);
     prop_oneof![
-        8 => append().prop_map(|(user, role, len)| Edit::Append { user, role, len }),
-        4 => (0..99_usize, 0..3_usize, 0..200_usize)
+        24 => append().prop_map(|(user, role, len)| Edit::Append { user, role, len }),
+        8 => (0..99_usize, 0..3_usize, 0..200_usize)
             .prop_map(|(pick, role, len)| Edit::Replace { pick, role, len }),
-        3 => prop::collection::vec(0..99_usize, 1..4).prop_map(|picks| Edit::Remove { picks }),
+        6 => prop::collection::vec(0..99_usize, 1..6).prop_map(|picks| Edit::Remove { picks }),
         1 => (0..2_usize).prop_map(|user| Edit::RemoveAll { user }),
         1 => Just(Edit::Row),
         1 => Just(Edit::Delete),
@@ -95,7 +96,7 @@ fn selections() -> impl Strategy<Value = Selection> {
 fn steps() -> impl Strategy<Value = Step> {
     let conversation = || 0..CONVERSATIONS;
     prop_oneof![
-        8 => (conversation(), prop::collection::vec(edits(), 1..6))
+        8 => (conversation(), prop::collection::vec(edits(), 1..9))
             .prop_map(|(conversation, edits)| Step::Write(conversation, edits)),
         1 => (conversation(), 0..2_usize).prop_map(|(conversation, user)| Step::Clear(conversation, user)),
         4 => (0..4_u64).prop_map(Step::Publish),
@@ -154,7 +155,10 @@ impl Harness {
                 self.mark_applied();
             }
             Step::Cool => self.cool(),
-            Step::List(conversation, selection) => self.list(*conversation, selection),
+            Step::List(conversation, selection) => {
+                self.ensure(*conversation);
+                self.check_page(*conversation, selection);
+            }
         }
     }
 
@@ -163,6 +167,40 @@ impl Harness {
             applied, published, ..
         } = self.history;
         self.windows.mark_applied(applied, published);
+        if applied == self.history.last() {
+            (0..CONVERSATIONS).for_each(|conversation| self.check_bounds(conversation));
+        }
+    }
+
+    /// What the database has not is in memory.
+    fn check_unapplied(&self, conversation: usize) {
+        let Ok(Some(resident)) = self.windows.resident(TENANT, &name(conversation)) else {
+            return;
+        };
+        let state = resident.read();
+        let messages = state
+            .accepted()
+            .into_iter()
+            .flat_map(|(_, messages)| messages.live());
+        let mut unapplied = messages.filter(|entry| entry.added > self.history.applied);
+        assert!(unapplied.all(|entry| entry.body.is_some()));
+    }
+
+    /// Once everything is applied, no conversation holds more bodies than it may.
+    fn check_bounds(&self, conversation: usize) {
+        let key = self.windows.key(TENANT, &name(conversation));
+        let resident = self.windows.shard(key).lock().residents.get(&key).cloned();
+        let Some(resident) = resident else {
+            return;
+        };
+        let state = resident.read();
+        let messages = state
+            .accepted()
+            .into_iter()
+            .flat_map(|(_, messages)| messages.live());
+        let bodies: Vec<_> = messages.filter_map(|entry| entry.body.as_ref()).collect();
+        assert!(bodies.len() <= BOUNDS.bodies);
+        assert!(bodies.iter().map(|body| body.len()).sum::<usize>() <= BOUNDS.body_bytes);
     }
 
     fn cool(&self) {
@@ -237,8 +275,13 @@ impl Harness {
         self.windows.apply(&run, revision, self.history.published);
     }
 
-    fn list(&mut self, conversation: usize, selection: &Selection) {
-        self.ensure(conversation);
+    fn check_published(&self, conversation: usize) {
+        for user in USERS {
+            self.check_page(conversation, &everything_of(user));
+        }
+    }
+
+    fn check_page(&self, conversation: usize, selection: &Selection) {
         let published = self.history.published;
         let listed = self
             .windows
@@ -251,7 +294,7 @@ impl Harness {
     /// A page is what the model says, but for bodies that are left to the database, which has them.
     fn compare(&self, listed: Page, expected: Page) {
         assert_eq!(listed.revision, self.history.published);
-        assert!(listed.missing_revision <= self.history.applied);
+        assert!(listed.missing_revision <= self.history.published);
         assert!(listed.missing.is_sorted());
         assert_eq!(listed.bodies, expected.bodies[listed.missing.len()..]);
         let shown = Page {
@@ -270,6 +313,8 @@ impl Harness {
             if self.windows.residency(TENANT, &name(conversation)) != Residency::Cold {
                 self.check_heads(conversation);
                 self.check_accepted(conversation);
+                self.check_published(conversation);
+                self.check_unapplied(conversation);
             }
         }
         let shards = self.windows.shards.iter();
@@ -467,6 +512,20 @@ fn picked(conversation: &Conversation, pick: usize) -> Option<u64> {
     let count = conversation.messages.len();
     let sequence = conversation.messages.keys().nth(pick.checked_rem(count)?)?;
     Some(*sequence)
+}
+
+fn everything_of(user: &str) -> Selection {
+    Selection {
+        user: user.to_owned(),
+        roles: Vec::new(),
+        after_time: None,
+        before_time: None,
+        after_sequence: None,
+        before_sequence: None,
+        newest: true,
+        limit: usize::MAX,
+        max_bytes: usize::MAX,
+    }
 }
 
 fn row() -> PutRow {
