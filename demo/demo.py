@@ -23,7 +23,7 @@ MODEL = HERE.parent / ".cache" / "model"
 REMORA = Path(sys.executable).with_name("remora")
 USER = "nora"
 CRASH_AFTER = 23
-BUDGET = 600
+BUDGET = 320
 QUESTIONS = (
     "What food must be avoided when a dinner is booked for Nora?",
     "When does the choir rehearse?",
