@@ -285,11 +285,6 @@ impl StoredDraft {
     }
 }
 
-/// A message as it is stored and served: the caller's fields, then the server's.
-pub fn encode_stored(put: &PutMessage, revision: u64) -> Bytes {
-    StoredDraft::new(put).seal(revision)
-}
-
 /// The tag of field 1 with a length: where a list of messages holds one.
 const ENTRY_TAG: u8 = 1 << 3 | 2;
 
@@ -367,7 +362,7 @@ mod tests {
                 body: caller.encode_to_vec().into(),
                 ..PutMessage::default()
             };
-            let stored = Message::decode(encode_stored(&put, revision)).unwrap();
+            let stored = Message::decode(StoredDraft::new(&put).seal(revision)).unwrap();
             prop_assert_eq!(stored, Message {
                 id: put.id,
                 user_id: put.user_id,

@@ -292,7 +292,7 @@ class MessagePage:
 
     @property
     def missing_revision(self) -> int:
-        """The database has the missing messages once it has this revision."""
+        """Ask the database for the missing messages only once it has this revision: one may have been replaced since."""
 
 @final
 class Recovery:

@@ -11,7 +11,6 @@ mod requests;
 mod tests;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -76,7 +75,6 @@ pub struct Core {
     requests: Requests,
     windows: Windows,
     recall: Recall,
-    applied: AtomicU64,
 }
 
 impl Core {
@@ -92,7 +90,6 @@ impl Core {
             windows,
             recall: Recall::new(settings.kernels, settings.recall_bytes),
             requests: Requests::new(settings.request_ids),
-            applied: AtomicU64::new(settings.journal.applied_revision),
             journal,
             recovery,
         })
@@ -113,11 +110,6 @@ impl Core {
 
     pub fn recall(&self) -> &Recall {
         &self.recall
-    }
-
-    /// The last revision that the database has, as it was marked.
-    pub fn applied(&self) -> u64 {
-        self.applied.load(Ordering::Relaxed)
     }
 
     /// Accepts an encoded record and applies it in memory, where writers see it at once, readers when it is published.
@@ -200,7 +192,6 @@ impl Core {
 
     /// Says that the database has everything up to `revision`.
     pub fn mark_applied(&self, revision: u64) {
-        self.applied.fetch_max(revision, Ordering::Relaxed);
         self.windows
             .mark_applied(revision, self.journal.published());
     }

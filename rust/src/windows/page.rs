@@ -44,7 +44,8 @@ pub struct Page {
     pub more: bool,
     /// The selected ones that are not in `bodies`, ascending; all are older than those.
     pub missing: Vec<u64>,
-    /// The database has the missing ones once it has this revision.
+    /// The database has the missing ones once it has this revision. It may not yet: one that was replaced just now, and
+    /// is older than one whose body is gone, is missing as well.
     pub missing_revision: u64,
 }
 
