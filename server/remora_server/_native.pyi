@@ -292,7 +292,7 @@ class MessagePage:
 
     @property
     def missing_revision(self) -> int:
-        """Ask the database for the missing messages only once it has this revision: one may have been replaced since."""
+        """Ask the database for the missing messages only once it has this revision: one may just have been replaced."""
 
 @final
 class Recovery:
