@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from grpc_health.v1 import health_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import text_service_pb2
 from remora_server.main import main
+
+FOREIGN = "avx512" if platform.machine() in ("arm64", "aarch64") else "neon"
+"""An instruction set of other processors."""
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
 
@@ -163,6 +167,19 @@ def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
     assert "upgrade Remora" in error
 
 
+def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
+    with serving(directory) as process:
+        process.terminate()
+        process.wait(30)
+    (directory / "data" / "remora.duckdb").write_text("no database")
+
+    code, error = refused(directory, "--log-level=error")
+
+    assert code == 1
+    assert error.count("\n") == 1
+    assert "cannot be opened" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -194,6 +211,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
         (["serve", "--data=:memory:", "--model=none", "--listen=0.0.0.0:0"], 1, "--token-file"),
         (["serve", "--data=:memory:", "--model=none", "--listen=nowhere"], 1, "neither unix:/path nor host:port"),
         (["serve", "--data=:memory:", "--model=none", "--token-file=/not/there"], 1, "/not/there cannot be read"),
+        (["serve", "--data=:memory:", "--model=none", f"--kernels={FOREIGN}"], 1, f"cannot run {FOREIGN}"),
         (["model", "install", "--from-dir=/not/there", "--dir=/proc/not"], 1, "cannot be installed"),
     ],
 )

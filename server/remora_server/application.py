@@ -25,6 +25,7 @@ from remora_server.domain.status import ModelStatus, ProcessStatus
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.engine.encoder import LocalEmbedder, load_embedder
 from remora_server.engine.indexer import Indexer
+from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.admin import AdminHandlers
@@ -80,7 +81,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     embedder = _embedder(settings)
     model = _model_status(embedder)
     tokens = NativeTokenCounter()
-    store = EmbeddedStore(_store_options(settings), count_tokens=partial(_count_tokens, tokens), model=model.name)
+    store = _open_store(settings, tokens, model)
     closing.callback(store.close)
     if embedder is not None:
         indexer = Indexer(store.pending, embedder)
@@ -100,6 +101,13 @@ def _server_options(settings: Settings) -> ServerOptions:
     )
 
 
+def _open_store(settings: Settings, tokens: NativeTokenCounter, model: ModelStatus) -> EmbeddedStore:
+    try:
+        return EmbeddedStore(_store_options(settings), count_tokens=partial(_count_tokens, tokens), model=model.name)
+    except duckdb.Error as error:
+        raise StartError(f"the database in {settings.data} cannot be opened: {' '.join(str(error).split())}") from error
+
+
 def _store_options(settings: Settings) -> StoreOptions:
     return StoreOptions(
         directory=settings.data,
@@ -113,7 +121,12 @@ def _store_options(settings: Settings) -> StoreOptions:
 
 
 def _kernels(settings: Settings) -> str | None:
-    return None if settings.kernels == "auto" else settings.kernels
+    if settings.kernels == "auto":
+        return None
+    available = available_kernels()
+    if settings.kernels not in available:
+        raise StartError(f"this processor cannot run {settings.kernels}, but {', '.join(available)}")
+    return settings.kernels
 
 
 def _tokens(file: Path | None) -> Tokens | None:
