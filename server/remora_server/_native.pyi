@@ -582,6 +582,12 @@ class Recall:
     def drain(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> None:
         """Take in what waits for the scope, so that the next search finds little to do; evict beyond the budget."""
 
+    def speakers(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> list[str]:
+        """Return the names of those who speak in the scope, in order; never user, assistant or another usual role.
+
+        A message without a name is spoken by its role.
+        """
+
     def pending(self, tenant: str, *, user_id: str | None, uid: int | None, model: str, published: int) -> int:
         """Return how many messages of the scope have text, came without a vector, and have none of the model yet."""
 
@@ -608,9 +614,22 @@ class Recall:
         """Return the best `k` messages of the scope.
 
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
-        messages that share a word). hybrid is cosine + 0.3 * BM25 / best BM25; without a vector BM25 / best alone, and
-        messages that score 0 are left out. `weights` replaces hybrid's own by component. Statistics and the best are
-        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values)
-        and `exclude` (uid, sequence). ValueError for an unknown name or weight, VectorError for a vector without
-        direction.
+        messages that share a word). hybrid is cosine + 0.3 * BM25 / best BM25 and the rules that have a weight; without
+        a vector the weight of BM25 is 1, and messages that score 0 are left out. Statistics and the best are those of
+        the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values) and
+        `exclude` (uid, sequence).
+
+        `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
+        (what the two give the question before this message), next (what they give the message after it), speaker (1 if
+        the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time and the
+        question asks when), date (how well it meets a date that the question names), session (the best of its
+        session). The weights 0.4, 0.1, 0.3, 0.2, 0.3, 0.2 serve conversations between people well.
+        ValueError for an unknown name or weight, VectorError for a vector without direction.
         """
+
+def strip_names(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:
+    """Return the texts without the speakers' names, for embedding messages and questions about them.
+
+    Names go as whole words, in either case, with a possessive "'s" and the blanks that they leave. Role words and
+    single letters are no names, and a text of nothing else stays as it is.
+    """

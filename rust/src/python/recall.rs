@@ -12,7 +12,8 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 use super::index::{floats, refused};
 use crate::core::Core;
 use crate::recall::{
-    Condition, Filter, Found, FoundMessage, Scalar, Scope, Search, StoredDocument, Vector, Weights,
+    Condition, Filter, Found, FoundMessage, Names, Scalar, Scope, Search, StoredDocument, Vector,
+    Weights,
 };
 
 /// See `_native.pyi`.
@@ -99,6 +100,19 @@ impl PyRecall {
         let scope = scope(user_id, uid)?;
         py.detach(|| self.core.recall().drain(tenant, scope, published));
         Ok(())
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, published))]
+    fn speakers(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        published: u64,
+    ) -> PyResult<Vec<String>> {
+        let scope = scope(user_id, uid)?;
+        Ok(py.detach(|| self.core.recall().speakers(tenant, scope, published)))
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
@@ -295,8 +309,18 @@ impl RecallHit {
     }
 }
 
+/// The texts without the names of those who take part.
+#[pyfunction]
+fn strip_names(py: Python<'_>, texts: Vec<String>, speakers: Vec<String>) -> Vec<String> {
+    py.detach(|| {
+        let names = Names::of(speakers.iter().map(String::as_str));
+        texts.iter().map(|text| names.strip(text)).collect()
+    })
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRecall>()?;
     module.add_class::<SearchResult>()?;
-    module.add_class::<RecallHit>()
+    module.add_class::<RecallHit>()?;
+    module.add_function(wrap_pyfunction!(strip_names, module)?)
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::document::{Document, Reading};
+use super::document::{Document, Reading, Signs};
 use super::symbols::{Symbol, Symbols};
 use super::vectors::ModelVectors;
 use crate::index;
@@ -13,6 +13,8 @@ use crate::lexical;
 pub(super) struct Content {
     kernels: &'static Kernels,
     documents: Vec<Option<Document>>,
+    /// Of each slot; what is in a free one means nothing.
+    traits: Vec<Traits>,
     free: Vec<u32>,
     /// The sequence and the slot of each document, by sequence.
     order: Vec<(u64, u32)>,
@@ -20,8 +22,22 @@ pub(super) struct Content {
     /// One for each model and dimension that was ever seen here.
     vectors: Vec<ModelVectors>,
     roles: Symbols,
+    speakers: Symbols,
+    sessions: Symbols,
     embeddable: usize,
     document_bytes: usize,
+}
+
+/// What filters and rules ask of every document of a scope: small, and side by side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traits {
+    /// When it was sent, microseconds since 1970.
+    pub(super) time: i64,
+    pub(super) speaker: Symbol,
+    /// Its session id; `None` where it has none.
+    pub(super) session: Option<Symbol>,
+    pub(super) by_user: bool,
+    pub(super) signs: Signs,
 }
 
 /// A vector that has been parsed.
@@ -30,16 +46,34 @@ pub(super) struct ModelVector {
     pub(super) values: Vec<f32>,
 }
 
+impl Traits {
+    /// Of a slot that was not filled yet.
+    const NONE: Self = Self {
+        time: 0,
+        speaker: 0,
+        session: None,
+        by_user: false,
+        signs: Signs {
+            asks: false,
+            timed: false,
+            short: false,
+        },
+    };
+}
+
 impl Content {
     pub(super) fn new(kernels: &'static Kernels) -> Self {
         Self {
             kernels,
             documents: Vec::new(),
+            traits: Vec::new(),
             free: Vec::new(),
             order: Vec::new(),
             words: lexical::Segment::new(),
             vectors: Vec::new(),
             roles: Symbols::default(),
+            speakers: Symbols::default(),
+            sessions: Symbols::default(),
             embeddable: 0,
             document_bytes: 0,
         }
@@ -146,13 +180,44 @@ impl Content {
             .collect()
     }
 
+    /// Of the document in a slot.
+    ///
+    /// # Panics
+    /// Where the slot was never in use.
+    pub(super) fn traits(&self, slot: u32) -> Traits {
+        self.traits[slot as usize]
+    }
+
+    /// The names, or else the roles, of those who speak here.
+    pub(super) fn speakers(&self) -> impl Iterator<Item = &str> {
+        self.speakers.held().map(|(_, speaker)| speaker)
+    }
+
+    /// For each symbol of a speaker, whether `wanted` holds.
+    pub(super) fn speakers_where(&self, wanted: impl Fn(&str) -> bool) -> Vec<bool> {
+        let mut chosen = vec![false; self.speakers.bound()];
+        for (symbol, speaker) in self.speakers.held() {
+            chosen[symbol as usize] = wanted(speaker);
+        }
+        chosen
+    }
+
+    /// One more than the highest symbol of a session id.
+    pub(super) fn session_symbols(&self) -> usize {
+        self.sessions.bound()
+    }
+
     /// An estimate of the memory held, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let vectors: usize = self.vectors.iter().map(ModelVectors::bytes).sum();
         size_of::<Self>()
             + self.document_bytes
             + self.order.capacity() * size_of::<(u64, u32)>()
+            + self.traits.capacity() * size_of::<Traits>()
             + self.words.bytes()
+            + self.roles.bytes()
+            + self.speakers.bytes()
+            + self.sessions.bytes()
             + vectors
     }
 
@@ -176,6 +241,7 @@ impl Content {
     fn free_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.documents.push(None);
+            self.traits.push(Traits::NONE);
             (self.documents.len() - 1) as u32
         })
     }
@@ -183,9 +249,9 @@ impl Content {
     /// Fills an empty slot.
     fn place(&mut self, slot: u32, reading: Reading, embeddable: bool) {
         self.words.upsert(slot, &reading.terms);
+        self.traits[slot as usize] = self.hold_traits(&reading);
         let document = Document {
             revision: reading.revision,
-            time: reading.time,
             role: self.roles.hold(&reading.role),
             embeddable: embeddable && reading.has_text,
             attributes: reading.attributes,
@@ -194,6 +260,17 @@ impl Content {
         self.embeddable += usize::from(document.embeddable);
         self.document_bytes += document.bytes();
         self.documents[slot as usize] = Some(document);
+    }
+
+    fn hold_traits(&mut self, reading: &Reading) -> Traits {
+        let session = Some(reading.session_id.as_str()).filter(|id| !id.is_empty());
+        Traits {
+            time: reading.time,
+            speaker: self.speakers.hold(reading.speaker()),
+            session: session.map(|id| self.sessions.hold(id)),
+            by_user: reading.role == "user",
+            signs: reading.signs,
+        }
     }
 
     /// Empties a slot.
@@ -205,7 +282,12 @@ impl Content {
         for vectors in &mut self.vectors {
             vectors.remove(slot, document.embeddable);
         }
+        let traits = self.traits(slot);
         self.roles.release(document.role);
+        self.speakers.release(traits.speaker);
+        if let Some(session) = traits.session {
+            self.sessions.release(session);
+        }
         self.embeddable -= usize::from(document.embeddable);
         self.document_bytes -= document.bytes();
     }

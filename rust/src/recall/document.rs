@@ -5,6 +5,7 @@ use prost::Message as _;
 
 use super::scalar::Scalar;
 use super::symbols::Symbol;
+use super::{inheritance, temporal};
 use crate::lexical::{self, Analyzer};
 use crate::wire;
 
@@ -27,12 +28,36 @@ impl Vector {
     }
 }
 
+/// What rules look for in a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signs {
+    /// Whether it asks a question.
+    pub(super) asks: bool,
+    /// Whether it speaks of a time.
+    pub(super) timed: bool,
+    /// Whether it is short enough to inherit.
+    pub(super) short: bool,
+}
+
+impl Signs {
+    fn of(text: &str) -> Self {
+        Self {
+            asks: inheritance::asks(text),
+            timed: temporal::speaks_of_time(text),
+            short: inheritance::is_short(text),
+        }
+    }
+}
+
 /// A message that has been read and analysed, ready to be placed.
 pub(super) struct Reading {
     pub(super) sequence: u64,
     pub(super) revision: u64,
     pub(super) time: i64,
     pub(super) role: String,
+    pub(super) name: String,
+    pub(super) session_id: String,
+    pub(super) signs: Signs,
     pub(super) has_text: bool,
     pub(super) attributes: Box<[(Box<str>, Scalar)]>,
     pub(super) terms: lexical::Document,
@@ -50,9 +75,21 @@ impl Reading {
             has_text: !message.text.is_empty(),
             terms: analyzer.document(&message.text),
             attributes: attributes(message.attributes),
+            signs: Signs::of(&message.text),
             role: message.role,
+            name: message.name,
+            session_id: message.session_id,
             encoded,
         })
+    }
+
+    /// Who speaks: the name, else the role.
+    pub(super) fn speaker(&self) -> &str {
+        if self.name.is_empty() {
+            &self.role
+        } else {
+            &self.name
+        }
     }
 }
 
@@ -76,8 +113,6 @@ fn attributes(
 pub(super) struct Document {
     /// The revision that last wrote the message.
     pub(super) revision: u64,
-    /// When it was sent, microseconds since 1970.
-    pub(super) time: i64,
     pub(super) role: Symbol,
     /// Whether the server's model is to embed it: it has text and came without a vector of its own.
     pub(super) embeddable: bool,

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use super::content::Content;
+use super::content::{Content, Traits};
 use super::document::Document;
 use super::scalar::Scalar;
 use super::symbols::Symbol;
@@ -93,15 +93,15 @@ impl Filter {
         let roles = content.role_symbols(&self.roles);
         content
             .documents()
-            .filter(|(_, document)| self.passes(document, &roles))
+            .filter(|(slot, document)| self.passes(document, content.traits(*slot), &roles))
             .map(|(slot, _)| slot)
             .collect()
     }
 
-    fn passes(&self, document: &Document, roles: &[Symbol]) -> bool {
+    fn passes(&self, document: &Document, traits: Traits, roles: &[Symbol]) -> bool {
         (self.roles.is_empty() || roles.contains(&document.role))
-            && self.after_time.is_none_or(|after| document.time > after)
-            && self.before_time.is_none_or(|before| document.time < before)
+            && self.after_time.is_none_or(|after| traits.time > after)
+            && self.before_time.is_none_or(|before| traits.time < before)
             && self
                 .conditions
                 .iter()

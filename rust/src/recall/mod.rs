@@ -10,23 +10,32 @@
 
 mod account;
 mod content;
+mod dates;
 mod document;
 mod eviction;
 mod filter;
 mod inbox;
+mod inheritance;
 mod loading;
+mod names;
 mod profile;
 mod ranking;
 mod registry;
+mod rules;
 mod scalar;
 mod scope;
+mod scoring;
 mod search;
+mod sessions;
 mod sheet;
+mod speaker;
 mod symbols;
+mod temporal;
 #[cfg(test)]
 mod tests;
 mod thread;
 mod vectors;
+mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -37,6 +46,7 @@ use parking_lot::Mutex;
 
 pub use document::Vector;
 pub use filter::{Condition, Filter, Operator, UnknownOperator};
+pub use names::Names;
 pub use profile::{Profile, UnknownProfile, Weights};
 pub use scalar::Scalar;
 pub use scope::Scope;

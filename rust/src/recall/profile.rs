@@ -5,8 +5,8 @@ use std::str::FromStr;
 /// How messages are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// A weighted sum of components, the cosine and BM25 first. Without a query vector, BM25 has the weight 1 and messages
-    /// whose score is 0 are left out.
+    /// A weighted sum of components: the cosine, BM25, and the rules that have a weight. Without a query vector, BM25 has
+    /// the weight 1 and messages whose score is not above 0 are left out.
     Hybrid,
     /// (1 + cosine) / 2; only messages with a vector.
     Vector,
@@ -35,10 +35,22 @@ impl FromStr for Profile {
 /// The weights of the hybrid profile's components; one of weight 0 is not computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// Of the cosine, from -1 to 1.
+    /// Of the cosine, from -1 to 1. 1 by default.
     pub cosine: f64,
-    /// Of BM25 divided by the best BM25 of the scope, from 0 to 1.
+    /// Of BM25 divided by the best BM25 of the scope, from 0 to 1. 0.3 by default.
     pub bm25: f64,
+    /// Of the question before, if this message follows one: what the two above give it. 0 by default, as all that follow.
+    pub answer: f64,
+    /// Of the message after: what cosine and BM25 give it.
+    pub next: f64,
+    /// Of being by whom the question names, or by the user where it speaks of "I". Names then no longer count as words.
+    pub speaker: f64,
+    /// Of speaking of a time, where the question asks when.
+    pub temporal: f64,
+    /// Of meeting a date that the question names, from 0 to 1.
+    pub date: f64,
+    /// Of the best in the message's session: what all above give it.
+    pub session: f64,
 }
 
 impl Default for Weights {
@@ -46,6 +58,12 @@ impl Default for Weights {
         Self {
             cosine: 1.0,
             bm25: 0.3,
+            answer: 0.0,
+            next: 0.0,
+            speaker: 0.0,
+            temporal: 0.0,
+            date: 0.0,
+            session: 0.0,
         }
     }
 }
@@ -53,10 +71,31 @@ impl Default for Weights {
 impl Weights {
     /// The weight of a component by its name; `None` for a name that no component has.
     pub fn named(&mut self, name: &str) -> Option<&mut f64> {
-        match name {
-            "cosine" => Some(&mut self.cosine),
-            "bm25" => Some(&mut self.bm25),
-            _ => None,
-        }
+        Some(match name {
+            "cosine" => &mut self.cosine,
+            "bm25" => &mut self.bm25,
+            "answer" => &mut self.answer,
+            "next" => &mut self.next,
+            "speaker" => &mut self.speaker,
+            "temporal" => &mut self.temporal,
+            "date" => &mut self.date,
+            "session" => &mut self.session,
+            _ => return None,
+        })
+    }
+
+    /// Whether only words and vectors count.
+    pub(super) fn have_no_rules(&self) -> bool {
+        let plain = Self {
+            cosine: self.cosine,
+            bm25: self.bm25,
+            ..Self::default()
+        };
+        *self == plain
+    }
+
+    /// Whether sessions matter.
+    pub(super) fn need_sessions(&self) -> bool {
+        [self.answer, self.next, self.session] != [0.0; 3]
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
+use rustc_hash::FxHashSet;
 
 use super::Recall;
 use super::content::Content;
+use super::names::is_role;
 use super::thread::Thread;
 
 /// Where to search.
@@ -31,6 +33,20 @@ pub(super) struct View<'a> {
     pub(super) thread: &'a Thread,
     pub(super) content: RwLockReadGuard<'a, Content>,
     pub(super) base: usize,
+}
+
+impl View<'_> {
+    /// The places of the documents, by sequence.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let order = self.content.order().iter();
+        order.map(|(_, slot)| self.base + *slot as usize)
+    }
+}
+
+/// Those who speak in a scope: their names, or else their roles.
+pub(super) fn speakers<'a>(views: &'a [View<'_>]) -> FxHashSet<&'a str> {
+    let contents = views.iter().map(|view| &view.content);
+    contents.flat_map(|content| content.speakers()).collect()
 }
 
 impl Recall {
@@ -114,6 +130,19 @@ impl Recall {
         let threads = self.threads(tenant, scope);
         let views = self.views(&threads, published);
         views.iter().map(|view| view.content.pending(model)).sum()
+    }
+
+    /// The names of those who speak in the scope, role words left out, in order.
+    pub fn speakers(&self, tenant: &str, scope: Scope<'_>, published: u64) -> Vec<String> {
+        let threads = self.threads(tenant, scope);
+        let views = self.views(&threads, published);
+        let names = speakers(&views).into_iter();
+        let mut names: Vec<_> = names
+            .filter(|speaker| !is_role(speaker))
+            .map(str::to_owned)
+            .collect();
+        names.sort_unstable();
+        names
     }
 
     /// The threads, drained up to `published` and held still, without those that are empty.

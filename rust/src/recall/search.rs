@@ -8,9 +8,9 @@ use super::filter::Filter;
 use super::profile::{Profile, Weights};
 use super::ranking::{Best, Ranked};
 use super::scope::{Scope, View};
-use super::sheet::{ABSENT, Column, Component, Sheet};
-use crate::index::{self, IdSet, VectorError};
-use crate::lexical::{self, Parameters, Statistics};
+use super::scoring::{Scores, Scoring};
+use super::sheet::Component;
+use crate::index::{self, VectorError};
 
 /// What to search for, and how.
 #[derive(Debug, Clone)]
@@ -79,18 +79,9 @@ impl Recall {
         let vector = vector.transpose()?;
         let threads = self.threads(search.tenant, search.scope);
         let views = self.views(&threads, search.published);
-        let scoring = Scoring {
-            recall: self,
-            search,
-            vector,
-            places: views
-                .last()
-                .map_or(0, |view| view.base + view.content.slots()),
-            views: &views,
-        };
-        let (sheet, candidates) = scoring.score();
-        let hits = hits(&views, search, &sheet, candidates);
-        self.buffers.give_back(sheet);
+        let scores = Scoring::new(self, search, vector.as_ref(), &views).score();
+        let hits = hits(&views, search, &scores);
+        self.buffers.give_back(scores.sheet);
         let pending = views
             .iter()
             .map(|view| view.content.pending(search.model))
@@ -105,126 +96,8 @@ impl Recall {
     }
 }
 
-/// Which documents a profile considers.
-#[derive(Clone, Copy)]
-enum Candidates {
-    All,
-    /// Those with a value of the first component.
-    Scored,
-    /// Those with a score above 0.
-    Positive,
-}
-
-struct Scoring<'a> {
-    recall: &'a Recall,
-    search: &'a Search<'a>,
-    vector: Option<index::Query>,
-    views: &'a [View<'a>],
-    /// Slots of all views.
-    places: usize,
-}
-
-impl Scoring<'_> {
-    fn score(&self) -> (Sheet, Candidates) {
-        let mut sheet = Sheet::new(self.places);
-        let candidates = match (self.search.profile, &self.vector) {
-            (Profile::Lexical, _) => {
-                sheet.add(self.column("bm25", 1.0, self.words()));
-                Candidates::Positive
-            }
-            (Profile::Vector, vector) => {
-                let similarity = self.similarities(vector.as_ref());
-                sheet.add(self.column("similarity", 1.0, similarity));
-                Candidates::Scored
-            }
-            (Profile::Hybrid, None) => {
-                sheet.add(self.column("bm25", 1.0, self.relative_words()));
-                Candidates::Positive
-            }
-            (Profile::Hybrid, Some(vector)) => {
-                self.add_weighted(&mut sheet, vector);
-                Candidates::All
-            }
-        };
-        (sheet, candidates)
-    }
-
-    fn add_weighted(&self, sheet: &mut Sheet, vector: &index::Query) {
-        let weights = &self.search.weights;
-        if weights.cosine != 0.0 {
-            sheet.add(self.column("cosine", weights.cosine, self.cosines(vector)));
-        }
-        if weights.bm25 != 0.0 {
-            sheet.add(self.column("bm25", weights.bm25, self.relative_words()));
-        }
-    }
-
-    fn column(&self, name: &'static str, weight: f64, values: Vec<f32>) -> Column {
-        Column {
-            name,
-            weight,
-            values,
-        }
-    }
-
-    /// The cosine of every document with a vector of the model.
-    fn cosines(&self, vector: &index::Query) -> Vec<f32> {
-        let mut values = self.recall.buffers.take(self.places, ABSENT);
-        for view in self.views {
-            if let Some(vectors) = view.content.vectors(self.search.model, vector.dim()) {
-                vectors.scores(vector, &mut values[view.base..]);
-            }
-        }
-        values
-    }
-
-    fn similarities(&self, vector: Option<&index::Query>) -> Vec<f32> {
-        let Some(vector) = vector else {
-            return self.recall.buffers.take(self.places, ABSENT);
-        };
-        let mut values = self.cosines(vector);
-        for value in &mut values {
-            *value = (1.0 + *value) / 2.0;
-        }
-        values
-    }
-
-    /// The BM25 of every document.
-    fn words(&self) -> Vec<f32> {
-        let mut statistics = Statistics::new(self.recall.analyzer.analyze(self.search.text));
-        for view in self.views {
-            statistics.add(view.content.words());
-        }
-        let query = lexical::Query::new(&statistics, Parameters::default());
-        let mut values = self.recall.buffers.take(self.places, 0.0);
-        for view in self.views {
-            view.content
-                .words()
-                .score_into(&query, &mut values[view.base..]);
-        }
-        values
-    }
-
-    /// The BM25 of every document divided by the best.
-    fn relative_words(&self) -> Vec<f32> {
-        let mut values = self.words();
-        let best = values.iter().copied().fold(0.0, f32::max);
-        if best > 0.0 {
-            for value in &mut values {
-                *value /= best;
-            }
-        }
-        values
-    }
-}
-
 /// The best candidates that pass the filter and are not excluded.
-fn hits(
-    views: &[View<'_>],
-    search: &Search<'_>,
-    sheet: &Sheet,
-    candidates: Candidates,
-) -> Vec<FoundMessage> {
+fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMessage> {
     if search.k == 0 {
         return Vec::new();
     }
@@ -232,42 +105,33 @@ fn hits(
     let mut best = Best::new(search.k, search.threshold);
     for (number, view) in (0..).zip(views) {
         let filter = (!search.filter.is_empty()).then(|| search.filter.slots(&view.content));
-        offer(
-            number,
-            view,
-            sheet,
-            candidates,
-            filter.as_ref(),
-            &excluded,
-            &mut best,
-        );
+        let passes = |sequence, slot| {
+            filter.as_ref().is_none_or(|slots| slots.contains(slot))
+                && !excluded.contains(&(view.thread.uid(), sequence))
+        };
+        offer(number, view, scores, passes, &mut best);
     }
     best.into_sorted()
-        .map(|ranked| found(&views[ranked.view as usize], sheet, ranked))
+        .map(|ranked| found(&views[ranked.view as usize], scores, ranked))
         .collect()
 }
 
+/// Offers the candidates of a view that pass.
 fn offer(
     number: u32,
     view: &View<'_>,
-    sheet: &Sheet,
-    candidates: Candidates,
-    filter: Option<&IdSet>,
-    excluded: &FxHashSet<(u64, u64)>,
+    scores: &Scores,
+    passes: impl Fn(u64, u32) -> bool,
     best: &mut Best,
 ) {
-    let uid = view.thread.uid();
     for &(sequence, slot) in view.content.order() {
-        let place = view.base + slot as usize;
-        let score = sheet.totals()[place];
-        if best.may_take(score)
-            && is_candidate(candidates, sheet, place, score)
-            && filter.is_none_or(|slots| slots.contains(slot))
-            && !excluded.contains(&(uid, sequence))
-        {
+        let Some(score) = scores.of(view.base + slot as usize) else {
+            continue;
+        };
+        if best.may_take(score) && passes(sequence, slot) {
             best.offer(Ranked {
                 score,
-                uid,
+                uid: view.thread.uid(),
                 sequence,
                 view: number,
                 slot,
@@ -276,21 +140,13 @@ fn offer(
     }
 }
 
-fn is_candidate(candidates: Candidates, sheet: &Sheet, place: usize, score: f64) -> bool {
-    match candidates {
-        Candidates::All => true,
-        Candidates::Scored => sheet.has_first(place),
-        Candidates::Positive => score > 0.0,
-    }
-}
-
-fn found(view: &View<'_>, sheet: &Sheet, ranked: Ranked) -> FoundMessage {
+fn found(view: &View<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {
     FoundMessage {
         uid: ranked.uid,
         sequence: ranked.sequence,
         conversation_id: view.thread.conversation_id().into(),
         score: ranked.score,
-        components: sheet.explain(view.base + ranked.slot as usize),
+        components: scores.sheet.explain(view.base + ranked.slot as usize),
         encoded: view.content.encoded(ranked.slot),
     }
 }

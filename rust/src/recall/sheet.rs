@@ -18,9 +18,19 @@ pub(super) const ABSENT: f32 = f32::NAN;
 
 /// The values of one component, a place for each slot of the scope; [`ABSENT`] where a document has none.
 pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) weight: f64,
-    pub(super) values: Vec<f32>,
+    name: &'static str,
+    weight: f64,
+    values: Vec<f32>,
+}
+
+impl Column {
+    pub(super) fn new(name: &'static str, weight: f64, values: Vec<f32>) -> Self {
+        Self {
+            name,
+            weight,
+            values,
+        }
+    }
 }
 
 /// Components, in the order in which they are added up.

@@ -14,6 +14,7 @@ pub(super) struct Symbols {
     numbers: HashMap<Arc<str>, Symbol, FxBuildHasher>,
     entries: Vec<Entry>,
     free: Vec<Symbol>,
+    text_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -38,6 +39,7 @@ impl Symbols {
         let entry = &mut self.entries[symbol as usize];
         entry.holders -= 1;
         if entry.holders == 0 {
+            self.text_bytes -= entry.text.len();
             self.numbers.remove(&entry.text);
             self.free.push(symbol);
         }
@@ -48,7 +50,25 @@ impl Symbols {
         self.numbers.get(text).copied()
     }
 
+    /// The strings that are held.
+    pub(super) fn held(&self) -> impl Iterator<Item = (Symbol, &str)> {
+        self.numbers.iter().map(|(text, symbol)| (*symbol, &**text))
+    }
+
+    /// One more than the highest number in use.
+    pub(super) fn bound(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// An estimate of the memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.numbers.allocation_size()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.text_bytes
+    }
+
     fn add(&mut self, text: Arc<str>) -> Symbol {
+        self.text_bytes += text.len();
         let entry = Entry {
             text: Arc::clone(&text),
             holders: 0,

@@ -6,13 +6,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::model::{
-    MODEL, Question, Row, Rows, Store, TENANT, conversation, key, places, recall, vector,
+    MODEL, Question, RULES, Row, Rows, Store, TENANT, conversation, key, places, recall, vector,
 };
 use crate::kernels::Kernels;
 use crate::recall::{Profile, Recall, Scope};
 
 const USERS: [&str; 2] = ["ann", "bob"];
-const WORDS: [&str; 5] = ["river", "boat", "market", "lantern", "garden"];
+const WORDS: [&str; 5] = ["river", "boat?", "market", "lantern yesterday", "garden"];
+const SPEAKERS: [&str; 3] = ["", "Ada", "Grace"];
 
 /// One step of a history. Numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -22,6 +23,7 @@ enum Step {
         uid: u64,
         sequence: u64,
         word: usize,
+        speaker: usize,
         values: Option<[i8; 2]>,
     },
     Remove {
@@ -75,8 +77,8 @@ fn step() -> impl Strategy<Value = Step> {
     let uid = || 1u64..4;
     let values = || [-2i8..3, -2i8..3];
     prop_oneof![
-        6 => (user(), uid(), 1u64..9, 0..WORDS.len(), prop::option::of(values()))
-            .prop_map(|(user, uid, sequence, word, values)| Step::Put { user, uid, sequence, word, values }),
+        6 => (user(), uid(), 1u64..9, (0..WORDS.len(), 0..SPEAKERS.len()), prop::option::of(values()))
+            .prop_map(|(user, uid, sequence, (word, speaker), values)| Step::Put { user, uid, sequence, word, speaker, values }),
         2 => (user(), uid(), prop::collection::vec(1u64..9, 0..4))
             .prop_map(|(user, uid, sequences)| Step::Remove { user, uid, sequences }),
         1 => (user(), uid()).prop_map(|(user, uid)| Step::RemoveAll { user, uid }),
@@ -128,8 +130,17 @@ impl World {
                 uid,
                 sequence,
                 word,
+                speaker,
                 values,
-            } => self.put(USERS[user], uid, sequence, word, values),
+            } => {
+                let row = Row {
+                    name: SPEAKERS[speaker].to_owned(),
+                    time: sequence as i64 * 2 * 3_600_000_000,
+                    session_id: ["", "one"][speaker % 2].to_owned(),
+                    ..Row::new(sequence, 0, WORDS[word])
+                };
+                self.put(USERS[user], uid, row, values);
+            }
             Step::Remove {
                 user,
                 uid,
@@ -161,9 +172,9 @@ impl World {
         self.revision
     }
 
-    fn put(&mut self, user: &str, uid: u64, sequence: u64, word: usize, values: Option<[i8; 2]>) {
+    fn put(&mut self, user: &str, uid: u64, mut row: Row, values: Option<[i8; 2]>) {
         let revision = self.next_revision();
-        let mut row = Row::new(sequence, revision, WORDS[word]);
+        row.revision = revision;
         let values = values.map(|values| values.map(f32::from));
         if let Some(values) = values {
             row = row.embedded(MODEL, &values);
@@ -308,8 +319,16 @@ impl World {
     fn search(&self, user: &str, uid: Option<u64>) {
         let scope = uid.map_or(Scope::User { user }, |uid| Scope::Thread { user, uid });
         let fresh = self.store.fresh();
-        for profile in [Profile::Hybrid, Profile::Vector, Profile::Lexical] {
-            let question = Question::new(profile, "boat garden", Some(&[1.0, 0.5]));
+        let profiles = [Profile::Hybrid, Profile::Vector, Profile::Lexical];
+        let plain =
+            profiles.map(|profile| Question::new(profile, "boat garden", Some(&[1.0, 0.5])));
+        let mut ruled = Question::new(
+            Profile::Hybrid,
+            "When did Ada see my boat?",
+            Some(&[1.0, 0.5]),
+        );
+        ruled.weights = RULES;
+        for question in plain.into_iter().chain([ruled]) {
             let found = question.ask(&self.recall, scope);
             let expected = question.ask(&fresh, scope);
             if found.complete {

@@ -1,4 +1,9 @@
+//! Recall against a store in plain maps and naive searches of it.
+
 mod filters;
 mod loads;
 mod model;
+mod naive;
+mod phrases;
+mod rules;
 mod scores;

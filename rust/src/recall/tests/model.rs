@@ -1,4 +1,4 @@
-//! What the tests compare with: a store in plain maps, and a naive search over it in f64.
+//! What the tests compare with: a store in plain maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,7 +7,6 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use crate::kernels::Kernels;
-use crate::lexical::Analyzer;
 use crate::recall::{
     Filter, Found, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector, Weights,
 };
@@ -210,6 +209,18 @@ impl Question {
     }
 }
 
+/// The weights of all rules, as they were chosen beside a cosine of 1.
+pub(super) const RULES: Weights = Weights {
+    cosine: 1.0,
+    bm25: 0.3,
+    answer: 0.4,
+    next: 0.1,
+    speaker: 0.3,
+    temporal: 0.2,
+    date: 0.3,
+    session: 0.2,
+};
+
 /// The places of the hits, best first.
 pub(super) fn places(found: &Found) -> Vec<(u64, u64)> {
     found
@@ -217,60 +228,4 @@ pub(super) fn places(found: &Found) -> Vec<(u64, u64)> {
         .iter()
         .map(|hit| (hit.uid, hit.sequence))
         .collect()
-}
-
-/// A row of a scope with the scores that a naive search in f64 gives it.
-#[derive(Debug, Clone)]
-pub(super) struct Naive {
-    pub(super) uid: u64,
-    pub(super) row: Row,
-    pub(super) cosine: Option<f64>,
-    pub(super) bm25: f64,
-}
-
-/// Scores every row of a scope by the textbook.
-pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> Vec<Naive> {
-    let analyzer = Analyzer::new();
-    let documents: Vec<Vec<String>> = rows
-        .iter()
-        .map(|(_, row)| analyzer.words(&row.text))
-        .collect();
-    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
-    let score = |place: usize| query.iter().map(|term| bm25(&documents, place, term)).sum();
-    (0..rows.len())
-        .map(|place| Naive {
-            uid: rows[place].0,
-            row: rows[place].1.clone(),
-            cosine: vector.and_then(|vector| cosine(vector, rows[place].1.vectors.get(MODEL)?)),
-            bm25: score(place),
-        })
-        .collect()
-}
-
-fn bm25(documents: &[Vec<String>], place: usize, term: &String) -> f64 {
-    let (k1, b) = (0.9, 0.75);
-    let n = documents.len() as f64;
-    let total: usize = documents.iter().map(Vec::len).sum();
-    let average = (total as f64 / n).max(f64::MIN_POSITIVE);
-    let df = documents
-        .iter()
-        .filter(|words| words.contains(term))
-        .count() as f64;
-    let tf = documents[place].iter().filter(|word| *word == term).count() as f64;
-    let norm = k1 * (1.0 - b + b * documents[place].len() as f64 / average);
-    if tf == 0.0 {
-        return 0.0;
-    }
-    (1.0 + (n - df + 0.5) / (df + 0.5)).ln() * tf * (k1 + 1.0) / (tf + norm)
-}
-
-fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
-    let dot = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b))
-            .sum()
-    };
-    let usable = left.len() == right.len() && dot(right, right) > 0.0;
-    usable.then(|| dot(left, right) / (dot(left, left) * dot(right, right)).sqrt())
 }

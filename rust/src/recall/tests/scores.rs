@@ -1,8 +1,7 @@
 use proptest::prelude::*;
 
-use super::model::{
-    MODEL, Naive, Question, Row, Store, TENANT, key, naive, places, recall, vector,
-};
+use super::model::{MODEL, Question, Row, Store, TENANT, key, places, recall, vector};
+use super::naive::{Naive, naive};
 use crate::recall::{Filter, Found, Profile, Scope, Weights};
 
 const VOCABULARY: [&str; 7] = [
@@ -14,7 +13,7 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|words| words.join(" "))
 }
 
-fn direction() -> impl Strategy<Value = Vec<f32>> {
+pub(super) fn direction() -> impl Strategy<Value = Vec<f32>> {
     prop::collection::vec(-4i8..=4, 3)
         .prop_filter("a direction", |values| {
             values.iter().any(|value| *value != 0)
@@ -38,9 +37,9 @@ fn store() -> impl Strategy<Value = Store> {
     })
 }
 
-const ANN: Scope<'static> = Scope::User { user: "ann" };
+pub(super) const ANN: Scope<'static> = Scope::User { user: "ann" };
 
-fn rows_of(store: &Store) -> Vec<(u64, Row)> {
+pub(super) fn rows_of(store: &Store) -> Vec<(u64, Row)> {
     let threads = store.threads.iter();
     threads
         .flat_map(|((_, uid), rows)| rows.values().map(|row| (*uid, row.clone())))
@@ -66,7 +65,7 @@ fn expected(
     }
 }
 
-fn assert_agrees(found: &Found, mut expected: Vec<(f64, (u64, u64))>) {
+pub(super) fn assert_agrees(found: &Found, mut expected: Vec<(f64, (u64, u64))>) {
     expected.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
     assert_eq!(found.hits.len(), expected.len());
     for (hit, (score, _)) in found.hits.iter().zip(&expected) {

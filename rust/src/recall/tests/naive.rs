@@ -1,0 +1,236 @@
+//! A naive search in f64, by the textbook and by the rules as they are defined.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fancy_regex::Regex;
+
+use super::model::{MODEL, Row};
+use crate::lexical::Analyzer;
+use crate::recall::{Names, Weights};
+
+/// A row of a scope with the scores that a naive search in f64 gives it.
+#[derive(Debug, Clone)]
+pub(super) struct Naive {
+    pub(super) uid: u64,
+    pub(super) row: Row,
+    pub(super) cosine: Option<f64>,
+    pub(super) bm25: f64,
+}
+
+/// Scores every row of a scope by the textbook.
+pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> Vec<Naive> {
+    let analyzer = Analyzer::new();
+    let documents: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(_, row)| analyzer.words(&row.text))
+        .collect();
+    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
+    let score = |place: usize| query.iter().map(|term| bm25(&documents, place, term)).sum();
+    (0..rows.len())
+        .map(|place| Naive {
+            uid: rows[place].0,
+            row: rows[place].1.clone(),
+            cosine: vector.and_then(|vector| cosine(vector, rows[place].1.vectors.get(MODEL)?)),
+            bm25: score(place),
+        })
+        .collect()
+}
+
+fn bm25(documents: &[Vec<String>], place: usize, term: &String) -> f64 {
+    let (k1, b) = (0.9, 0.75);
+    let n = documents.len() as f64;
+    let total: usize = documents.iter().map(Vec::len).sum();
+    let average = (total as f64 / n).max(f64::MIN_POSITIVE);
+    let df = documents
+        .iter()
+        .filter(|words| words.contains(term))
+        .count() as f64;
+    let tf = documents[place].iter().filter(|word| *word == term).count() as f64;
+    let norm = k1 * (1.0 - b + b * documents[place].len() as f64 / average);
+    if tf == 0.0 {
+        return 0.0;
+    }
+    (1.0 + (n - df + 0.5) / (df + 0.5)).ln() * tf * (k1 + 1.0) / (tf + norm)
+}
+
+fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum()
+    };
+    let usable = left.len() == right.len() && dot(right, right) > 0.0;
+    usable.then(|| dot(left, right) / (dot(left, left) * dot(right, right)).sqrt())
+}
+
+/// What a question is about, as its author knows it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Intent {
+    /// Speakers that it names.
+    pub(super) named: BTreeSet<&'static str>,
+    /// Whether it speaks of "I".
+    pub(super) first_person: bool,
+    /// Whether it asks when.
+    pub(super) when: bool,
+    /// The date that it names: year, month, day.
+    pub(super) date: Option<(i64, u32, Option<u32>)>,
+}
+
+/// The hybrid score of every row with all rules, in the order of the rows, which are those of a scope by (uid, sequence).
+pub(super) fn ruled(
+    rows: &[(u64, Row)],
+    text: &str,
+    vector: Option<&[f32]>,
+    weights: &Weights,
+    intent: &Intent,
+) -> Vec<f64> {
+    let speakers: BTreeSet<&str> = rows.iter().map(|(_, row)| speaker(row)).collect();
+    let stripped = Names::of(speakers.iter().copied()).strip(text);
+    let words = if weights.speaker == 0.0 {
+        text
+    } else {
+        &stripped
+    };
+    let scored = naive(rows, words, vector);
+    let best = scored
+        .iter()
+        .map(|row| row.bm25)
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let bm25 = if vector.is_some() { weights.bm25 } else { 1.0 };
+    let base: Vec<f64> = scored
+        .iter()
+        .map(|row| weights.cosine * row.cosine.unwrap_or(0.0) + bm25 * row.bm25 / best)
+        .collect();
+    let sessions = sessions(rows);
+    let mut scores = base.clone();
+    for place in 0..rows.len().saturating_sub(1) {
+        if sessions[place] == sessions[place + 1] {
+            scores[place] += weights.next * base[place + 1];
+            if rows[place].1.text.contains('?') {
+                scores[place + 1] += weights.answer * base[place];
+            }
+        }
+    }
+    for (score, (_, row)) in scores.iter_mut().zip(rows) {
+        *score += rules_of_one(row, &speakers, weights, intent);
+    }
+    let mut best: BTreeMap<&str, f64> = BTreeMap::new();
+    for (session, score) in sessions.iter().zip(&scores) {
+        let best = best.entry(session).or_insert(f64::NEG_INFINITY);
+        *best = best.max(*score);
+    }
+    let session_best =
+        |(session, score): (&String, &f64)| score + weights.session * best[session.as_str()];
+    sessions.iter().zip(&scores).map(session_best).collect()
+}
+
+fn rules_of_one(row: &Row, speakers: &BTreeSet<&str>, weights: &Weights, intent: &Intent) -> f64 {
+    let named: Vec<_> = intent
+        .named
+        .iter()
+        .filter(|name| speakers.contains(*name))
+        .collect();
+    let meant = if named.is_empty() {
+        intent.first_person && row.role == "user"
+    } else {
+        named.len() < speakers.len() && named.contains(&&speaker(row))
+    };
+    let timed = intent.when
+        && times()
+            .is_match(&row.text)
+            .expect("the expression is sound");
+    let date = intent.date.map_or(0.0, |date| date_value(date, row.time));
+    weights.speaker * f64::from(u8::from(meant))
+        + weights.temporal * f64::from(u8::from(timed))
+        + weights.date * date
+}
+
+/// Who speaks.
+pub(super) fn speaker(row: &Row) -> &'static str {
+    let speaker = if row.name.is_empty() {
+        &row.role
+    } else {
+        &row.name
+    };
+    let known = ["Ada", "Grace", "user", "assistant"];
+    known
+        .into_iter()
+        .find(|name| name == speaker)
+        .expect("a known speaker")
+}
+
+fn sessions(rows: &[(u64, Row)]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut sitting = 0;
+    for (place, (uid, row)) in rows.iter().enumerate() {
+        let before = place.checked_sub(1).map(|before| &rows[before]);
+        let goes_on = before.is_some_and(|(other, before)| {
+            let hours = (row.time - before.time).abs() as f64 / 3.6e9;
+            other == uid && before.session_id.is_empty() && hours <= 4.0
+        });
+        sitting += usize::from(!goes_on);
+        names.push(match row.session_id.as_str() {
+            "" => format!("{uid} sitting {sitting}"),
+            id => format!("{uid} session {id}"),
+        });
+    }
+    names
+}
+
+/// The expression by which messages speak of a time.
+pub(super) fn times() -> Regex {
+    const DAYS: &str = "monday|tuesday|wednesday|thursday|friday|saturday|sunday";
+    const SEASONS: &str = "summer|winter|spring|fall";
+    let expression = format!(
+        r"(?i)\b(yesterday|today|tonight|tomorrow|ago|last (?:night|week|weekend|month|year|{SEASONS}|{DAYS}|mon|tues?|wed|thurs?|fri|sat|sun)|next (?:week|weekend|month|year|{SEASONS}|{DAYS})|this (?:week|weekend|month|year|morning|afternoon|evening|{SEASONS}|past)|past (?:week|weekend|month|year)|(?:a|one|two|three|few|couple(?: of)?|\d+) (?:days?|weeks?|months?|years?)|since|recently|just|{DAYS}|weekend|january|february|march|april|june|july|august|september|october|november|december|(?:19|20)\d\d|earlier|the other day|soon|birthday|anniversary)\b"
+    );
+    Regex::new(&expression).expect("the expression is sound")
+}
+
+fn date_value((year, month, day): (i64, u32, Option<u32>), time: i64) -> f64 {
+    let sent = time.div_euclid(86_400_000_000);
+    let (sent_year, sent_month, sent_day) = calendar(sent);
+    if sent_year != year {
+        return 0.0;
+    }
+    match day {
+        Some(day) => match sent - days(year, month, day) {
+            -1..=1 => 1.0,
+            2..=10 => 0.5,
+            _ => 0.0,
+        },
+        None if sent_month == month => 1.0,
+        None if sent_month == month % 12 + 1 && sent_day <= 10 => 0.5,
+        None => 0.0,
+    }
+}
+
+/// The date of a day since 1970, by counting.
+pub(super) fn calendar(mut day: i64) -> (i64, u32, u32) {
+    let (mut year, mut month) = (1970, 1);
+    while day >= length(year, month) {
+        day -= length(year, month);
+        (year, month) = if month == 12 {
+            (year + 1, 1)
+        } else {
+            (year, month + 1)
+        };
+    }
+    (year, month, day as u32 + 1)
+}
+
+fn days(year: i64, month: u32, day: u32) -> i64 {
+    let before = (1970..year).flat_map(|year| (1..=12).map(move |month| (year, month)));
+    let months = before.chain((1..month).map(|month| (year, month)));
+    months.map(|(year, month)| length(year, month)).sum::<i64>() + i64::from(day) - 1
+}
+
+fn length(year: i64, month: u32) -> i64 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
