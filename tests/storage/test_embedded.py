@@ -213,6 +213,27 @@ def test_pages_join_memory_and_disk_without_gaps(directory: Path) -> None:
     store.close()
 
 
+def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: EmbeddedStore) -> None:
+    store.append_messages(WRITE, "c", "sarah", [draft(f"m{number}", "old") for number in range(400)], NEW)
+    store.applier.wait(store.core.published(), None)
+
+    for turn in range(20):
+        store.append_messages(WRITE, "c", "sarah", [draft("m0", f"new {turn}")], NEW)
+
+        assert shown(store, "c", "sarah")[0] == ("m0", "user", f"new {turn}")
+
+
+def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory: Path) -> None:
+    store = open_store(directory, window_bytes=1)
+    for number in range(20):
+        append(store, "owner's", conversation=f"c{number}", user="tom")
+        append(store, "guest's", conversation=f"c{number}", user="sarah")
+    store.applier.wait(store.core.published(), None)
+
+    assert store.delete_user(WRITE, "sarah").deleted_messages == 20
+    store.close()
+
+
 def test_a_storage_limit_prunes_the_oldest(store: EmbeddedStore) -> None:
     limited = ConversationDraft(id="", storage_limit=3)
     store.append_messages(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2)], limited)

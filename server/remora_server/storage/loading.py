@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from remora_server import _native
 from remora_server._native import Core
@@ -11,11 +12,13 @@ from remora_server.domain.errors import StoreFailed
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.locks import ConversationLocks, Key
 
 WINDOW_MESSAGES = 256
 
 RELOAD_SECONDS = 0.1
+
+T = TypeVar("T")
 
 _HEAD_FIELDS = (
     "uid", "user_id", "body", "create_time", "last_sequence", "message_count", "last_time", "update_time", "revision",
@@ -35,11 +38,15 @@ SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = ? AND sequence >=
 
 
 class AcceptedConversation:
-    """What has been accepted of a resident conversation: `domain.messages.ConversationView`."""
+    """What has been accepted of a conversation (`domain.messages.ConversationView`), under the conversation's lock.
 
-    def __init__(self, core: Core, tenant_id: str, conversation_id: str, row: _native.Head) -> None:
+    A write that concerns many conversations may evict one while it looks at the next: then that is loaded again.
+    """
+
+    def __init__(self, core: Core, loader: Loader, key: Key, row: _native.Head) -> None:
         self._core = core
-        self._key = (tenant_id, conversation_id)
+        self._loader = loader
+        self._key = key
         self.row = row
         self.draft = conversation_draft(row.body)
         self.head = Head(
@@ -53,13 +60,13 @@ class AcceptedConversation:
         )
 
     def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
-        return self._core.find_messages(*self._key, user_id, list(ids))
+        return self._loader.while_resident(self._key, lambda: self._core.find_messages(*self._key, user_id, ids))
 
     def live(self, user_id: str | None) -> list[int]:
-        return self._core.live_sequences(*self._key, user_id)
+        return self._loader.while_resident(self._key, lambda: self._core.live_sequences(*self._key, user_id))
 
     def oldest(self, count: int) -> list[tuple[int, str]]:
-        return self._core.oldest_messages(*self._key, count)
+        return self._loader.while_resident(self._key, lambda: self._core.oldest_messages(*self._key, count))
 
 
 class NewConversation:
@@ -97,11 +104,20 @@ class Loader:
 
     def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation | None:
         """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
-        self.ensure(tenant_id, conversation_id)
-        if self._core.conversation_state(tenant_id, conversation_id) == "absent":
+        key = (tenant_id, conversation_id)
+        if self._core.conversation_state(*key) == "absent":
             return None
-        row = self._core.head(tenant_id, conversation_id, accepted=True)
-        return None if row is None else AcceptedConversation(self._core, tenant_id, conversation_id, row)
+        row = self.while_resident(key, lambda: self._core.head(*key, accepted=True))
+        return None if row is None else AcceptedConversation(self._core, self, key, row)
+
+    def while_resident(self, key: Key, look: Callable[[], T]) -> T:
+        """Look at a conversation, loading it first where it is not in memory. Call it under the conversation's lock."""
+        while True:
+            self.ensure(*key)
+            try:
+                return look()
+            except KeyError:
+                continue  # evicted since
 
     def published(self, tenant_id: str, conversation_id: str) -> _native.Head | None:
         """The head as readers see it."""

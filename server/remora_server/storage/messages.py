@@ -183,6 +183,7 @@ class Messages:
             max_bytes=PAGE_BYTES,
         )
         if page.missing:
+            self._commits.wait_applied(page.missing_revision, read.deadline)
             return _joined(page, self._loader.missing(page.uid, page.missing), newest=query.newest)
         return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
 
