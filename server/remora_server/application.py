@@ -159,6 +159,7 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
 def _handlers(
     store: EmbeddedStore, embedder: LocalEmbedder | None, tokens: NativeTokenCounter, model: ModelStatus
 ) -> list[object]:
+    # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(hashlib.blake2b(b"page tokens", key=store.store_id, digest_size=32).digest())
     index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name)
     recollection = Recollection(index, embedder)

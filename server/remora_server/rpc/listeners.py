@@ -7,6 +7,7 @@ import ipaddress
 import os
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 import grpc
 
 UNIX = "unix:"
+MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
 SOCKET_UMASK = 0o177  # the socket is its owner's alone: grpcio checks no peer
 
 
@@ -40,6 +42,8 @@ class UnixListener:
 
     def bind(self, server: grpc.Server) -> str:
         """Take the socket and return its endpoint. A file that a dead server left behind is removed first."""
+        if len(os.fsencode(self.path)) > MAX_SOCKET_PATH:
+            raise ListenError(f"cannot listen on {self.endpoint}: the path has more than {MAX_SOCKET_PATH} bytes")
         self._make_directory()
         self._remove_stale()
         with _umask(SOCKET_UMASK):
