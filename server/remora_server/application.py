@@ -48,8 +48,8 @@ from remora_server.storage.recall import EmbeddedIndex
 logger = logging.getLogger(__name__)
 
 
-class StartError(Exception):
-    """The server cannot start; the message says why and what to do."""
+class ServeError(Exception):
+    """The server cannot start, or could not end as it should; the message says why and what to do."""
 
 
 def version() -> str:
@@ -61,12 +61,12 @@ def version() -> str:
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
-    """Serve until `stopping` is set. Raises StartError."""
+    """Serve until `stopping` is set. Raises ServeError."""
     with ExitStack() as closing:
         try:
             _start(settings, closing)
         except (DirectoryError, ListenError, ModelFilesError) as error:
-            raise StartError(str(error)) from error
+            raise ServeError(str(error)) from error
         stopping.wait()
         logger.info("stopping")
     logger.info("stopped")
@@ -82,7 +82,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     model = _model_status(embedder)
     tokens = NativeTokenCounter()
     store = _open_store(settings, tokens, model)
-    closing.callback(store.close)
+    closing.callback(_close, store)
     if embedder is not None:
         indexer = Indexer(store.pending, embedder)
         closing.callback(indexer.close)
@@ -105,7 +105,21 @@ def _open_store(settings: Settings, tokens: NativeTokenCounter, model: ModelStat
     try:
         return EmbeddedStore(_store_options(settings), count_tokens=partial(_count_tokens, tokens), model=model.name)
     except duckdb.Error as error:
-        raise StartError(f"the database in {settings.data} cannot be opened: {' '.join(str(error).split())}") from error
+        raise ServeError(f"the database in {settings.data} cannot be opened: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _close(store: EmbeddedStore) -> None:
+    try:
+        store.close()
+    except (duckdb.Error, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise ServeError(
+            f"not all of the journal was applied to the database; the next start does it: {reason}"
+        ) from error
 
 
 def _store_options(settings: Settings) -> StoreOptions:
@@ -125,7 +139,7 @@ def _kernels(settings: Settings) -> str | None:
         return None
     available = available_kernels()
     if settings.kernels not in available:
-        raise StartError(f"this processor cannot run {settings.kernels}, but {', '.join(available)}")
+        raise ServeError(f"this processor cannot run {settings.kernels}, but {', '.join(available)}")
     return settings.kernels
 
 
@@ -135,9 +149,9 @@ def _tokens(file: Path | None) -> Tokens | None:
     try:
         return Tokens.parse(file.read_text("utf-8").splitlines())
     except TokenFileError as error:
-        raise StartError(f"{file}: {error}") from error
+        raise ServeError(f"{file}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise StartError(f"{file} cannot be read as a token file: {error}") from error
+        raise ServeError(f"{file} cannot be read as a token file: {error}") from error
 
 
 def _embedder(settings: Settings) -> LocalEmbedder | None:

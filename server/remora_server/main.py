@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from remora_server import logs, settings
-from remora_server.application import StartError, serve, version
+from remora_server.application import ServeError, serve, version
 from remora_server.engine.model_files import ModelFilesError, install
 
 DONE, FAILED, MISUSED = 0, 1, 2
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(given)
     except settings.SettingsError as error:
         return _fail(MISUSED, error)
-    except (StartError, ModelFilesError) as error:
+    except (ServeError, ModelFilesError) as error:
         return _fail(FAILED, error)
     return DONE
 
