@@ -13,7 +13,17 @@ use prost::Message as _;
 const DIM: usize = 384;
 const MODEL: &str = "model";
 const BUDGET: Duration = Duration::from_secs(1);
-const QUERY: &str = "When did word12 and word305 meet at word7777?";
+const QUERY: &str = "When did my word12 and word305 meet at word7777 in May 1970?";
+const RULES: Weights = Weights {
+    cosine: 1.0,
+    bm25: 0.3,
+    answer: 0.4,
+    next: 0.1,
+    speaker: 0.3,
+    temporal: 0.2,
+    date: 0.3,
+    session: 0.2,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -27,9 +37,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         recall.statistics().bytes >> 20,
         start.elapsed().as_secs_f64()
     );
-    for profile in [Profile::Hybrid, Profile::Vector, Profile::Lexical] {
-        let milliseconds = measure(&recall, profile)?;
-        println!("{:>8} {milliseconds:>8.3} ms", format!("{profile:?}"));
+    for (name, profile, weights) in [
+        ("lexical", Profile::Lexical, Weights::default()),
+        ("vector", Profile::Vector, Weights::default()),
+        ("hybrid", Profile::Hybrid, Weights::default()),
+        ("hybrid with rules", Profile::Hybrid, RULES),
+    ] {
+        let milliseconds = measure(&recall, profile, weights)?;
+        println!("{name:>18} {milliseconds:>8.3} ms");
     }
     Ok(())
 }
@@ -44,7 +59,7 @@ fn fill(recall: &Recall, messages: u64, threads: u64) {
     recall.finish_user("t", "u");
 }
 
-fn measure(recall: &Recall, profile: Profile) -> Result<f64, VectorError> {
+fn measure(recall: &Recall, profile: Profile, weights: Weights) -> Result<f64, VectorError> {
     let vector: Vec<f32> = vector(u64::MAX).collect();
     let search = Search {
         tenant: "t",
@@ -55,7 +70,7 @@ fn measure(recall: &Recall, profile: Profile) -> Result<f64, VectorError> {
         profile,
         k: 10,
         threshold: None,
-        weights: Weights::default(),
+        weights,
         filter: Filter::default(),
         exclude: &[],
         published: 0,

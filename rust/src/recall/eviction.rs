@@ -46,6 +46,20 @@ impl Recall {
         }
     }
 
+    /// Forgets a user's threads that hold nothing and wait for nothing; a user who is in memory as a whole does not need
+    /// them.
+    pub(super) fn sweep(&self, tenant: &str, user: &str) {
+        let mut registry = self.registry.lock();
+        let is_whole = |state: &User| state.complete && state.loaders == 0;
+        if registry.user(tenant, user).is_some_and(is_whole) {
+            let swept = registry.take_threads(tenant, user, |thread| {
+                thread.loaders() == 0 && thread.is_spent()
+            });
+            drop(registry);
+            drop(swept);
+        }
+    }
+
     fn newest_evictable(&self) -> u64 {
         let grace = u64::try_from(self.grace.as_micros()).unwrap_or(u64::MAX);
         self.now().saturating_sub(grace)

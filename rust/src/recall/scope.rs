@@ -21,7 +21,18 @@ pub enum Scope<'a> {
     Tenant,
 }
 
+impl<'a> Scope<'a> {
+    /// The user, where the scope is one's.
+    pub(super) fn user(&self) -> Option<&'a str> {
+        match *self {
+            Self::Thread { user, .. } | Self::User { user } => Some(user),
+            Self::Tenant => None,
+        }
+    }
+}
+
 /// The threads of a scope, by (uid, user).
+#[derive(Default)]
 pub(super) struct Threads {
     threads: Vec<Arc<Thread>>,
     /// Whether the scope is in memory as a whole; for a tenant, whether all of its users in memory are.
@@ -50,30 +61,38 @@ pub(super) fn speakers<'a>(views: &'a [View<'_>]) -> FxHashSet<&'a str> {
 }
 
 impl Recall {
-    /// The threads of the scope, marked as used. Threads that are still being loaded are left out.
+    /// The threads of the scope. Threads that are still being loaded are left out.
     pub(super) fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
-        let now = self.now();
         let mut threads = match scope {
-            Scope::Thread { user, uid } => self.one_thread(tenant, user, uid, now),
-            Scope::User { user } => self.threads_of_user(tenant, user, now),
+            Scope::Thread { user, uid } => self.one_thread(tenant, user, uid),
+            Scope::User { user } => self.threads_of_user(tenant, user),
             Scope::Tenant => self.threads_of_tenant(tenant),
         };
         let found = threads.threads.len();
         threads.threads.retain(|thread| thread.is_ready());
         threads.complete &= threads.threads.len() == found;
-        for thread in &threads.threads {
-            thread.touch(now);
-        }
         threads
     }
 
-    fn one_thread(&self, tenant: &str, user: &str, uid: u64, now: u64) -> Threads {
-        let mut registry = self.registry.lock();
-        let state = registry.user_mut(tenant, user);
-        let Some(state) = state else {
-            return Threads::nothing(false);
+    /// Marks the threads of the scope as used.
+    pub(super) fn touch(&self, tenant: &str, scope: Scope<'_>, threads: &Threads) {
+        let now = self.now();
+        for thread in &threads.threads {
+            thread.touch(now);
+        }
+        let Some(user) = scope.user() else {
+            return;
         };
-        state.used = now;
+        if let Some(state) = self.registry.lock().user_mut(tenant, user) {
+            state.used = now;
+        }
+    }
+
+    fn one_thread(&self, tenant: &str, user: &str, uid: u64) -> Threads {
+        let registry = self.registry.lock();
+        let Some(state) = registry.user(tenant, user) else {
+            return Threads::default();
+        };
         let thread = state.threads.get(&uid).cloned();
         Threads {
             complete: state.complete || thread.is_some(),
@@ -81,12 +100,11 @@ impl Recall {
         }
     }
 
-    fn threads_of_user(&self, tenant: &str, user: &str, now: u64) -> Threads {
-        let mut registry = self.registry.lock();
-        let Some(state) = registry.user_mut(tenant, user) else {
-            return Threads::nothing(false);
+    fn threads_of_user(&self, tenant: &str, user: &str) -> Threads {
+        let registry = self.registry.lock();
+        let Some(state) = registry.user(tenant, user) else {
+            return Threads::default();
         };
-        state.used = now;
         let (complete, threads) = (state.complete, Arc::clone(&state.threads));
         drop(registry);
         Threads {
@@ -170,10 +188,7 @@ impl Recall {
 }
 
 impl Threads {
-    fn nothing(complete: bool) -> Self {
-        Self {
-            threads: Vec::new(),
-            complete,
-        }
+    pub(super) fn len(&self) -> usize {
+        self.threads.len()
     }
 }

@@ -78,6 +78,7 @@ impl Recall {
             .map(|vector| index::Query::new(vector, vector.len()));
         let vector = vector.transpose()?;
         let threads = self.threads(search.tenant, search.scope);
+        self.touch(search.tenant, search.scope, &threads);
         let views = self.views(&threads, search.published);
         let scores = Scoring::new(self, search, vector.as_ref(), &views).score();
         let hits = hits(&views, search, &scores);
@@ -86,7 +87,11 @@ impl Recall {
             .iter()
             .map(|view| view.content.pending(search.model))
             .sum();
+        let some_are_empty = views.len() < threads.len();
         drop(views);
+        if some_are_empty && let Some(user) = search.scope.user() {
+            self.sweep(search.tenant, user);
+        }
         self.evict();
         Ok(Found {
             hits,

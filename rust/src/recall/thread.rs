@@ -165,6 +165,17 @@ impl Thread {
         self.settle();
     }
 
+    /// Whether it holds nothing and nothing waits for it; false where that cannot be seen at once. Changes are pushed
+    /// under the registry's lock, so that it stays so for as long as the caller holds that.
+    pub(super) fn is_spent(&self) -> bool {
+        let nothing_waits = self.waiting.load(Ordering::Acquire) == 0;
+        nothing_waits
+            && self
+                .content
+                .try_read()
+                .is_some_and(|content| content.is_empty())
+    }
+
     /// The content, for as long as the guard lives. Who holds several takes them in ascending (uid, user) order: a
     /// waiting writer holds up new readers.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Content> {

@@ -440,7 +440,7 @@ fn a_failed_load_leaves_nothing_behind() {
     assert!(!all().ask(&recall, ANN).complete);
 }
 
-/// Loads users of one thread each, in order.
+/// Loads users of one thread each, in order; the first has the uid 1.
 fn load_users(recall: &Recall, users: &[&str]) {
     for (uid, user) in (1..).zip(users) {
         let mut store = Store::default();
@@ -450,21 +450,24 @@ fn load_users(recall: &Recall, users: &[&str]) {
     }
 }
 
+/// A recall that has room for two such users.
+fn recall_for_two() -> Recall {
+    let recall = recall();
+    load_users(&recall, &["ann"]);
+    let one = recall.statistics().bytes;
+    Recall::with_grace(Kernels::best(), 2 * one + one / 2, Duration::ZERO)
+}
+
 #[test]
 fn the_user_who_was_used_last_stays() {
-    let one = {
-        let recall = recall();
-        load_users(&recall, &["ann"]);
-        recall.statistics().bytes
-    };
-    let recall = Recall::with_grace(Kernels::best(), 2 * one + one / 2, Duration::ZERO);
+    let recall = recall_for_two();
     load_users(&recall, &["ann", "bob"]);
     all().ask(&recall, ANN);
 
-    load_users(&recall, &["", "", "cid"]);
+    load_users(&recall, &["cid"]);
 
-    assert!(all().ask(&recall, Scope::User { user: "cid" }).complete);
-    assert!(!all().ask(&recall, Scope::User { user: "bob" }).complete);
+    let is_whole = |user| all().ask(&recall, Scope::User { user }).complete;
+    assert_eq!(["ann", "bob", "cid"].map(is_whole), [true, false, true]);
 }
 
 #[test]
@@ -495,6 +498,32 @@ fn appends_that_nobody_reads_do_not_fill_the_memory() {
 
     assert!(recall.statistics().bytes < 128 << 10);
     assert!(!all().ask(&recall, ANN).complete);
+}
+
+#[test]
+fn threads_of_conversations_that_are_gone_are_forgotten() {
+    let recall = recall();
+    load_users(&recall, &["ann"]);
+    recall.drop_conversation(TENANT, 1, 9);
+    assert_eq!(places(&all().ask_at(&recall, ANN, 8)), [(1, 1)]);
+    assert_eq!(recall.statistics().threads, 1);
+
+    assert_eq!(places(&all().ask_at(&recall, ANN, 9)), []);
+
+    assert_eq!(recall.statistics().threads, 0);
+    assert!(all().ask(&recall, ANN).complete);
+}
+
+#[test]
+fn draining_is_no_use() {
+    let recall = recall_for_two();
+    load_users(&recall, &["ann", "bob"]);
+    recall.drain(TENANT, ANN, 9);
+
+    load_users(&recall, &["cid"]);
+
+    let is_whole = |user| all().ask(&recall, Scope::User { user }).complete;
+    assert_eq!(["bob", "ann", "cid"].map(is_whole), [true, false, true]);
 }
 
 #[test]
