@@ -5,7 +5,6 @@ The only place that knows all parts; they know nothing of it.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import platform
 import resource
@@ -41,7 +40,7 @@ from remora_server.rpc.text import TextHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
 from remora_server.storage.message_reader import StoredMessageReader
 from remora_server.storage.recall import EmbeddedIndex
 
@@ -81,7 +80,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     embedder = _embedder(settings)
     model = _model_status(embedder)
     tokens = NativeTokenCounter()
-    store = _open_store(settings, tokens, model)
+    count = partial(_count_tokens, tokens)
+    store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name)
     closing.callback(_close, store)
     if embedder is not None:
         indexer = Indexer(store.pending, embedder)
@@ -101,25 +101,11 @@ def _server_options(settings: Settings) -> ServerOptions:
     )
 
 
-def _open_store(settings: Settings, tokens: NativeTokenCounter, model: ModelStatus) -> EmbeddedStore:
-    try:
-        return EmbeddedStore(_store_options(settings), count_tokens=partial(_count_tokens, tokens), model=model.name)
-    except duckdb.Error as error:
-        raise ServeError(f"the database in {settings.data} cannot be opened: {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def _close(store: EmbeddedStore) -> None:
     try:
         store.close()
-    except (duckdb.Error, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise ServeError(
-            f"not all of the journal was applied to the database; the next start does it: {reason}"
-        ) from error
+    except NotApplied as error:
+        raise ServeError(str(error)) from error
 
 
 def _store_options(settings: Settings) -> StoreOptions:
@@ -174,7 +160,7 @@ def _handlers(
     store: EmbeddedStore, embedder: LocalEmbedder | None, tokens: NativeTokenCounter, model: ModelStatus
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
-    page_tokens = PageTokens(hashlib.blake2b(b"page tokens", key=store.store_id, digest_size=32).digest())
+    page_tokens = PageTokens(store.secret())
     index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name)
     recollection = Recollection(index, embedder)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())

@@ -76,13 +76,17 @@ class Applier:
         self._checkpoint()
 
     def _run(self) -> None:
+        failing = False
         while not self._stopping:
             self._kick.wait(BATCH_SECONDS)
             self._kick.clear()
             try:
                 self._work()
+                failing = False
             except (duckdb.Error, OSError):
-                logger.exception("applying to the database failed; it is tried again", extra={"applied": self._applied})
+                if not failing:
+                    logger.exception("the database failed; it is tried again", extra={"applied": self._applied})
+                failing = True
                 time.sleep(RETRY_SECONDS)
 
     def _work(self) -> None:
@@ -100,14 +104,7 @@ class Applier:
         batch = Batch()
         for revision, payload in records:
             batch.add(revision, payload)
-        cursor = self._database.cursor()
-        cursor.begin()
-        try:
-            batch.write(cursor)
-            cursor.commit()
-        except BaseException:
-            cursor.rollback()
-            raise
+        self._database.transact(batch.write)
         self._advance(batch.revision)
         return True
 

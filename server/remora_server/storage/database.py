@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,19 @@ class Database:
         """All rows of a query."""
         return self.cursor().execute(sql, parameters).fetchall()
 
+    def transact(self, write: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
+        """Write in one transaction: all of it or nothing."""
+        cursor = self.cursor()
+        cursor.begin()
+        try:
+            write(cursor)
+            cursor.commit()
+        except BaseException:
+            # A commit that failed has ended the transaction already.
+            with suppress(duckdb.TransactionException):
+                cursor.rollback()
+            raise
+
     def meta(self, key: str) -> str | None:
         """A value of the store's own table of facts."""
         found = self.rows("SELECT value FROM meta WHERE key = ?", [key])
@@ -96,12 +111,12 @@ class Database:
                 self._apply(number, script)
 
     def _apply(self, number: int, script: str) -> None:
-        cursor = self.cursor()
-        cursor.begin()
-        for statement in duckdb.extract_statements(script):
-            cursor.execute(statement)
-        self.set_meta("schema_version", str(number))
-        cursor.commit()
+        def migrate(cursor: duckdb.DuckDBPyConnection) -> None:
+            for statement in duckdb.extract_statements(script):
+                cursor.execute(statement)
+            self.set_meta("schema_version", str(number))
+
+        self.transact(migrate)
         logger.info("database migrated", extra={"schema_version": number})
 
     def checkpoint(self) -> None:

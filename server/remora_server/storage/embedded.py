@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import duckdb
 
 from remora_server import _native
 from remora_server._native import Core
@@ -32,6 +35,15 @@ from remora_server.storage.users import Users
 from remora_server.storage.working_memory import WorkingMemories
 
 logger = logging.getLogger(__name__)
+
+
+class NotApplied(Exception):
+    """The store was closed before the database had everything that the journal has."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"not all of the journal was applied to the database; the next start does it: {_one_line(cause)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +127,24 @@ class EmbeddedStore:
             self.core.load_request(*row)
 
     def close(self) -> None:
-        """Apply everything, checkpoint, and let the directory go."""
-        self.applier.close()
-        self.core.close()
-        self.database.close()
-        if self._directory is not None:
-            self._directory.close()
+        """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
+        try:
+            self.applier.close()
+            self.core.close()
+        except (_native.JournalError, duckdb.Error, OSError) as error:
+            raise NotApplied(error) from error
+        finally:
+            self.database.close()
+            if self._directory is not None:
+                self._directory.close()
+
+    def secret(self) -> bytes:
+        """A key that only this store knows, 32 bytes: what is signed with it stays valid over restarts."""
+        found = self.database.meta("secret")
+        if found is None:
+            found = os.urandom(32).hex()
+            self.database.set_meta("secret", found)
+        return bytes.fromhex(found)
 
     def create_conversation(self, write: Write, draft: ConversationDraft) -> Outcome:
         return self.conversations.create(write, draft)
@@ -222,6 +246,8 @@ def _open_database(options: StoreOptions, store_id: bytes) -> Database:
         database = Database(options.directory, options.database_bytes)
     except SchemaTooNew as error:
         raise DirectoryError(f"{error}: upgrade Remora") from error
+    except duckdb.Error as error:
+        raise DirectoryError(f"the database in {options.directory} cannot be opened: {_one_line(error)}") from error
     found = database.meta("store_id")
     if found is None:
         database.set_meta("store_id", store_id.hex())
@@ -246,3 +272,7 @@ def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id:
         )
     except _native.JournalError as error:
         raise DirectoryError(f"the journal cannot be used: {error}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
