@@ -62,7 +62,7 @@ pub(super) fn speakers<'a>(views: &'a [View<'_>]) -> FxHashSet<&'a str> {
 
 impl Recall {
     /// The threads of the scope. Threads that are still being loaded are left out.
-    pub(super) fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
+    fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
         let mut threads = match scope {
             Scope::Thread { user, uid } => self.one_thread(tenant, user, uid),
             Scope::User { user } => self.threads_of_user(tenant, user),
@@ -74,8 +74,14 @@ impl Recall {
         threads
     }
 
-    /// Marks the threads of the scope as used.
-    pub(super) fn touch(&self, tenant: &str, scope: Scope<'_>, threads: &Threads) {
+    /// The threads of the scope, marked as used.
+    pub(super) fn use_threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
+        let threads = self.threads(tenant, scope);
+        self.touch(tenant, scope, &threads);
+        threads
+    }
+
+    fn touch(&self, tenant: &str, scope: Scope<'_>, threads: &Threads) {
         let now = self.now();
         for thread in &threads.threads {
             thread.touch(now);
@@ -145,14 +151,14 @@ impl Recall {
 
     /// How many documents of the scope the server's model is to embed and `model` has not embedded.
     pub fn pending(&self, tenant: &str, scope: Scope<'_>, model: &str, published: u64) -> usize {
-        let threads = self.threads(tenant, scope);
+        let threads = self.use_threads(tenant, scope);
         let views = self.views(&threads, published);
         views.iter().map(|view| view.content.pending(model)).sum()
     }
 
     /// The names of those who speak in the scope, role words left out, in order.
     pub fn speakers(&self, tenant: &str, scope: Scope<'_>, published: u64) -> Vec<String> {
-        let threads = self.threads(tenant, scope);
+        let threads = self.use_threads(tenant, scope);
         let views = self.views(&threads, published);
         let names = speakers(&views).into_iter();
         let mut names: Vec<_> = names

@@ -77,8 +77,7 @@ impl Recall {
             .vector
             .map(|vector| index::Query::new(vector, vector.len()));
         let vector = vector.transpose()?;
-        let threads = self.threads(search.tenant, search.scope);
-        self.touch(search.tenant, search.scope, &threads);
+        let threads = self.use_threads(search.tenant, search.scope);
         let views = self.views(&threads, search.published);
         let scores = Scoring::new(self, search, vector.as_ref(), &views).score();
         let hits = hits(&views, search, &scores);
