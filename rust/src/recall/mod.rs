@@ -3,7 +3,7 @@
 //! Messages are partitioned by (tenant, user) and there by conversation: one user's part of one conversation is a *thread*,
 //! and a scope of a search is one thread, all threads of a user, or all of a tenant. Changes are delivered in the order of
 //! revisions and never wait for a search: each thread has an inbox, which the next search drains up to the revision that
-//! is published. Threads are loaded on demand ([`loading`]) and evicted by bytes ([`eviction`]).
+//! is published. Threads are loaded on demand (`loading`) and evicted by bytes (`eviction`).
 //!
 //! Locks, in the order in which they are taken: the registry (lookups only), a thread's draining, its content, its inbox.
 //! The registry is never asked for under any of the others.
