@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, tee
 
 import pytest
 from hypothesis import given
@@ -186,6 +187,26 @@ def test_edits_do_what_a_list_does(start: list[MessageDraft], changes: list[Edit
     assert kept.shown("sarah") == model
     assert kept.shown("tom") == [("a", "another user's")]
     assert plan.removed == len(set(before) - set(kept.live("sarah")))
+
+
+@given(st.lists(drafts, max_size=6), st.lists(edits, max_size=8), st.integers(1, 6))
+def test_edits_under_a_storage_limit_keep_the_newest(
+    start: list[MessageDraft], changes: list[Edit], limit: int
+) -> None:
+    made = count()
+    kept = Kept()
+    kept.apply(plan_append(kept, "sarah", start, NOW, partial(new_id, made)))
+    kept.apply(plan_append(kept, "tom", [draft("a", "another user's")], NOW, str))
+    limited = deepcopy(kept)
+    limited.storage_limit = limit
+    fresh, again = tee(made)
+
+    kept.apply(plan_edit(kept, "sarah", changes, NOW, partial(new_id, fresh), allow_missing=True))
+    plan = plan_edit(limited, "sarah", changes, NOW, partial(new_id, again), allow_missing=True)
+    limited.apply(plan)
+
+    assert limited.messages == kept.messages[-limit:]
+    assert plan.pruned == len(kept.messages) - len(limited.messages)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown
 
+from remora.v1 import step_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft, ConversationOrder, ConversationQuery
 from remora_server.domain.errors import ConversationNotFound, RequestIdReused, RevisionUnknown
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
 from remora_server.domain.search import MessageVector
+from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore
@@ -74,6 +76,14 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(DirectoryError, match=r"not empty"):
         open_store(tmp_path)
+
+
+@pytest.mark.parametrize("left", ["lost+found", "FORMAT.new", "LOCK"])
+def test_a_new_volume_and_a_killed_first_start_are_no_obstacle(directory: Path, left: str) -> None:
+    directory.mkdir()
+    (directory / left).mkdir() if left == "lost+found" else (directory / left).touch()
+
+    open_store(directory).close()
 
 
 def test_a_refused_directory_is_free_again(directory: Path) -> None:
@@ -291,6 +301,34 @@ def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) ->
     assert store.database.rows("SELECT * FROM embeddings") == []
 
 
+@pytest.mark.parametrize("applied_between", [True, False])
+def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_between: bool) -> None:
+    store.append_messages(WRITE, "c", "sarah", [draft("m", "a long old text")], NEW)
+    late = store.pending.next_unembedded(10, 0)
+    own = MessageEmbedding(MODEL, vector(0, 1))
+    revision = store.append_messages(WRITE, "c", "sarah", [draft("m", "new", embedding=own)], NEW).revision
+    if applied_between:
+        store.applier.wait(revision, None)
+
+    store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in late])
+    store.applier.wait(store.core.published(), None)
+
+    rows = store.database.rows('SELECT message_revision, by_caller, "values" FROM embeddings')
+    assert rows == [(revision, True, [0.0, 1.0])]
+
+
+def test_the_servers_vector_never_replaces_the_callers(store: EmbeddedStore) -> None:
+    append(store, "text")
+    [message] = store.pending.next_unembedded(10, 0)
+    own = MessageEmbedding(MODEL, vector(0, 1))
+    store.append_messages(WRITE, "c", "sarah", [draft("m", "own", embedding=own)], NEW)
+
+    store.pending.put_embeddings([MessageVector(replace(message, sequence=2, revision=2), vector(1, 0))])
+    store.applier.wait(store.core.published(), None)
+
+    assert store.database.rows('SELECT "values" FROM embeddings') == [([0.0, 1.0],)]
+
+
 def test_another_model_embeds_again_what_the_first_has_done(directory: Path) -> None:
     store = open_store(directory, model=MODEL)
     append(store, "one")
@@ -327,6 +365,17 @@ def test_memory_only_behaves_alike() -> None:
     assert [text for _, _, text in shown(store, "c", "sarah")] == ["one", "two"]
     assert store.status().in_memory
     store.close()
+
+
+def test_users_steps_of_one_id_are_apart(store: EmbeddedStore) -> None:
+    append(store, "one")
+    for user in ("sarah", "bob"):
+        body = step_pb2.Step(id="s", content=user).SerializeToString()
+        store.save_steps(WRITE, [StepDraft("s", "c", user, "", 0, 1, body)])
+
+    for user in ("sarah", "bob"):
+        page = store.list_steps(READ, StepQuery("c", user))
+        assert [step_pb2.Step.FromString(step).content for step in page.steps] == [user]
 
 
 def test_status_counts_what_is_stored(store: EmbeddedStore) -> None:

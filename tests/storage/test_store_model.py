@@ -33,7 +33,7 @@ class Conversation:
     owner: str
     title: str = ""
     messages: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
-    steps: dict[str, tuple[str, int]] = field(default_factory=dict)
+    steps: dict[tuple[str, str], int] = field(default_factory=dict)
     working_memory: bytes | None = None
 
     def of(self, user: str) -> list[tuple[str, str, str]]:
@@ -124,7 +124,7 @@ class StoreMachine(RuleBasedStateMachine):
     @staticmethod
     def cleared(kept: Conversation, user: str) -> None:
         kept.of(user).clear()
-        kept.steps = {step: row for step, row in kept.steps.items() if row[0] != user}
+        kept.steps = {key: index for key, index in kept.steps.items() if key[0] != user}
 
     @rule(user=USERS)
     def delete_user(self, user: str) -> None:
@@ -169,7 +169,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         self.moved(self.store.save_steps(WRITE, drafts).revision)
         for step, index in steps:
-            self.model[conversation].steps[step] = (user, index)
+            self.model[conversation].steps[user, step] = index
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), content=st.none() | st.binary(max_size=8))
@@ -229,7 +229,7 @@ class StoreMachine(RuleBasedStateMachine):
             for user in ("sarah", "tom"):
                 page = self.store.list_steps(READ, StepQuery(name, user))
                 found = {(step.id, step.step_index) for step in map(step_pb2.Step.FromString, page.steps)}
-                assert found == {(step, index) for step, (owner, index) in kept.steps.items() if owner == user}
+                assert found == {(step, index) for (owner, step), index in kept.steps.items() if owner == user}
 
 
 TestStore = StoreMachine.TestCase

@@ -193,20 +193,31 @@ def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDr
     working = _Draft(view, user_id, (draft.id for draft in drafts), now, new_id)
     placed = tuple(working.append(draft).placed for draft in drafts)
     added = sum(not put.replaces for put in working.puts.values())
-    count = view.head.message_count + added
-    over = 0 if view.head.storage_limit is None else max(0, count - view.head.storage_limit)
-    removals = _prune(view, working, over) if over else ()
-    return Plan(removals, working.ordered_puts(), working.moved_head(count - over), placed, pruned=over)
+    over = _over(view.head, view.head.message_count + added)
+    removals = _removals(_prune(view, working, set(), over))
+    head = working.moved_head(view.head.message_count + added - over)
+    return Plan(removals, working.ordered_puts(), head, placed, pruned=over)
 
 
-def _prune(view: ConversationView, working: _Draft, count: int) -> tuple[Removal, ...]:
-    """Take out the oldest: those that are stored, then the first of those that the append itself brings."""
-    stored = view.oldest(count)
+def _over(head: Head, count: int) -> int:
+    """By how many messages a count goes over the storage limit."""
+    return 0 if head.storage_limit is None else max(0, count - head.storage_limit)
+
+
+def _prune(view: ConversationView, working: _Draft, gone: set[int], count: int) -> list[tuple[int, str]]:
+    """Take out the oldest of what is not `gone`: what is stored, which is returned, then the first of what is new."""
+    if not count:
+        return []
+    stored = [(sequence, user) for sequence, user in view.oldest(count + len(gone)) if sequence not in gone][:count]
     working.forget({sequence for sequence, _ in stored})
     fresh = sorted(sequence for sequence, put in working.puts.items() if not put.replaces)
     working.forget(set(fresh[: count - len(stored)]))
-    users = dict.fromkeys(user for _, user in stored)
-    return tuple(Removal(user, tuple(sequence for sequence, owner in stored if owner == user)) for user in users)
+    return stored
+
+
+def _removals(gone: Sequence[tuple[int, str]]) -> tuple[Removal, ...]:
+    users = dict.fromkeys(user for _, user in gone)
+    return tuple(Removal(user, tuple(sequence for sequence, owner in gone if owner == user)) for user in users)
 
 
 def plan_delete(view: ConversationView, user_id: str, ids: Sequence[str], now: int) -> Plan:
@@ -244,10 +255,13 @@ def plan_edit(
             order.append(working.last_sequence)
         if put is not None:
             placed.append(put.placed)
-    gone = tuple(sorted(set(stored).difference(order)))
-    head = working.moved_head(view.head.message_count - len(stored) + len(order))
-    removals = (Removal(user_id, gone),) if gone else ()
-    return Plan(removals, working.ordered_puts(), head, tuple(placed), removed=len(gone))
+    gone = set(stored).difference(order)
+    count = view.head.message_count - len(stored) + len(order)
+    over = _over(view.head, count)
+    pruned = _prune(view, working, gone, over)
+    removals = _removals([(sequence, user_id) for sequence in sorted(gone)] + pruned)
+    head = working.moved_head(count - over)
+    return Plan(removals, working.ordered_puts(), head, tuple(placed), pruned=over, removed=len(gone))
 
 
 def _ids(edits: Sequence[Edit]) -> list[str]:

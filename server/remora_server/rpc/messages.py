@@ -60,6 +60,7 @@ class MessageHandlers:
         return pb.EditMessagesResponse(
             messages=encode.placed(outcome.messages),
             deleted_messages=outcome.deleted_messages,
+            pruned_messages=outcome.pruned_messages,
             revision=outcome.revision,
         )
 

@@ -91,9 +91,8 @@ REQUESTS = (
 _UID = (("uid", arrow.UINT64),)
 _PLACE = (("conversation_uid", arrow.UINT64), ("sequence", arrow.UINT64))
 _PART = (("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT))
-_STEP = (("conversation_uid", arrow.UINT64), ("id", arrow.TEXT))
+_STEP = (("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT), ("id", arrow.TEXT))
 _MEMORY = (("tenant_id", arrow.TEXT), ("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT))
-_MODEL = (("conversation_uid", arrow.UINT64), ("sequence", arrow.UINT64), ("model", arrow.TEXT))
 
 _BY_UID = {
     "conversations": "uid",
@@ -117,9 +116,9 @@ class Batch:
         self._moved: set[tuple[int, int]] = set()
         self._cleared: set[tuple[int, str]] = set()
         self._embeddings: dict[tuple[int, int], dict[str, tuple[Any, ...]]] = {}
-        self._steps: dict[tuple[int, str], tuple[Any, ...]] = {}
+        self._steps: dict[tuple[int, str, str], tuple[Any, ...]] = {}
         self._ordinal = 0
-        self._saved_steps: set[tuple[int, str]] = set()
+        self._saved_steps: set[tuple[int, str, str]] = set()
         self._cleared_steps: set[tuple[int, str]] = set()
         self._memories: dict[tuple[str, int, str], tuple[Any, ...] | None] = {}
         self._requests: dict[tuple[str, str], tuple[Any, ...]] = {}
@@ -214,7 +213,7 @@ class Batch:
             self._embeddings.pop(place, None)
 
     def _put_step(self, record: record_pb2.Record, put: record_pb2.PutStep, revision: int) -> None:
-        step, key = put.step, (put.conversation_uid, put.step.id)
+        step, key = put.step, (put.conversation_uid, put.step.user_id, put.step.id)
         self._saved_steps.add(key)
         self._ordinal += 1
         self._steps[key] = (
@@ -224,7 +223,7 @@ class Batch:
 
     def _remove_steps(self, _record: record_pb2.Record, gone: record_pb2.RemoveSteps, _: int) -> None:
         self._cleared_steps.add((gone.conversation_uid, gone.user_id))
-        self._drop(self._steps, lambda key: key[0] == gone.conversation_uid and self._steps[key][2] == gone.user_id)
+        self._drop(self._steps, lambda key: key[:2] == (gone.conversation_uid, gone.user_id))
 
     def _put_memory(self, record: record_pb2.Record, put: record_pb2.PutWorkingMemory, revision: int) -> None:
         key = (record.tenant_id, put.conversation_uid, put.user_id)
@@ -247,8 +246,12 @@ class Batch:
         *,
         by_caller: bool,
     ) -> None:
+        """Keep the vector of the newest text; of two for one text the caller's."""
+        models = self._embeddings.setdefault(key, {})
         row = (record.tenant_id, *key, revision, model, by_caller, len(values) // 4, values)
-        self._embeddings.setdefault(key, {})[model] = row
+        before = models.get(model)
+        if before is None or (before[3], before[5]) <= (revision, by_caller):
+            models[model] = row
 
     @staticmethod
     def _drop(rows: dict[Any, Any], gone: Callable[[Any], bool]) -> None:
@@ -280,24 +283,33 @@ class Batch:
         _delete(cursor, "embeddings", _PLACE, self._moved, place.format("embeddings"))
         _delete(cursor, "messages", _PART, self._cleared, part.format("messages"))
         _delete(cursor, "steps", _PART, self._cleared_steps, part.format("steps"))
-        step = "steps.conversation_uid = gone.conversation_uid AND steps.id = gone.id"
+        step = " AND ".join(f"steps.{name} = gone.{name}" for name, _ in _STEP)
         _delete(cursor, "steps", _STEP, self._saved_steps, step)
         memory = " AND ".join(f"working_memories.{name} = gone.{name}" for name, _ in _MEMORY)
         _delete(cursor, "working_memories", _MEMORY, self._memories, memory)
 
     def _insert_embeddings(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Those whose message has not moved on; a vector of the same model is replaced."""
-        same = " AND ".join(f"embeddings.{name} = gone.{name}" for name, _ in _MODEL)
+        """Those whose message has not moved on, over what an earlier one of the model left; a caller's vector stays."""
         rows = [row for models in self._embeddings.values() for row in models.values()]
-        _delete(cursor, "embeddings", _MODEL, [(row[1], row[2], row[4]) for row in rows], same)
-        _with(
-            cursor,
-            EMBEDDINGS,
-            rows,
-            """INSERT INTO embeddings SELECT fresh.* FROM fresh JOIN messages
-               ON messages.conversation_uid = fresh.conversation_uid AND messages.sequence = fresh.sequence
-               AND messages.revision = fresh.message_revision""",
+        if not rows:
+            return
+        cursor.register("fresh", arrow.table(EMBEDDINGS, rows))
+        cursor.execute(
+            """CREATE TEMP TABLE current AS SELECT fresh.* FROM fresh
+               JOIN messages ON messages.conversation_uid = fresh.conversation_uid
+                   AND messages.sequence = fresh.sequence AND messages.revision = fresh.message_revision
+               LEFT JOIN embeddings AS kept ON kept.conversation_uid = fresh.conversation_uid
+                   AND kept.sequence = fresh.sequence AND kept.model = fresh.model
+                   AND kept.message_revision = fresh.message_revision AND kept.by_caller AND NOT fresh.by_caller
+               WHERE kept.model IS NULL"""
         )
+        cursor.unregister("fresh")
+        cursor.execute(
+            """DELETE FROM embeddings USING current WHERE embeddings.conversation_uid = current.conversation_uid
+               AND embeddings.sequence = current.sequence AND embeddings.model = current.model"""
+        )
+        cursor.execute("INSERT INTO embeddings SELECT * FROM current")
+        cursor.execute("DROP TABLE current")
 
 
 def _delete_embeddings_of(cursor: duckdb.DuckDBPyConnection, parts: Iterable[tuple[int, str]]) -> None:

@@ -11,6 +11,10 @@ from pathlib import Path
 FORMAT_VERSION = 1
 _FORMAT_FILE = "FORMAT"
 _LOCK_FILE = "LOCK"
+_NEW = ".new"
+# What may stand in a directory that is still to be begun: the lock, what a start that was killed left, and what a new
+# file system brings.
+_HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, "lost+found"}
 
 
 class DirectoryError(Exception):
@@ -76,7 +80,7 @@ class DataDirectory:
         return store_id
 
     def _begin(self, file: Path) -> bytes:
-        if any(entry.name != _LOCK_FILE for entry in self.path.iterdir()):
+        if any(entry.name not in _HARMLESS for entry in self.path.iterdir()):
             raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
         store_id = uuid.uuid4()
         text = json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex})
@@ -86,7 +90,7 @@ class DataDirectory:
 
 def _write_durably(file: Path, content: bytes) -> None:
     """Write a file whole: it has its content, or is not there."""
-    fresh = file.with_name(file.name + ".new")
+    fresh = file.with_name(file.name + _NEW)
     with fresh.open("wb") as stream:
         stream.write(content)
         stream.flush()

@@ -36,10 +36,11 @@ class Steps:
         with self._locks.all_of((write.tenant_id, conversation_id) for conversation_id in ids):
             now = self._clock()
             found = {i: self._conversations.accepted(write.tenant_id, i) for i in ids}
-            last = {(step.conversation_id, step.id): step for step in steps}
-            puts = [_put(found[step.conversation_id], step, now) for step in last.values()]
+            puts = [_put(found[step.conversation_id], step, now) for step in steps]
+            last = {(put.conversation_uid, put.step.user_id, put.step.id): put for put in puts}
+            saved = [changes.Change(put_step=put) for put in last.values()]
             heads = [_touched(conversation_id, view, now) for conversation_id, view in found.items()]
-            accepted = self._commits.accept(write, now, [*puts, *heads], Outcome(revision=0, time=now))
+            accepted = self._commits.accept(write, now, [*saved, *heads], Outcome(revision=0, time=now))
         return self._commits.finish(write, accepted)
 
     def list(self, read: Read, query: StepQuery) -> StepPage:
@@ -69,12 +70,12 @@ class Steps:
         return first + query.skip, query.limit
 
 
-def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> changes.Change:
+def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> record_pb2.PutStep:
     step = step_pb2.Step.FromString(draft.body)
     step.conversation_id = draft.conversation_id
     step.user_id = draft.user_id or view.head.user_id
     step.create_time.CopyFrom(timestamp(now if draft.create_time is None else draft.create_time))
-    return changes.Change(put_step=record_pb2.PutStep(conversation_uid=view.head.uid, step=step))
+    return record_pb2.PutStep(conversation_uid=view.head.uid, step=step)
 
 
 def _touched(conversation_id: str, view: AcceptedConversation, now: int) -> changes.Change:

@@ -71,7 +71,7 @@ class Conversation(_message.Message):
     metadata: _builtins.bytes
     """The caller's metadata, opaque, up to 1 MiB; comes back byte for byte."""
     storage_limit: _builtins.int
-    """How many messages are kept: the oldest are pruned by the append that goes over it. Unset: all are kept. 1 to 1,000,000."""
+    """How many messages are kept: the oldest are pruned by the append or edit that goes over it. Unset: all are kept. 1 to 1,000,000."""
     uid: _builtins.int
     """Output only. The revision that created it: a deleted and recreated id is another conversation."""
     revision: _builtins.int

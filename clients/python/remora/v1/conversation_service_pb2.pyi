@@ -984,10 +984,13 @@ class EditMessagesResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    PRUNED_MESSAGES_FIELD_NUMBER: _builtins.int
     deleted_messages: _builtins.int
     """How many messages went."""
     revision: _builtins.int
     """The revision of the write; where nothing changed, the newest that is visible."""
+    pruned_messages: _builtins.int
+    """How many of the oldest messages the storage limit pruned."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___AppendedMessage]:
         """The appended and replaced messages, in the order of the edits."""
@@ -998,10 +1001,11 @@ class EditMessagesResponse(_message.Message):
         messages: _abc.Iterable[Global___AppendedMessage] | None = ...,
         deleted_messages: _builtins.int = ...,
         revision: _builtins.int = ...,
+        pruned_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_messages", b"deleted_messages", "messages", b"messages", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_messages", b"deleted_messages", "messages", b"messages", "pruned_messages", b"pruned_messages", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

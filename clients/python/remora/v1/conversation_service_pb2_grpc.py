@@ -173,7 +173,8 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateConversation(self, request, context):
-        """Updates the fields of a conversation that the mask names; an empty mask only sets update_time.
+        """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
+        limit prunes with the next append or edit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -230,7 +231,8 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SaveSteps(self, request, context):
-        """Saves steps, all or none; a step whose id its conversation already has is replaced. Of two with one id, the last wins.
+        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
+        the last wins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

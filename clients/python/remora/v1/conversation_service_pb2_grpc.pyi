@@ -52,7 +52,9 @@ class ConversationServiceStub:
     CountConversations: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]
     """Counts conversations."""
     UpdateConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]
-    """Updates the fields of a conversation that the mask names; an empty mask only sets update_time."""
+    """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
+    limit prunes with the next append or edit.
+    """
     DeleteConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]
     """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
     AppendMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]
@@ -70,7 +72,9 @@ class ConversationServiceStub:
     EditMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
     SaveSteps: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.SaveStepsRequest, _conversation_service_pb2.SaveStepsResponse]
-    """Saves steps, all or none; a step whose id its conversation already has is replaced. Of two with one id, the last wins."""
+    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
+    the last wins.
+    """
     ListSteps: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListStepsRequest, _conversation_service_pb2.ListStepsResponse]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
     GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWorkingMemoryRequest, _conversation_service_pb2.GetWorkingMemoryResponse]
@@ -104,7 +108,9 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     CountConversations: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]  # type: ignore[assignment]
     """Counts conversations."""
     UpdateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]  # type: ignore[assignment]
-    """Updates the fields of a conversation that the mask names; an empty mask only sets update_time."""
+    """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
+    limit prunes with the next append or edit.
+    """
     DeleteConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]  # type: ignore[assignment]
     """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
     AppendMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]  # type: ignore[assignment]
@@ -122,7 +128,9 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     EditMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]  # type: ignore[assignment]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
     SaveSteps: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.SaveStepsRequest, _conversation_service_pb2.SaveStepsResponse]  # type: ignore[assignment]
-    """Saves steps, all or none; a step whose id its conversation already has is replaced. Of two with one id, the last wins."""
+    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
+    the last wins.
+    """
     ListSteps: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListStepsRequest, _conversation_service_pb2.ListStepsResponse]  # type: ignore[assignment]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
     GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWorkingMemoryRequest, _conversation_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
@@ -183,7 +191,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.UpdateConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.UpdateConversationResponse, _abc.Awaitable[_conversation_service_pb2.UpdateConversationResponse]]:
-        """Updates the fields of a conversation that the mask names; an empty mask only sets update_time."""
+        """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
+        limit prunes with the next append or edit.
+        """
 
     @_abc_1.abstractmethod
     def DeleteConversation(
@@ -249,7 +259,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.SaveStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.SaveStepsResponse, _abc.Awaitable[_conversation_service_pb2.SaveStepsResponse]]:
-        """Saves steps, all or none; a step whose id its conversation already has is replaced. Of two with one id, the last wins."""
+        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
+        the last wins.
+        """
 
     @_abc_1.abstractmethod
     def ListSteps(

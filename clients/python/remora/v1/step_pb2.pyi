@@ -69,7 +69,7 @@ class Step(_message.Message):
     SUB_AGENT_NAME_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Required. Unique in its conversation, 1 to 512 bytes. Saving a known id replaces the step."""
+    """Required. Unique for its user in its conversation, 1 to 512 bytes. Saving a known id replaces the step."""
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
