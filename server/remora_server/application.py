@@ -6,6 +6,7 @@ The only place that knows all parts; they know nothing of it.
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import resource
 import threading
@@ -46,6 +47,9 @@ from remora_server.storage.recall import EmbeddedIndex
 
 logger = logging.getLogger(__name__)
 
+PRIVATE = 0o077
+"""What the process creates is its own user's alone."""
+
 
 class ServeError(Exception):
     """The server cannot start, or could not end as it should; the message says why and what to do."""
@@ -61,6 +65,7 @@ def version() -> str:
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
     """Serve until `stopping` is set. Raises ServeError."""
+    os.umask(PRIVATE)
     with ExitStack() as closing:
         try:
             _start(settings, closing)
@@ -88,7 +93,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         closing.callback(indexer.close)
         indexer.start()
     closing.callback(server.stop, settings.shutdown_grace)
-    server.start(_handlers(store, embedder, tokens, model), model, works=lambda: store.core.failure() is None)
+    server.start(_handlers(store, embedder, tokens, model), model, works=lambda: not store.failure())
     _announce(endpoints, store, settings, model)
 
 

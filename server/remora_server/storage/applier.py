@@ -41,6 +41,8 @@ class Applier:
         self._stopping = False
         self._last_batch = time.monotonic()
         self._last_purge = 0.0
+        self.failure = ""
+        """Why nothing can be applied at the moment; empty where it can."""
         self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
 
     @property
@@ -76,18 +78,24 @@ class Applier:
         self._checkpoint()
 
     def _run(self) -> None:
-        failing = False
         while not self._stopping:
             self._kick.wait(BATCH_SECONDS)
             self._kick.clear()
             try:
                 self._work()
-                failing = False
-            except (duckdb.Error, OSError):
-                if not failing:
-                    logger.exception("the database failed; it is tried again", extra={"applied": self._applied})
-                failing = True
-                time.sleep(RETRY_SECONDS)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
+                self._failed(error)
+            else:
+                self.failure = ""
+
+    def _failed(self, error: Exception) -> None:
+        """Log the first of a row of failures, and wait before the next try."""
+        if not self.failure:
+            logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
+        self.failure = f"the database cannot be written: {type(error).__name__}"
+        if isinstance(error, duckdb.FatalException):
+            self._database.reopen()
+        time.sleep(RETRY_SECONDS)
 
     def _work(self) -> None:
         reach = self._core.published()

@@ -69,11 +69,17 @@ class Database:
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's cursor. Always fetch all of a result: an open one counts as a reader."""
-        cursor: duckdb.DuckDBPyConnection | None = getattr(self._own, "cursor", None)
-        if cursor is None:
-            cursor = self._own.cursor = self._connection.cursor()
+        connection, cursor = getattr(self._own, "cursor", (None, None))
+        if cursor is None or connection is not self._connection:
+            connection, cursor = self._connection, self._connection.cursor()
+            self._own.cursor = (connection, cursor)
             self._cursors.append(cursor)
         return cursor
+
+    def reopen(self) -> None:
+        """Open the database again: after a FatalException every statement fails until then. Queries under way fail."""
+        self.close()
+        self._connection = self._connect()
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -132,9 +138,10 @@ class Database:
         return 0 if self._path is None else _size(self._path) + self.wal_bytes()
 
     def close(self) -> None:
-        """Close all cursors. The database cannot be used afterwards."""
+        """Close all cursors."""
         for cursor in self._cursors:
             cursor.close()
+        self._cursors.clear()
         self._connection.close()
 
 

@@ -210,6 +210,10 @@ class EmbeddedStore:
     def delete_working_memory(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         return self._working_memories.delete(write, owner)
 
+    def failure(self) -> str:
+        """Why the store does not work as it should; empty where it does."""
+        return self.core.failure() or self.applier.failure
+
     def status(self) -> StoreStatus:
         journal, engine = self.core.journal_statistics(), self.core.statistics()
         counts = self.database.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM heads")[0]
@@ -217,13 +221,13 @@ class EmbeddedStore:
             store_id=self.store_id.hex(),
             format_version=FORMAT_VERSION,
             in_memory=self._directory is None,
-            failure=self.core.failure() or "",
+            failure=self.failure(),
             revision=self.core.published(),
             applied_revision=self.applier.applied,
             database_bytes=self.database.bytes(),
             conversations=counts[0],
             messages=int(counts[1]),
-            pending_embeddings=len(self.pending),
+            pending_embeddings=self.pending.count(),
             journal=JournalStatus(
                 bytes=journal.bytes,
                 segments=journal.segments,

@@ -17,13 +17,15 @@ QUEUE_BYTES = 16 << 20
 SCAN_ROWS = 2048
 
 _MISSING = """
-SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
 WHERE m.text <> '' AND NOT EXISTS (
     SELECT 1 FROM embeddings e
     WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence AND (e.model = ? OR e.by_caller))
-LIMIT ?
 """
+_NEXT = f"""
+SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT ?
+"""
+_COUNT = f"SELECT count(*) {_MISSING}"
 
 
 class PendingEmbeddings:
@@ -41,8 +43,12 @@ class PendingEmbeddings:
         self._must_scan = bool(model)
         self._filled = threading.Condition()
 
-    def __len__(self) -> int:
-        return len(self._queue)
+    def count(self) -> int:
+        """How many of the applied messages have no vector yet."""
+        if not self._model:
+            return 0
+        count: int = self._database.rows(_COUNT, [self._model])[0][0]
+        return count
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
@@ -81,7 +87,7 @@ class PendingEmbeddings:
 
     def _scan(self) -> None:
         self._commits.begin_query(Read(tenant_id=""))
-        rows = self._database.rows(_MISSING, [self._model, SCAN_ROWS])
+        rows = self._database.rows(_NEXT, [self._model, SCAN_ROWS])
         with self._filled:
             self._must_scan = len(rows) == SCAN_ROWS
             for row in rows:
