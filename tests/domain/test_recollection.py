@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from remora.v1 import memory_service_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import ModelUnavailable
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import (
+    WEIGHTS,
     IndexState,
     OfTenant,
     Profile,
@@ -44,8 +46,12 @@ class Model:
 
 
 def search(embedder: Model | None, profile: Profile, vector: QueryVector | None = None) -> SearchQuery:
+    return asked_for(embedder, SearchOptions(profile=profile), vector)
+
+
+def asked_for(embedder: Model | None, options: SearchOptions, vector: QueryVector | None = None) -> SearchQuery:
     index = Index()
-    query = SearchQuery(OfTenant(), "tea", vector, SearchOptions(profile=profile), index_wait=0.0)
+    query = SearchQuery(OfTenant(), "tea", vector, options, index_wait=0.0)
     Recollection(index, embedder).search(READ, query)
     return index.asked[0]
 
@@ -76,3 +82,22 @@ def test_a_vector_of_the_caller_selects_the_vector_profile(embedder: Model | Non
     vector = QueryVector("theirs", b"....")
     asked = search(embedder, profile, vector)
     assert (asked.vector, asked.text, asked.options.profile) == (vector, "", Profile.VECTOR)
+
+
+def test_the_contract_has_every_weight_of_a_profile() -> None:
+    fields = memory_service_pb2.Weights.DESCRIPTOR.fields_by_name
+    assert list(WEIGHTS[Profile.HYBRID]) == list(fields)
+    assert set(WEIGHTS) == set(Profile)
+
+
+@pytest.mark.parametrize("embedder", [None, Model()])
+def test_a_hybrid_score_has_all_components_unless_asked_otherwise(embedder: Model | None) -> None:
+    given = {"bm25": 2.0, "speaker": 0.0}
+    own = WEIGHTS[Profile.HYBRID]
+    assert asked_for(embedder, SearchOptions()).options.weights == own
+    assert asked_for(embedder, SearchOptions(weights=given)).options.weights == {**own, **given}
+
+
+@pytest.mark.parametrize("profile", [Profile.VECTOR, Profile.LEXICAL])
+def test_weights_of_a_profile_that_has_none_have_no_effect(profile: Profile) -> None:
+    assert asked_for(Model(), SearchOptions(profile=profile, weights={"bm25": 2.0})).options.weights == {}

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -102,6 +103,10 @@ def search(**fields: object) -> AnyMessage:
 
 def search_with(**options: object) -> AnyMessage:
     return search(options=options)
+
+
+def weighing(name: str, weight: float) -> AnyMessage:
+    return search_with(weights={name: weight})
 
 
 def filtered(**fields: object) -> AnyMessage:
@@ -453,7 +458,10 @@ CASES: list[Case] = [
     cases(
         "options.weights.cosine", lambda v: search_with(weights={"cosine": v}), ((0.0, 100.0), (-0.1, 100.1, math.nan))
     ),
-    cases("options.weights.bm25", lambda v: search_with(weights={"bm25": v}), ((0.0, 100.0), (-0.1, 100.1, math.inf))),
+    *(
+        cases(f"options.weights.{name}", partial(weighing, name), ((0.0, 100.0), (-0.1, 100.1, math.inf)))
+        for name in ("bm25", "answer", "next", "speaker", "temporal", "date", "session")
+    ),
     cases("options.filter.roles", lambda v: filtered(roles=v), ROLES),
     cases("options.filter.after_time.seconds", lambda v: filtered(after_time=times(v)), ((0,), (YEAR_1 - 1,))),
     cases("options.filter.before_time.nanos", lambda v: filtered(before_time=times(0, v)), ((0,), (-1,))),

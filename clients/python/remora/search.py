@@ -12,7 +12,7 @@ from remora.messages import Message
 from remora.v1 import memory_service_pb2
 
 Profile: TypeAlias = Literal["hybrid", "vector", "lexical"]
-"""How messages are ranked: by cosine and words, by cosine alone, or by words alone (BM25)."""
+"""How messages are ranked: by all components of `Weights`, by cosine alone, or by words alone (BM25)."""
 
 _PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
     None: memory_service_pb2.PROFILE_UNSPECIFIED,
@@ -24,10 +24,24 @@ _PROFILE_NAMES = {value: name for name, value in _PROFILES.items() if name}
 
 
 class Weights(TypedDict, total=False):
-    """Weights of a score's components, each from 0 to 100; unset: the profile's own."""
+    """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own."""
 
     cosine: float
+    """Of the cosine of meanings. Default 1."""
     bm25: float
+    """Of shared words. Default 0.3."""
+    answer: float
+    """Of following a question that fits. Default 0.4."""
+    next: float
+    """Of preceding a message that fits. Default 0.1."""
+    speaker: float
+    """Of being said by whom the query names. Default 0.3."""
+    temporal: float
+    """Of speaking of a time, where the query asks when. Default 0.2."""
+    date: float
+    """Of being sent about a date that the query names. Default 0.3."""
+    session: float
+    """Of the best message of the same session. Default 0.2."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -69,7 +83,7 @@ def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One part of a score: `cosine`, `similarity` or `bm25`."""
+    """One part of a score: `similarity` in the vector profile, else named as in `Weights`."""
 
     name: str
     value: float

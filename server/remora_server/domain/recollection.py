@@ -6,7 +6,16 @@ from dataclasses import replace
 
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import ModelUnavailable
-from remora_server.domain.search import Embedder, MessageIndex, Profile, QueryVector, SearchQuery, SearchResult
+from remora_server.domain.search import (
+    WEIGHTS,
+    Embedder,
+    MessageIndex,
+    Profile,
+    QueryVector,
+    SearchOptions,
+    SearchQuery,
+    SearchResult,
+)
 
 
 class Recollection:
@@ -26,7 +35,8 @@ class Recollection:
     def _ranked(self, query: SearchQuery) -> SearchQuery:
         """The query with what its profile needs."""
         if query.vector is not None:
-            return replace(query, text="", options=replace(query.options, profile=Profile.VECTOR))
+            return replace(query, text="", options=_weighted(replace(query.options, profile=Profile.VECTOR)))
+        query = replace(query, options=_weighted(query.options))
         if query.options.profile is Profile.LEXICAL:
             return query
         return replace(query, vector=self._embed(query))
@@ -37,3 +47,10 @@ class Recollection:
         if query.options.profile is Profile.VECTOR:
             raise ModelUnavailable
         return None
+
+
+def _weighted(options: SearchOptions) -> SearchOptions:
+    """The options with a weight for every component of the profile."""
+    own = WEIGHTS[options.profile]
+    given = {name: weight for name, weight in options.weights.items() if name in own}
+    return replace(options, weights={**own, **given})

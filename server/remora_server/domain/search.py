@@ -19,6 +19,27 @@ class Profile(Enum):
     LEXICAL = "lexical"
 
 
+WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
+    Profile.HYBRID: {
+        "cosine": 1.0,
+        "bm25": 0.3,
+        "answer": 0.4,
+        "next": 0.1,
+        "speaker": 0.3,
+        "temporal": 0.2,
+        "date": 0.3,
+        "session": 0.2,
+    },
+    Profile.VECTOR: {},
+    Profile.LEXICAL: {},
+}
+"""Each profile's own weights, by component; a profile of one component has none.
+
+Those of hybrid are round on purpose: what serves conversations in general was kept, and nothing fitted further to those
+that they were chosen on. What the components are is told in memory_service.proto, `Weights`.
+"""
+
+
 class Operator(Enum):
     """How a condition compares an attribute."""
 
@@ -77,7 +98,7 @@ Scope: TypeAlias = InConversation | OfUser | OfTenant
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to rank and filter. `weights` replaces the profile's own weights by component."""
+    """How to rank and filter. `weights` replaces those of WEIGHTS, by component."""
 
     k: int = 10
     profile: Profile = Profile.HYBRID

@@ -207,7 +207,17 @@ SEARCH_OPTIONS = Fields(
     profile=known(memory.Profile.DESCRIPTOR),
     threshold=finite,
     filter=MESSAGE_FILTER,
-    weights=Fields(memory.Weights, cosine=weight, bm25=weight),
+    weights=Fields(
+        memory.Weights,
+        cosine=weight,
+        bm25=weight,
+        answer=weight,
+        next=weight,
+        speaker=weight,
+        temporal=weight,
+        date=weight,
+        session=weight,
+    ),
 )
 ENCODING = Fields(texts.Encoding, name=one_of(*ENCODINGS), model=text(256, minimum=1))
 

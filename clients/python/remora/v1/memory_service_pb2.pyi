@@ -33,7 +33,9 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
-    """cosine + 0.3 * BM25 / best BM25. Without a model: BM25 / best alone."""
+    """The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
+    is above 0. The rules about times, dates and who is asked read English and are silent in other languages.
+    """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
     PROFILE_LEXICAL: _Profile.ValueType  # 3
@@ -45,7 +47,9 @@ class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
-"""cosine + 0.3 * BM25 / best BM25. Without a model: BM25 / best alone."""
+"""The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
+is above 0. The rules about times, dates and who is asked read English and are silent in other languages.
+"""
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
 PROFILE_LEXICAL: Profile.ValueType  # 3
@@ -273,7 +277,7 @@ class SearchOptions(_message.Message):
 
     @_builtins.property
     def weights(self) -> Global___Weights:
-        """The weights of the profile's components, instead of its own."""
+        """The weights of the profile's components, those that are set, instead of its own."""
 
     def __init__(
         self,
@@ -338,34 +342,93 @@ Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 
 @_typing.final
 class Weights(_message.Message):
-    """Weights of a score's components, each finite and from 0 to 100. Unset: the profile's own."""
+    """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
+    profile's own, which is given with each. A component of weight 0 is left out.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COSINE_FIELD_NUMBER: _builtins.int
     BM25_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
+    SPEAKER_FIELD_NUMBER: _builtins.int
+    TEMPORAL_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
-    """Of the cosine, from -1 to 1. Default 1 in hybrid."""
+    """Of the cosine, from -1 to 1. Default 1."""
     bm25: _builtins.float
-    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.3 in hybrid."""
+    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.3; always 1 where the query has no vector."""
+    answer: _builtins.float
+    """Of the question before: what `cosine` and `bm25` give the message before this one, if that asks a question. Both are
+    of one session and have at most 200 words. Default 0.4.
+    """
+    next: _builtins.float
+    """Of the message after: what `cosine` and `bm25` give it, under the same conditions. Default 0.1."""
+    speaker: _builtins.float
+    """Of who speaks: 1 for messages of a speaker whom the query names, unless it names everybody of the scope; where it
+    names nobody and speaks of I, my or we, 1 for messages of the role `user`. Names then do not count as words.
+    Default 0.3.
+    """
+    temporal: _builtins.float
+    """Of a time: 1 for messages that speak of one, if the query asks when. Default 0.2."""
+    date: _builtins.float
+    """Of a date: how well the sent time meets the dates that the query names, from 0 to 1: the day or one beside it 1, up
+    to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3. Default 0.3.
+    """
+    session: _builtins.float
+    """Of the session: what all components above give the best message of this one's session. A session is a run of
+    messages with one session_id; where they have none, a gap in time or a new day begins one. Default 0.2.
+    """
     def __init__(
         self,
         *,
         cosine: _builtins.float | None = ...,
         bm25: _builtins.float | None = ...,
+        answer: _builtins.float | None = ...,
+        next: _builtins.float | None = ...,
+        speaker: _builtins.float | None = ...,
+        temporal: _builtins.float | None = ...,
+        date: _builtins.float | None = ...,
+        session: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bm25", b"_bm25", "_cosine", b"_cosine", "bm25", b"bm25", "cosine", b"cosine"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bm25", b"_bm25", "_cosine", b"_cosine", "bm25", b"bm25", "cosine", b"cosine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
+    _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
     _WhichOneofReturnType__bm25: _TypeAlias = _typing.Literal["bm25"]  # noqa: Y015
     _WhichOneofArgType__bm25: _TypeAlias = _typing.Literal["_bm25", b"_bm25"]  # noqa: Y015
     _WhichOneofReturnType__cosine: _TypeAlias = _typing.Literal["cosine"]  # noqa: Y015
     _WhichOneofArgType__cosine: _TypeAlias = _typing.Literal["_cosine", b"_cosine"]  # noqa: Y015
+    _WhichOneofReturnType__date: _TypeAlias = _typing.Literal["date"]  # noqa: Y015
+    _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
+    _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
+    _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    _WhichOneofReturnType__session: _TypeAlias = _typing.Literal["session"]  # noqa: Y015
+    _WhichOneofArgType__session: _TypeAlias = _typing.Literal["_session", b"_session"]  # noqa: Y015
+    _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
+    _WhichOneofArgType__speaker: _TypeAlias = _typing.Literal["_speaker", b"_speaker"]  # noqa: Y015
+    _WhichOneofReturnType__temporal: _TypeAlias = _typing.Literal["temporal"]  # noqa: Y015
+    _WhichOneofArgType__temporal: _TypeAlias = _typing.Literal["_temporal", b"_temporal"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer) -> _WhichOneofReturnType__answer | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bm25) -> _WhichOneofReturnType__bm25 | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cosine) -> _WhichOneofReturnType__cosine | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__session) -> _WhichOneofReturnType__session | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__speaker) -> _WhichOneofReturnType__speaker | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temporal) -> _WhichOneofReturnType__temporal | None: ...
 
 Global___Weights: _TypeAlias = Weights  # noqa: Y015
 
@@ -455,7 +518,9 @@ class Component(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`cosine`, `similarity`, `bm25`."""
+    """`cosine`, `bm25`, `answer`, `next`, `speaker`, `temporal`, `date` or `session`, see Weights; `similarity` is that of
+    PROFILE_VECTOR.
+    """
     value: _builtins.float
     """Its value."""
     weight: _builtins.float
