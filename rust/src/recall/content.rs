@@ -37,6 +37,7 @@ pub(super) struct Traits {
     /// Its session id; `None` where it has none.
     pub(super) session: Option<Symbol>,
     pub(super) by_user: bool,
+    pub(super) has_text: bool,
     pub(super) signs: Signs,
 }
 
@@ -53,6 +54,7 @@ impl Traits {
         speaker: 0,
         session: None,
         by_user: false,
+        has_text: false,
         signs: Signs {
             asks: false,
             timed: false,
@@ -158,6 +160,16 @@ impl Content {
     pub(super) fn vectors(&self, model: &str, dim: usize) -> Option<&index::Segment> {
         let holder = |vectors: &&ModelVectors| vectors.is_of(model, dim);
         self.vectors.iter().find(holder).map(ModelVectors::segment)
+    }
+
+    /// The dimensions of the vectors of a model that documents have.
+    pub(super) fn dimensions(&self, model: &str) -> impl Iterator<Item = usize> {
+        let of_model = move |vectors: &&ModelVectors| vectors.model() == model;
+        let segments = self.vectors.iter().filter(of_model);
+        segments
+            .map(ModelVectors::segment)
+            .filter(|segment| !segment.is_empty())
+            .map(index::Segment::dim)
     }
 
     /// How many documents the server's model is to embed and `model` has not embedded.
@@ -269,6 +281,7 @@ impl Content {
             speaker: self.speakers.hold(reading.speaker()),
             session: session.map(|id| self.sessions.hold(id)),
             by_user: reading.role == "user",
+            has_text: reading.has_text,
             signs: reading.signs,
         }
     }

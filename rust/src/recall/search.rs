@@ -112,6 +112,7 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
         let passes = |sequence, slot| {
             filter.as_ref().is_none_or(|slots| slots.contains(slot))
                 && !excluded.contains(&(view.thread.uid(), sequence))
+                && can_be_found(view, search, slot)
         };
         offer(number, view, scores, passes, &mut best);
     }
@@ -142,6 +143,17 @@ fn offer(
             });
         }
     }
+}
+
+/// Whether there is anything to find a document by: the rules of a hybrid search score every one, also those that have
+/// no text (they call a tool) and no vector.
+fn can_be_found(view: &View<'_>, search: &Search<'_>, slot: u32) -> bool {
+    search.profile != Profile::Hybrid
+        || view.content.traits(slot).has_text
+        || search.vector.is_some_and(|vector| {
+            let vectors = view.content.vectors(search.model, vector.len());
+            vectors.is_some_and(|vectors| vectors.contains(slot))
+        })
 }
 
 fn found(view: &View<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {

@@ -17,6 +17,13 @@ pub(super) struct Naive {
     pub(super) bm25: f64,
 }
 
+impl Naive {
+    /// Whether it has text or a vector.
+    pub(super) fn can_be_found(&self) -> bool {
+        !self.row.text.is_empty() || self.cosine.is_some()
+    }
+}
+
 /// Scores every row of a scope by the textbook.
 pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> Vec<Naive> {
     let analyzer = Analyzer::new();

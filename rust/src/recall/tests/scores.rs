@@ -59,9 +59,10 @@ fn expected(
         Profile::Lexical => (row.bm25 > 0.0).then_some(row.bm25),
         Profile::Vector => row.cosine.map(|cosine| (1.0 + cosine) / 2.0),
         Profile::Hybrid if !with_vector => (row.bm25 > 0.0).then_some(relative),
-        Profile::Hybrid => {
+        Profile::Hybrid if row.can_be_found() => {
             Some(weights.cosine * row.cosine.unwrap_or(0.0) + weights.bm25 * relative)
         }
+        Profile::Hybrid => None,
     }
 }
 
@@ -237,6 +238,22 @@ fn vectors_of_another_model_or_dimension_do_not_count() {
 
     assert_eq!(places(&found), [(1, 3)]);
     assert_eq!(found.hits[0].score, 1.0);
+}
+
+#[test]
+fn the_dimensions_of_a_model_are_those_of_the_vectors_that_are_there() {
+    let mut store = Store::default();
+    store.put("ann", 1, Row::new(1, 1, "a").embedded("other", &[1.0]));
+    store.put(
+        "ann",
+        1,
+        Row::new(2, 2, "b").embedded(MODEL, &[1.0, 0.0, 0.0]),
+    );
+    store.put("ann", 1, Row::new(3, 3, "c").embedded(MODEL, &[1.0, 0.0]));
+    let recall = store.fresh();
+
+    assert_eq!(recall.dimensions(TENANT, ANN, MODEL, 3), [2, 3]);
+    assert_eq!(recall.dimensions(TENANT, ANN, "none", 3), [0; 0]);
 }
 
 #[test]
