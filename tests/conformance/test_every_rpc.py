@@ -1,0 +1,55 @@
+"""Every RPC against the real server, over its port: the conformance cases through Python's stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message_factory import GetMessageClass
+from tests.conformance.cases import CASES, GIVEN, RPCS, Json, difference
+
+from remora import testing
+from remora_server.rpc.server import SERVICES
+
+METHODS: dict[str, MethodDescriptor] = {method.full_name: method for service in SERVICES for method in service.methods}
+Ask = Callable[[Json], Json]
+
+remora_server, remora_tenant = testing.remora_server, testing.remora_tenant
+
+
+@pytest.fixture
+def ask(remora_server: str, remora_tenant: str) -> Iterator[Ask]:
+    """Makes the call of a case, in a tenant that holds what is given, and returns the reply."""
+    with grpc.insecure_channel(remora_server) as channel:
+
+        def call(case: Json) -> Json:
+            method = METHODS[case["rpc"]]
+            request = ParseDict(case["request"], GetMessageClass(method.input_type)())
+            path = f"/{method.containing_service.full_name}/{method.name}"
+            unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+            encoded = unary(request.SerializeToString(), metadata=(("remora-tenant", remora_tenant),), timeout=20)
+            return MessageToDict(GetMessageClass(method.output_type).FromString(encoded))
+
+        for write in GIVEN:
+            call(write)
+        yield call
+
+
+@pytest.mark.parametrize("case", CASES, ids=RPCS)
+def test_an_rpc_replies_as_the_contract_says(ask: Ask, case: Json) -> None:
+    assert difference(case["reply"], ask(case)) == ""
+    if then := case.get("then"):
+        assert difference(then["reply"], ask(then)) == ""
+
+
+def test_a_difference_is_seen_wherever_it_is() -> None:
+    found = {"a": [{"b": 1}], "c": "x"}
+
+    assert difference({"a": [{"b": "<any>"}], "d": "<none>"}, found) == ""
+    assert difference({"a": [{"b": 2}]}, found) == "reply.a[0].b is 1 instead of 2"
+    assert difference({"a": []}, found) == "reply.a is [{'b': 1}] instead of []"
+    assert difference({"d": "<any>"}, found) == "reply.d is missing"
+    assert difference({"c": "<none>"}, found) == "reply.c is 'x'"
