@@ -21,8 +21,10 @@ REMORA = Path(sys.executable).with_name("remora")
 class Sidecar:
     """A server on a Unix socket and a data directory that outlive the process."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, token: str | None = None) -> None:
+        """`token` is what it asks of callers, where it has a token file."""
         self.directory = directory
+        self.token = token
         self.endpoint = f"unix:{directory / 'remora.sock'}"
         self._command = [
             str(REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"), *arguments,
@@ -39,7 +41,7 @@ class Sidecar:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        with Remora(self.endpoint, timeout=1.0) as memory:
+        with Remora(self.endpoint, token=self.token, timeout=1.0) as memory:
             while True:
                 try:
                     memory.status()

@@ -1,0 +1,351 @@
+"""Every error of the domain, provoked on the real server and seen by a caller with its code, reason and details.
+
+The disk's two errors come from a limit on the length of files that the running server gets (RLIMIT_FSIZE), which needs
+no privilege and no device of its own: one byte less than a journal's segment, and no further segment can be allocated,
+as on a full disk, which is STORE_FULL; shorter than what is written already, and the next write into an allocated
+segment fails, which is STORE_FAILED.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias, TypeVar, cast
+
+import grpc
+import pytest
+from google.protobuf.message import Message as AnyMessage
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2, text_service_pb2
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain import errors
+from remora_server.rpc.errors import ANSWERS
+
+SEGMENT_BYTES = 1 << 20
+TOKEN = "secret"
+WAIT = 20.0
+
+M = TypeVar("M", bound=AnyMessage)
+Provoke: TypeAlias = "Callable[[Remora, Sidecar], object]"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A way to an error: what is done to a server with these arguments, and what the caller then sees.
+
+    A metadata value of None may be anything.
+    """
+
+    error: type[errors.RemoraError]
+    provoke: Provoke
+    code: grpc.StatusCode
+    reason: str
+    metadata: dict[str, str | None] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    token: str | None = None
+
+
+def append(memory: Remora, parts: bytes = b"", *, count: int = 1, request_id: str = "", text: str = "t") -> None:
+    request = pb.AppendMessagesRequest(
+        conversation_id="held",
+        messages=[message_pb2.Message(role="user", text=text, parts=parts) for _ in range(count)],
+        create_if_missing=conversation_pb2.Conversation(user_id="sarah"),
+        request_id=request_id,
+    )
+    memory.stubs.conversations.AppendMessages(request, timeout=WAIT)
+
+
+def get(memory: Remora, conversation_id: str, min_revision: int = 0) -> None:
+    request = pb.GetConversationRequest(conversation_id=conversation_id, min_revision=min_revision)
+    memory.stubs.conversations.GetConversation(request, timeout=WAIT)
+
+
+def list_with_a_made_up_token(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.conversations.ListConversations(pb.ListConversationsRequest(page_token="made up"), timeout=WAIT)
+
+
+def assemble_within_two_tokens(memory: Remora, _: Sidecar) -> None:
+    append(memory)
+    request = memory_service_pb2.AssembleContextRequest(conversation_id="held", max_tokens=2)
+    memory.stubs.memory.AssembleContext(request, timeout=WAIT)
+
+
+def remove_what_is_not_there(memory: Remora, _: Sidecar) -> None:
+    append(memory)
+    request = pb.EditMessagesRequest(conversation_id="held", edits=[pb.Edit(remove="lost")])
+    memory.stubs.conversations.EditMessages(request, timeout=WAIT)
+
+
+def create_twice(memory: Remora, _: Sidecar) -> None:
+    request = pb.CreateConversationRequest(conversation=conversation_pb2.Conversation(id="twice"))
+    for _attempt in range(2):
+        memory.stubs.conversations.CreateConversation(request, timeout=WAIT)
+
+
+def reuse_a_request_id(memory: Remora, _: Sidecar) -> None:
+    for text in ("one", "another"):
+        append(memory, request_id="r", text=text)
+
+
+def embed(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.text.Embed(text_service_pb2.EmbedRequest(texts=["t"]), timeout=WAIT)
+
+
+def come_without_a_token(_: Remora, sidecar: Sidecar) -> None:
+    with Remora(sidecar.endpoint) as stranger:
+        get(stranger, "held")
+
+
+def call_from_all_sides(memory: Remora, _: Sidecar) -> None:
+    request = text_service_pb2.CountTokensRequest(texts=["many words to count " * 50_000])
+    calls = [memory.stubs.text.CountTokens.future(request, timeout=WAIT) for _call in range(8)]
+    for call in calls:
+        call.result()
+
+
+def write_without_a_deadline(memory: Remora, _: Sidecar) -> None:
+    request = pb.CreateConversationRequest(conversation=conversation_pb2.Conversation(id="late"))
+    memory.stubs.conversations.CreateConversation(request)
+
+
+def append_more_than_a_record_holds(memory: Remora, _: Sidecar) -> None:
+    append(memory, parts=bytes(2 << 20), count=9)
+
+
+def limit_files(sidecar: Sidecar, length: int) -> None:
+    """Let the server's files be no longer than this."""
+    resource.prlimit(sidecar.pid, resource.RLIMIT_FSIZE, (length, resource.RLIM_INFINITY))
+
+
+def fill_the_disk(memory: Remora, sidecar: Sidecar) -> None:
+    append(memory)
+    limit_files(sidecar, SEGMENT_BYTES - 1)
+    for _attempt in range(8):
+        append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
+
+
+def break_the_disk(memory: Remora, sidecar: Sidecar) -> None:
+    append(memory)
+    limit_files(sidecar, 1)
+    append(memory)
+
+
+FAULTS = [
+    Fault(
+        errors.InvalidField,
+        lambda memory, _: get(memory, ""),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "INVALID_FIELD",
+        {"field": "conversation_id"},
+    ),
+    Fault(
+        errors.InvalidPageToken,
+        list_with_a_made_up_token,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "PAGE_TOKEN_INVALID",
+        {"field": "page_token"},
+    ),
+    Fault(
+        errors.BudgetTooSmall,
+        assemble_within_two_tokens,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "BUDGET_TOO_SMALL",
+        {"field": "max_tokens"},
+    ),
+    Fault(
+        errors.RequestTooLarge,
+        append_more_than_a_record_holds,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "REQUEST_TOO_LARGE",
+        {"limit_bytes": str(16 << 20)},
+        ("--receive-limit-bytes=32MiB",),
+    ),
+    Fault(
+        errors.ConversationNotFound,
+        lambda memory, _: get(memory, "lost"),
+        grpc.StatusCode.NOT_FOUND,
+        "CONVERSATION_NOT_FOUND",
+        {"conversation_id": "lost"},
+    ),
+    Fault(
+        errors.MessageNotFound,
+        remove_what_is_not_there,
+        grpc.StatusCode.NOT_FOUND,
+        "MESSAGE_NOT_FOUND",
+        {"field": "edits[0].remove", "message_id": "lost"},
+    ),
+    Fault(
+        errors.ConversationExists,
+        create_twice,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "CONVERSATION_EXISTS",
+        {"conversation_id": "twice"},
+    ),
+    Fault(
+        errors.RequestIdReused,
+        reuse_a_request_id,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "REQUEST_ID_REUSED",
+        {"request_id": "r"},
+    ),
+    Fault(
+        errors.RevisionUnknown,
+        lambda memory, _: get(memory, "held", min_revision=1 << 40),
+        grpc.StatusCode.OUT_OF_RANGE,
+        "REVISION_UNKNOWN",
+        {"min_revision": str(1 << 40), "newest_revision": None},
+    ),
+    Fault(errors.ModelUnavailable, embed, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    Fault(
+        errors.Unauthenticated,
+        come_without_a_token,
+        grpc.StatusCode.UNAUTHENTICATED,
+        "UNAUTHENTICATED",
+        arguments=("--token-file={directory}/tokens",),
+        token=TOKEN,
+    ),
+    Fault(
+        errors.Overloaded,
+        call_from_all_sides,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "OVERLOADED",
+        arguments=("--threads=1", "--waiting-calls=0"),
+    ),
+    Fault(
+        errors.DeadlineExceeded,
+        write_without_a_deadline,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "DEADLINE_EXCEEDED",
+        arguments=("--default-timeout=0",),
+    ),
+    Fault(
+        errors.StoreFull,
+        fill_the_disk,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "STORE_FULL",
+        arguments=(f"--segment-bytes={SEGMENT_BYTES}",),
+    ),
+    Fault(
+        errors.StoreFailed,
+        break_the_disk,
+        grpc.StatusCode.UNAVAILABLE,
+        "STORE_FAILED",
+        arguments=(f"--segment-bytes={SEGMENT_BYTES}",),
+    ),
+]
+OF = {fault.error: fault for fault in FAULTS}
+
+
+def started(directory: Path, fault: Fault) -> Sidecar:
+    (directory / "tokens").write_text(f"{TOKEN} acme\n")
+    arguments = [argument.format(directory=directory) for argument in fault.arguments]
+    sidecar = Sidecar(directory, "--model", "none", *arguments, token=fault.token)
+    sidecar.start()
+    return sidecar
+
+
+@pytest.fixture
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short enough for a socket."""
+    return tmp_path_factory.mktemp("e")
+
+
+@pytest.fixture
+def sidecar(fault: Fault, directory: Path) -> Iterator[Sidecar]:
+    server = started(directory, fault)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def memory(sidecar: Sidecar) -> Iterator[Remora]:
+    with Remora(sidecar.endpoint, token=sidecar.token, timeout=WAIT) as client:
+        yield client
+
+
+def provoked(fault: Fault, memory: Remora, sidecar: Sidecar) -> Status:
+    """The status that the fault's call ends with."""
+    with pytest.raises(grpc.RpcError) as raised:
+        fault.provoke(memory, sidecar)
+    status: Status | None = rpc_status.from_call(cast("grpc.Call", raised.value))
+    assert status is not None, raised.value
+    return status
+
+
+def detail(status: Status, kind: type[M]) -> M | None:
+    found = kind()
+    return found if any(packed.Unpack(found) for packed in status.details) else None
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.reason)
+def test_a_fault_has_its_code_reason_and_details(fault: Fault, memory: Remora, sidecar: Sidecar) -> None:
+    status = provoked(fault, memory, sidecar)
+
+    assert status.code == fault.code.value[0]
+    info = detail(status, ErrorInfo)
+    assert info is not None
+    assert (info.reason, info.domain) == (fault.reason, "remora.dev")
+    assert set(info.metadata) == set(fault.metadata)
+    assert dict(info.metadata).items() >= {(name, value) for name, value in fault.metadata.items() if value is not None}
+    invalid = detail(status, BadRequest)
+    assert [violation.field for violation in invalid.field_violations] == [fault.metadata["field"]] if invalid else True
+    assert (invalid is not None) == issubclass(fault.error, errors.InvalidField)
+    assert (detail(status, RetryInfo) is not None) == (fault.code.name in {"RESOURCE_EXHAUSTED", "UNAVAILABLE"})
+
+
+@pytest.mark.parametrize("fault", [OF[errors.StoreFull]], ids=["STORE_FULL"])
+def test_a_full_disk_lets_reads_through_and_writes_again_when_there_is_room(
+    fault: Fault, memory: Remora, sidecar: Sidecar
+) -> None:
+    provoked(fault, memory, sidecar)
+
+    held = len(memory.conversation("held").messages())
+    limit_files(sidecar, resource.RLIM_INFINITY)
+    eventually(lambda: append(memory))
+    assert len(memory.conversation("held").messages()) == held + 1
+
+
+@pytest.mark.parametrize("fault", [OF[errors.StoreFailed]], ids=["STORE_FAILED"])
+def test_a_failed_disk_leaves_a_store_that_reads_and_a_restart_one_that_writes(
+    fault: Fault, memory: Remora, sidecar: Sidecar
+) -> None:
+    provoked(fault, memory, sidecar)
+
+    limit_files(sidecar, resource.RLIM_INFINITY)
+    with pytest.raises(grpc.RpcError):
+        append(memory)
+    assert not memory.status().store.writable
+    assert len(memory.conversation("held").messages()) == 1
+    sidecar.kill()
+    sidecar.start()
+    append(memory)
+    assert 2 <= len(memory.conversation("held").messages()) <= 3, "the write that failed is there whole or not at all"
+
+
+def eventually(attempt: Callable[[], None]) -> None:
+    """Repeat an attempt that finds no room, as one who was told to come back later."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            return attempt()
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def test_every_error_with_an_answer_is_provoked_here() -> None:
+    assert ANSWERS
+    assert {fault.error for fault in FAULTS} == set(ANSWERS)
+    assert [(fault.code, fault.reason) for fault in FAULTS] == [
+        (ANSWERS[fault.error].code, ANSWERS[fault.error].reason) for fault in FAULTS
+    ]
