@@ -16,3 +16,4 @@ lock() {
 
 lock development pyproject.toml clients/python/pyproject.toml --group dev "${@}"
 lock generate --group generate "${@}"
+lock benchmarks --group benchmarks "${@}"

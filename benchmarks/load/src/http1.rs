@@ -1,0 +1,100 @@
+//! HTTP/1.1: a request at a time, a reply with a Content-Length.
+
+use crate::protocol::{Protocol, Reply};
+use crate::template::Template;
+
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
+const LENGTH: &str = "content-length:";
+
+/// A connection whose requests are whole in their template, head included.
+pub(crate) struct Http1 {
+    template: Template,
+}
+
+impl Http1 {
+    pub(crate) fn new(request: Vec<u8>) -> Self {
+        Self {
+            template: Template::new(request),
+        }
+    }
+}
+
+impl Protocol for Http1 {
+    fn open(&mut self, _out: &mut Vec<u8>) {}
+
+    fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32> {
+        self.template.write(number, out);
+        Some(0)
+    }
+
+    fn receive(
+        &mut self,
+        input: &mut Vec<u8>,
+        _out: &mut Vec<u8>,
+        replies: &mut Vec<Reply>,
+    ) -> Result<(), String> {
+        let Some(head) = find(input, END_OF_HEAD) else {
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(&input[..head]).to_ascii_lowercase();
+        let end = head + END_OF_HEAD.len() + length(&text)?;
+        if input.len() >= end {
+            replies.push(Reply {
+                id: 0,
+                ok: text.starts_with("http/1.1 200"),
+            });
+            input.drain(..end);
+        }
+        Ok(())
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+fn length(head: &str) -> Result<usize, String> {
+    let value = head.lines().find_map(|line| line.strip_prefix(LENGTH));
+    value
+        .and_then(|text| text.trim().parse().ok())
+        .ok_or_else(|| "a reply has no Content-Length".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Http1;
+    use crate::protocol::Protocol;
+
+    fn received(bytes: &[u8]) -> (Vec<bool>, usize) {
+        let (mut input, mut replies) = (bytes.to_vec(), Vec::new());
+        let outcome = Http1::new(Vec::new()).receive(&mut input, &mut Vec::new(), &mut replies);
+        assert!(outcome.is_ok());
+        (replies.iter().map(|reply| reply.ok).collect(), input.len())
+    }
+
+    #[test]
+    fn a_whole_reply_is_taken() {
+        assert_eq!(
+            received(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            (vec![true], 0)
+        );
+    }
+
+    #[test]
+    fn a_reply_that_is_not_whole_is_left() {
+        assert_eq!(
+            received(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok"),
+            (vec![], 40)
+        );
+    }
+
+    #[test]
+    fn another_status_is_a_failure() {
+        assert_eq!(
+            received(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"),
+            (vec![false], 0)
+        );
+    }
+}
