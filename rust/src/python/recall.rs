@@ -130,6 +130,21 @@ impl PyRecall {
         Ok(py.detach(|| recall.pending(tenant, scope, model, published)))
     }
 
+    #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
+    fn dimensions(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        model: &str,
+        published: u64,
+    ) -> PyResult<Vec<usize>> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.core.recall();
+        Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
+    }
+
     #[pyo3(signature = (tenant, *, user_id, uid, text, vector, model, profile, k, threshold, weights, roles, after_time,
                         before_time, conditions, exclude, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

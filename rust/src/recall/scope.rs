@@ -1,5 +1,6 @@
 //! Where a search looks: the threads of a scope, drained and then held still for as long as it reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
@@ -154,6 +155,23 @@ impl Recall {
         let threads = self.use_threads(tenant, scope);
         let views = self.views(&threads, published);
         views.iter().map(|view| view.content.pending(model)).sum()
+    }
+
+    /// The dimensions of the vectors of a model that the scope holds, in order, each once.
+    pub fn dimensions(
+        &self,
+        tenant: &str,
+        scope: Scope<'_>,
+        model: &str,
+        published: u64,
+    ) -> Vec<usize> {
+        let threads = self.use_threads(tenant, scope);
+        let views = self.views(&threads, published);
+        let contents = views.iter().map(|view| &view.content);
+        let dimensions: BTreeSet<_> = contents
+            .flat_map(|content| content.dimensions(model))
+            .collect();
+        dimensions.into_iter().collect()
     }
 
     /// The names of those who speak in the scope, role words left out, in order.
