@@ -113,7 +113,7 @@ def call_from_all_sides(memory: Remora, _: Sidecar) -> None:
 
 
 def write_without_a_deadline(memory: Remora, _: Sidecar) -> None:
-    """Where the server gives such calls no time, a write waits for the disk too long, unless its thread was slower yet."""
+    """The server gives such a call no time: a write waits for the disk too long, unless its thread is slower yet."""
     for attempt in range(50):
         wanted = conversation_pb2.Conversation(id=f"late-{attempt}", metadata=bytes(1 << 20))
         memory.stubs.conversations.CreateConversation(pb.CreateConversationRequest(conversation=wanted))
