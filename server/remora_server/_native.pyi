@@ -591,9 +591,7 @@ class Recall:
     def pending(self, tenant: str, *, user_id: str | None, uid: int | None, model: str, published: int) -> int:
         """Return how many messages of the scope have text, came without a vector, and have none of the model yet."""
 
-    def dimensions(
-        self, tenant: str, *, user_id: str | None, uid: int | None, model: str, published: int
-    ) -> list[int]:
+    def dimensions(self, tenant: str, *, user_id: str | None, uid: int | None, model: str, published: int) -> list[int]:
         """Return the dimensions of the vectors of a model that the scope holds, in order, each once."""
 
     def search(

@@ -47,6 +47,9 @@ from remora_server.storage.recall import EmbeddedIndex
 
 logger = logging.getLogger(__name__)
 
+WAITING_SHARE = 4
+"""Of so many threads, one may be held by a search that waits for vectors."""
+
 PRIVATE = 0o077
 """What the process creates is its own user's alone."""
 
@@ -93,7 +96,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         closing.callback(indexer.close)
         indexer.start()
     closing.callback(server.stop, settings.shutdown_grace)
-    server.start(_handlers(store, embedder, tokens, model), model, works=lambda: not store.failure())
+    handlers = _handlers(store, embedder, tokens, model, waiters=settings.threads // WAITING_SHARE)
+    server.start(handlers, model, works=lambda: not store.failure())
     _announce(endpoints, store, settings, model)
 
 
@@ -162,11 +166,16 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
 
 
 def _handlers(
-    store: EmbeddedStore, embedder: LocalEmbedder | None, tokens: NativeTokenCounter, model: ModelStatus
+    store: EmbeddedStore,
+    embedder: LocalEmbedder | None,
+    tokens: NativeTokenCounter,
+    model: ModelStatus,
+    *,
+    waiters: int,
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret())
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name, waiters=waiters)
     recollection = Recollection(index, embedder)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
     return [

@@ -7,8 +7,10 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.errors import ConversationNotFound, DeadlineExceeded, RevisionUnknown
+from remora_server.domain.errors import ConversationNotFound, DeadlineExceeded, InvalidField, RevisionUnknown
 from remora_server.domain.messages import Append, Edit, MessageDraft, MessageEmbedding, Remove, Replace
 from remora_server.domain.search import (
     Hit,
@@ -51,11 +53,13 @@ def embed(text: str) -> bytes:
 class Opened:
     """A store with its index, and what tests do to both."""
 
-    def __init__(self, directory: Path | None, recall_bytes: int = SMALL, model: str = MODEL) -> None:
+    def __init__(self, directory: Path | None, recall_bytes: int = SMALL, model: str = MODEL, waiters: int = 4) -> None:
         options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=1 << 20, recall_bytes=recall_bytes)
         self.store = EmbeddedStore(options, count_tokens=lambda texts: [len(text) for text in texts], model=model)
         store = self.store
-        self.index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model)
+        self.index = EmbeddedIndex(
+            store.core, store.database, store.commits, store.conversations, model, waiters=waiters
+        )
 
     def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
         self.put(*(draft(text, text) for text in texts), conversation=conversation, user=user, tenant=tenant)
@@ -145,6 +149,44 @@ def test_a_wait_for_vectors_ends_before_the_deadline_and_says_what_is_missing(he
     found = here.search("abc", wait=30.0, read=replace(READ, deadline=time.monotonic() + 0.2))
     assert found.index.pending == 1
     assert here.search("abc", wait=0.0).index.pending == 1
+
+
+def test_searches_that_wait_for_vectors_leave_threads_to_others() -> None:
+    waiters, threads = 1, 4
+    opened_here = Opened(None, waiters=waiters)
+    opened_here.append("abc")
+    with ThreadPoolExecutor(threads) as workers:
+        searches = [workers.submit(opened_here.search, "abc", wait=30.0) for _ in range(3 * threads)]
+        conversation, _ = workers.submit(opened_here.store.get_conversation, READ, "c", "").result(timeout=20.0)
+        answered = list(islice(as_completed(searches, timeout=20.0), len(searches) - waiters))
+        opened_here.embed_all()
+    opened_here.store.close()
+
+    assert conversation.draft.id == "c"
+    assert [search.result().index.pending for search in answered] == [1] * len(answered)
+    assert [search.result().index.pending for search in searches if search not in answered] == [0]
+
+
+def by_vector(model: str, *values: float) -> SearchQuery:
+    vector = QueryVector(model, struct.pack(f"<{len(values)}f", *values))
+    return SearchQuery(HERE, "", vector, SearchOptions(profile=Profile.VECTOR), index_wait=0.0)
+
+
+def test_a_vector_of_another_dimension_than_its_models_in_the_scope_is_refused(here: Opened) -> None:
+    here.put(draft("m1", "one", embedding=MessageEmbedding("theirs", struct.pack("<2f", 0.0, 1.0))))
+
+    with pytest.raises(InvalidField, match="2 dimensions") as refused:
+        here.index.search(READ, by_vector("theirs", 1.0, 0.0, 0.0))
+
+    assert refused.value.field == "embedding.values"
+    assert here.index.search(READ, by_vector("nobody's", 1.0, 0.0, 0.0)).hits == ()
+
+
+def test_messages_wait_only_for_vectors_of_the_servers_model(here: Opened) -> None:
+    here.append("one")
+
+    assert here.index.search(READ, by_vector("theirs", 1.0, 0.0)).index.pending == 0
+    assert here.search("one").index.pending == 1
 
 
 def test_vectors_of_callers_are_searched_in_their_own_model(here: Opened) -> None:

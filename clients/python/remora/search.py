@@ -115,7 +115,7 @@ class IndexState:
     model: str
     """The model of the vectors; empty where there is none."""
     pending: int
-    """How many messages had no vector yet and were found by words only."""
+    """How many messages had no vector of the server's model yet and were found by words only."""
     words_only: bool
     """Whether words alone ranked."""
 

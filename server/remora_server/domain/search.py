@@ -154,7 +154,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of a scope's index: the model of the vectors, and how many messages have none yet."""
+    """The state of a scope's index: the model of the vectors, and how many messages are still to get one of it."""
 
     model: str
     pending: int

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
+from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -15,6 +17,7 @@ from remora_server.domain.search import (
     IndexState,
     OfTenant,
     OfUser,
+    QueryVector,
     Scope,
     SearchQuery,
     SearchResult,
@@ -30,6 +33,7 @@ ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
 """Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,30 @@ class EmbeddedIndex:
     """Searches what is published. What is not in memory is loaded first."""
 
     def __init__(
-        self, core: Core, database: Database, commits: Commits, conversations: Conversations, model: str
+        self,
+        core: Core,
+        database: Database,
+        commits: Commits,
+        conversations: Conversations,
+        model: str,
+        *,
+        waiters: int,
     ) -> None:
-        """`model` is the one whose vectors the server makes; empty where it makes none."""
+        """`model` is the one whose vectors the server makes; empty where it makes none. At most `waiters` searches wait
+        for vectors at a time: each holds a thread that others need.
+        """
         self._core = core
         self._recall = core.recall
         self._commits = commits
         self._conversations = conversations
         self._model = model
+        self._waiters = threading.Semaphore(waiters)
         self._loader = RecallLoader(core, database, commits, model)
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
-        """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded."""
+        """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded; InvalidField for a vector that none
+        of its model's in the scope can be compared to.
+        """
         self._commits.begin(read)
         place = self._place(read.tenant_id, query.scope)
         self._load(place, read.deadline)
@@ -69,9 +85,11 @@ class EmbeddedIndex:
             self._load(place, read.deadline)
         else:
             revision, found = self._find(place, query)
+        if not found.hits:
+            self._require_dimension(place, query.vector, revision)
         return SearchResult(
             hits=tuple(map(_hit, found.hits)),
-            index=_index_state(query, found.pending),
+            index=self._index_state(query, found.pending),
             profile=query.options.profile,
             revision=revision,
         )
@@ -95,11 +113,20 @@ class EmbeddedIndex:
             self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
 
     def _wait_for_vectors(self, place: _Place, query: SearchQuery, deadline: float | None) -> None:
-        """Wait until the scope is embedded, at most `index_wait`. Vectors arrive with revisions."""
+        """Wait until the scope is embedded, at most `index_wait`; not at all where too many wait."""
         if query.vector is None or query.vector.model != self._model:
             return
         until = time.monotonic() + query.index_wait
         until = until if deadline is None else min(until, deadline - ANSWER_SECONDS)
+        if not self._pending(place, self._core.published()) or not self._waiters.acquire(blocking=False):
+            return
+        try:
+            self._wait(place, until)
+        finally:
+            self._waiters.release()
+
+    def _wait(self, place: _Place, until: float) -> None:
+        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions."""
         revision = self._core.published()
         while self._pending(place, revision) and self._moves_on(revision, until):
             time.sleep(PAUSE_SECONDS)
@@ -116,6 +143,17 @@ class EmbeddedIndex:
             return self._core.wait(revision + 1, remaining(until))
         except _native.JournalFailed:
             return False
+
+    def _require_dimension(self, place: _Place, vector: QueryVector | None, revision: int) -> None:
+        """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
+        if vector is None or vector.model == self._model:
+            return
+        there = self._recall.dimensions(
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=vector.model, published=revision
+        )
+        if there and len(vector.values) // FLOAT_BYTES not in there:
+            listed = " or ".join(map(str, there))
+            raise InvalidField("embedding.values", f"must have {listed} dimensions, as those of the model have here")
 
     def _find(self, place: _Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
         options, revision = query.options, self._core.published()
@@ -139,6 +177,13 @@ class EmbeddedIndex:
         )
         return revision, found
 
+    def _index_state(self, query: SearchQuery, pending: int) -> IndexState:
+        """Only the server's own model has vectors that are still to come."""
+        if query.vector is None:
+            return IndexState(model="", pending=0, words_only=True)
+        model = query.vector.model
+        return IndexState(model=model, pending=pending if model == self._model else 0, words_only=False)
+
 
 def _hit(found: _native.RecallHit) -> Hit:
     return Hit(
@@ -149,9 +194,3 @@ def _hit(found: _native.RecallHit) -> Hit:
         components=tuple(Component(*component) for component in found.components),
         encoded=found.encoded,
     )
-
-
-def _index_state(query: SearchQuery, pending: int) -> IndexState:
-    if query.vector is None:
-        return IndexState(model="", pending=0, words_only=True)
-    return IndexState(model=query.vector.model, pending=pending, words_only=False)

@@ -216,7 +216,9 @@ class SearchMessagesRequest(_message.Message):
 
     @_builtins.property
     def embedding(self) -> _message_pb2.Embedding:
-        """A vector; only PROFILE_VECTOR can use it, which it selects."""
+        """A vector; only PROFILE_VECTOR can use it, which it selects. It is compared to vectors of its model and dimension;
+        where the scope has vectors of the model but all of other dimensions: INVALID_ARGUMENT, INVALID_FIELD.
+        """
 
     @_builtins.property
     def options(self) -> Global___SearchOptions:
@@ -224,7 +226,10 @@ class SearchMessagesRequest(_message.Message):
 
     @_builtins.property
     def index_wait(self) -> _duration_pb2.Duration:
-        """How long to wait for messages of the scope that are not embedded yet. Unset: 250 ms; at most 60 s; 0: no wait."""
+        """How long to wait for messages of the scope that are not embedded yet. Unset: 250 ms; at most 60 s; 0: no wait. Calls
+        that wait take up at most a quarter of the server's threads: one that comes when they do searches at once, and
+        `index.pending` of the reply says what it did without.
+        """
 
     def __init__(
         self,
@@ -552,7 +557,9 @@ class IndexState(_message.Message):
     model: _builtins.str
     """The model of the vectors; empty where there is none."""
     pending: _builtins.int
-    """How many messages of the scope had no vector yet and were found by words only."""
+    """How many messages of the scope had no vector of the server's model yet and were found by words only. 0 where the
+    query is a vector of another model, which the server does not make.
+    """
     words_only: _builtins.bool
     """Whether words alone ranked: there is no model, or the profile asks for no vectors."""
     def __init__(
