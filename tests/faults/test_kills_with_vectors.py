@@ -1,0 +1,103 @@
+"""SIGKILL while messages are embedded: in the end each has its vector, as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+from remora.errors import RemoraError
+from remora.v1 import memory_service_pb2 as memory_pb2
+
+WRITERS, KILLS, BATCH = 3, 3, 4
+EMBEDDED_SECONDS = 60.0
+
+SUBJECTS = "the harbour|my sister|a red kite|the old piano|our neighbour|the last train|a grey cat|the bakery".split(
+    "|"
+)
+DEEDS = "was closed on|was seen again on|began to sing on|disappeared on|was painted on".split("|")
+DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday".split("|")
+
+
+def sentence(number: int) -> str:
+    """One of many sentences, each with words of its own in another order."""
+    return f"{SUBJECTS[number % 8]} {DEEDS[number % 5]} {DAYS[number % 7]} number {number}"
+
+
+class Writer(threading.Thread):
+    """Appends batches of sentences until it is told to stop, and logs the texts that were acknowledged."""
+
+    def __init__(self, endpoint: str, number: int, stopping: threading.Event) -> None:
+        super().__init__()
+        self.endpoint, self.number, self.stopping = endpoint, number, stopping
+        self.acknowledged: dict[str, str] = {}
+
+    def run(self) -> None:
+        count = 1000 * self.number
+        with Remora(self.endpoint, timeout=0.5) as memory:
+            chat = memory.conversation(f"writer-{self.number}", user_id="sarah")
+            while not self.stopping.wait(0.05):
+                texts = [sentence(count + part) for part in range(BATCH)]
+                count += BATCH
+                try:
+                    appended = chat.append([{"role": "user", "content": text} for text in texts])
+                except RemoraError:
+                    continue
+                self.acknowledged.update(zip((m.id for m in appended.messages), texts, strict=True))
+
+
+@pytest.fixture
+def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
+    server = Sidecar(tmp_path, "--model-dir", os.environ["REMORA_MODEL_DIR"], "--precision", "int8")
+    server.start()
+    yield server
+    server.kill()
+
+
+def found(memory: Remora, text: str, k: int) -> memory_pb2.SearchMessagesResponse:
+    request = memory_pb2.SearchMessagesRequest(
+        user_id="sarah", text=text, options=memory_pb2.SearchOptions(k=k, profile=memory_pb2.PROFILE_VECTOR)
+    )
+    return memory.stubs.memory.SearchMessages(request, timeout=20)
+
+
+def wait_until_all_is_embedded(memory: Remora) -> None:
+    deadline = time.monotonic() + EMBEDDED_SECONDS
+    while memory.status().model.pending or found(memory, "anything", 1).index.pending:
+        assert time.monotonic() < deadline, "messages are left without a vector"
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(180)
+def test_every_message_has_its_vector_in_the_end(sidecar: Sidecar) -> None:
+    stopping = threading.Event()
+    writers = [Writer(sidecar.endpoint, number, stopping) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for _ in range(KILLS):
+        time.sleep(random.uniform(0.3, 1.0))
+        sidecar.kill()
+        sidecar.start()
+    time.sleep(0.3)
+    stopping.set()
+    for writer in writers:
+        writer.join()
+
+    assert all(writer.acknowledged for writer in writers), "every writer got something through"
+    texts = {message_id: text for writer in writers for message_id, text in writer.acknowledged.items()}
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        wait_until_all_is_embedded(memory)
+        hits = found(memory, "anything", 1000).hits
+        assert len(hits) == len({hit.message.id for hit in hits}), "none is found twice"
+        assert texts.keys() <= {hit.message.id for hit in hits}, "each is found by its vector"
+        for message_id, text in random.sample(sorted(texts.items()), 10):
+            [best] = found(memory, text, 1).hits
+            assert (best.message.id, best.message.text) == (message_id, text)
+            assert best.score == pytest.approx(1, abs=1e-3)
