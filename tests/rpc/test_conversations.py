@@ -22,7 +22,7 @@ from remora_server.domain.conversations import (
     ConversationQuery,
     ConversationUpdate,
 )
-from remora_server.rpc.conversations import MAX_PAGE_BYTES
+from remora_server.rpc.encode import REPLY_BYTES
 
 FULL = Conversation(
     id="c",
@@ -147,7 +147,7 @@ def test_pages_joined_are_the_list(server: RunningServer, count: int, skip: int)
 
 
 def test_a_page_ends_before_3_mib_but_holds_one(server: RunningServer) -> None:
-    half = b"m" * (MAX_PAGE_BYTES // 2 - 100)
+    half = b"m" * (REPLY_BYTES // 2 - 100)
     server.store.conversations = [conversation(each, metadata=half) for each in "abc"]
     server.store.conversations.append(conversation("d", metadata=2 * half))
 

@@ -68,7 +68,7 @@ class Context:
     overhead_tokens: int
     """What is not any single item's."""
     left_out: int
-    """How many candidate messages did not fit."""
+    """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
     uncounted_parts: int
     """How many items carry parts (images, for one) whose cost is unknown to the server and not counted."""
     exact: bool

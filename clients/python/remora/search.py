@@ -135,6 +135,8 @@ class SearchResult:
     index: IndexState
     revision: int
     """The revision that the result shows."""
+    truncated: bool = False
+    """Whether the last hits were left out because the reply would be larger than 3 MiB."""
 
     def __getitem__(self, position: int) -> Hit:
         return self.hits[position]
@@ -153,6 +155,7 @@ class SearchResult:
             profile=_PROFILE_NAMES.get(response.profile, "hybrid"),
             index=IndexState.from_proto(response.index),
             revision=response.revision,
+            truncated=response.truncated,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remora_server.domain.budgets import Candidate, Selection, candidates
+from remora_server.domain.budgets import Candidate, Selection, candidates, would_fill
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Rendering, Section
 from remora_server.domain.context_messages import ContextMessage, MessageReader, Place, whole_units
@@ -32,7 +32,7 @@ class ContextAssembler:
 
     Candidates are the newest messages, up to `recent_messages` or until they would fill the budget by themselves, and
     the hits of the search; all with the rest of their tool calls, and none where that rest is not to be had. Those that
-    the whole budget would not hold do not break the run.
+    the whole budget would not hold do not break the run. The reply has room for so many bytes, too (`domain.budgets`).
     """
 
     def __init__(
@@ -94,7 +94,9 @@ class _Assembly:
         return self._context(selection, [*recent, *hits], found, revision)
 
     def _newest(self, limit: int) -> tuple[list[ContextMessage], list[Candidate]]:
-        """The newest messages, by sequence, until those that fit would fill the budget; and their units, backwards."""
+        """The newest messages, by sequence, until those that fit would fill the budget or the reply; and their units,
+        backwards.
+        """
         fewest, most = PAGE_MESSAGES
         page = min(most, max(fewest, self.request.max_tokens // PAGE_TOKENS))
         newest: list[ContextMessage] = []
@@ -102,7 +104,7 @@ class _Assembly:
         conversation_id, at_most = self.request.conversation_id, self.request.recent_messages
         for newest in self.messages.newest(conversation_id, at_most=at_most, page=page):
             units = candidates(self.renderer, Section.RECENT, whole_units(newest))
-            if sum(unit.measure for unit in units if unit.measure <= limit) > limit:
+            if would_fill(units, limit):
                 break
         return newest, units[::-1]
 

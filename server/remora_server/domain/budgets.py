@@ -1,4 +1,4 @@
-"""Choosing units under a token budget."""
+"""Choosing units under a token budget, as far as a reply holds them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from remora_server.domain.context import Section
-from remora_server.domain.context_messages import Place, Unit
+from remora_server.domain.context_messages import ContextMessage, Place, Unit
 from remora_server.domain.renderings import Renderer
+
+REPLY_BYTES = 3 << 20
+"""What the items of a context and its text may take: gRPC's clients take 4 MiB unless told otherwise."""
+ITEM_BYTES = 256
+"""More than what an item has beside its message and its conversation's id, and than a line that dates a sitting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A unit for a section, and its measure, that of its sittings aside."""
+    """A unit for a section, its measure (that of its sittings aside), and how many bytes it takes in the reply."""
 
     section: Section
     unit: Unit
     measure: int
+    reply_bytes: int
     places: tuple[Place, ...]
     sittings: frozenset[Hashable]
 
@@ -29,6 +35,7 @@ def candidates(renderer: Renderer, section: Section, units: Sequence[Unit]) -> l
             section,
             unit,
             sum(next(measures) for _ in unit),
+            sum(_reply_bytes(renderer, message) for message in unit),
             tuple([message.place for message in unit]),
             frozenset(renderer.sitting(message) for message in unit),
         )
@@ -36,12 +43,26 @@ def candidates(renderer: Renderer, section: Section, units: Sequence[Unit]) -> l
     ]
 
 
+def would_fill(units: Sequence[Candidate], limit: int) -> bool:
+    """Whether those of the units that fit by themselves, within a limit and into the reply, are too many together."""
+    able = [unit for unit in units if unit.measure <= limit and unit.reply_bytes <= REPLY_BYTES]
+    return sum(unit.measure for unit in able) > limit or sum(unit.reply_bytes for unit in able) > REPLY_BYTES
+
+
+def _reply_bytes(renderer: Renderer, message: ContextMessage) -> int:
+    identity = len(message.conversation_id.encode())
+    return len(message.encoded) + renderer.text_bytes(message) + identity + ITEM_BYTES
+
+
 class Selection:
-    """The units that were chosen, in the order of choosing: never more than `limit` in the renderer's measure."""
+    """The units that were chosen, in the order of choosing: never more than `limit` in the renderer's measure, nor than
+    REPLY_BYTES.
+    """
 
     def __init__(self, renderer: Renderer, limit: int) -> None:
         self._limit = limit
         self._spent = renderer.fixed
+        self._room = REPLY_BYTES
         self._sitting_measure = renderer.sitting_measure
         self._sittings: set[Hashable] = set()
         self._sections: dict[Place, Section] = {}
@@ -57,8 +78,9 @@ class Selection:
         return [candidate.unit for candidate in self._chosen if candidate.section is section]
 
     def fits(self, candidate: Candidate, limit: int) -> bool:
-        """Whether the unit is not in, nor any of it, and fits within a limit."""
-        return self._sections.keys().isdisjoint(candidate.places) and self._spent + self._cost(candidate) <= limit
+        """Whether the unit is not in, nor any of it, and fits within a limit and into the reply."""
+        fits = self._spent + self._cost(candidate) <= limit and candidate.reply_bytes <= self._room
+        return fits and self._sections.keys().isdisjoint(candidate.places)
 
     def _cost(self, candidate: Candidate) -> int:
         return candidate.measure + self._sitting_measure * len(candidate.sittings - self._sittings)
@@ -68,6 +90,7 @@ class Selection:
         if not self.fits(candidate, self._limit):
             return False
         self._spent += self._cost(candidate)
+        self._room -= candidate.reply_bytes
         self._sittings |= candidate.sittings
         self._sections.update(dict.fromkeys(candidate.places, candidate.section))
         self._chosen.append(candidate)

@@ -51,6 +51,9 @@ class Renderer(Protocol):
     def sitting(self, message: ContextMessage) -> Hashable:
         """The sitting that a message belongs to; None where sittings do not count."""
 
+    def text_bytes(self, message: ContextMessage) -> int:
+        """How long the message is in the text, in UTF-8; 0 where there is no text."""
+
     def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
         """Render; recent units by sequence, recalled ones best first."""
 
@@ -74,6 +77,9 @@ class ChatRenderer:
 
     def sitting(self, _message: ContextMessage) -> Hashable:
         return None
+
+    def text_bytes(self, _message: ContextMessage) -> int:
+        return 0
 
     def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
         messages = tuple(message for unit in self._merged(recent, recalled) for message in unit)
@@ -121,6 +127,9 @@ class TranscriptRenderer:
 
     def sitting(self, message: ContextMessage) -> Hashable:
         return message.conversation_id, message.session_id or message.sent_time // DAY
+
+    def text_bytes(self, message: ContextMessage) -> int:
+        return len(_line(message).encode())
 
     def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
         messages = self._in_order([message for unit in (*recent, *recalled) for message in unit])

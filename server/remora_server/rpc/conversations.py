@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from remora.v1 import conversation_service_pb2 as pb
@@ -13,8 +12,6 @@ from remora_server.domain.store import Store
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.page_tokens import PageTokens
-
-MAX_PAGE_BYTES = 3 * 1024 * 1024
 
 ORDERS = {
     pb.CONVERSATION_ORDER_UNSPECIFIED: ConversationOrder.UPDATE_TIME,
@@ -59,7 +56,7 @@ class ConversationHandlers:
             skip=request.skip + start,
         )
         found, revision = self.store.list_conversations(call.read(request), query)
-        page = _fitting(map(encode.conversation, found[:size]))
+        page = encode.fitting(map(encode.conversation, found[:size]), Conversation.ByteSize)
         more = len(page) < len(found)
         token = self.page_tokens.make(call, request, start + len(page)) if more else ""
         return pb.ListConversationsResponse(conversations=page, next_page_token=token, revision=revision)
@@ -90,15 +87,3 @@ class ConversationHandlers:
             deleted_messages=outcome.deleted_messages,
             revision=outcome.revision,
         )
-
-
-def _fitting(conversations: Iterable[Conversation]) -> list[Conversation]:
-    """As many from the start as a page of MAX_PAGE_BYTES holds, at least one."""
-    page: list[Conversation] = []
-    size = 0
-    for conversation in conversations:
-        size += conversation.ByteSize()
-        if page and size > MAX_PAGE_BYTES:
-            break
-        page.append(conversation)
-    return page

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from google.protobuf.struct_pb2 import NULL_VALUE
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -12,6 +13,11 @@ from remora.v1.conversation_service_pb2 import AppendedMessage
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.calls import Placed
 from remora_server.domain.conversations import AttributeValue, Conversation
+
+T = TypeVar("T")
+
+REPLY_BYTES = 3 << 20
+"""What repeated fields of a reply may hold: gRPC's clients take 4 MiB unless told otherwise."""
 
 _LENGTH_DELIMITED = 2  # https://protobuf.dev/programming-guides/encoding/#structure
 
@@ -68,6 +74,18 @@ def placed(messages: Iterable[Placed]) -> list[AppendedMessage]:
         )
         for message in messages
     ]
+
+
+def fitting(elements: Iterable[T], size: Callable[[T], int]) -> list[T]:
+    """As many from the start as a reply of REPLY_BYTES holds, at least one; `size` in bytes."""
+    held: list[T] = []
+    room = REPLY_BYTES
+    for element in elements:
+        room -= size(element)
+        if held and room < 0:
+            break
+        held.append(element)
+    return held
 
 
 def embedded(field_number: int, encoded: Iterable[bytes]) -> bytes:

@@ -76,12 +76,13 @@ class MemoryHandlers:
             index_wait=_index_wait(request),
         )
         result = self.searcher.search(call.read(request), query)
+        hits = encode.fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
             index=_index(result.index),
             profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
+            truncated=len(hits) < len(result.hits),
         )
-        hits = (_hit(hit, explain=request.explain) for hit in result.hits)
         return encode.embedded(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
 
     def assemble_context(self, call: Call, request: pb.AssembleContextRequest) -> bytes:

@@ -447,10 +447,15 @@ class SearchMessagesResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision that the reply shows."""
     profile: Global___Profile.ValueType
     """The profile that ranked."""
+    truncated: _builtins.bool
+    """Whether hits that were found, the last ones, were left out because the reply would be larger than 3 MiB. At least
+    one hit is given.
+    """
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hit]:
         """The hits, best first; ties by conversation uid, then sequence."""
@@ -466,10 +471,11 @@ class SearchMessagesResponse(_message.Message):
         revision: _builtins.int = ...,
         index: Global___IndexState | None = ...,
         profile: Global___Profile.ValueType = ...,
+        truncated: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "profile", b"profile", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "profile", b"profile", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -673,7 +679,7 @@ class AssembleContextResponse(_message.Message):
     overhead_tokens: _builtins.int
     """What is not any single item's: the reply's priming, or the lines that date the sittings."""
     left_out: _builtins.int
-    """How many candidate messages did not fit."""
+    """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
     uncounted_parts: _builtins.int
     """How many items carry parts whose cost is unknown to the server and not counted."""
     exact: _builtins.bool
