@@ -22,11 +22,15 @@ def open_store(directory: Path | None, *, model: str = "", window_bytes: int = S
 
 
 def draft(
-    message_id: str = "", text: str = "", role: str = "user", embedding: MessageEmbedding | None = None
+    message_id: str = "",
+    text: str = "",
+    role: str = "user",
+    embedding: MessageEmbedding | None = None,
+    name: str = "",
 ) -> MessageDraft:
     """A message as the wire layer would hand it over."""
-    body = message_pb2.Message(role=role, text=text).SerializeToString()
-    return MessageDraft(id=message_id, role=role, text=text, body=body, embedding=embedding)
+    body = message_pb2.Message(role=role, text=text, name=name).SerializeToString()
+    return MessageDraft(id=message_id, role=role, text=text, body=body, embedding=embedding, name=name)
 
 
 def messages(store: EmbeddedStore, query: MessageQuery) -> list[message_pb2.Message]:

@@ -27,7 +27,8 @@ class MessageEmbedding:
 class MessageDraft:
     """One message as the caller gives it. An empty id asks for a new one.
 
-    `body` is the caller's whole message in wire form, opaque to the domain; `text` is what is counted and indexed.
+    `body` is the caller's whole message in wire form, opaque to the domain; `text` is what is counted and indexed,
+    `name` who speaks.
     """
 
     id: str
@@ -35,6 +36,7 @@ class MessageDraft:
     text: str
     body: bytes
     embedding: MessageEmbedding | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

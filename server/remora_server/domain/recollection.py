@@ -30,20 +30,22 @@ class Recollection:
 
         Raises ModelUnavailable where the vector profile has only a text and there is no model, and what the index does.
         """
-        return self._index.search(read, self._ranked(query))
+        return self._index.search(read, self._ranked(read, query))
 
-    def _ranked(self, query: SearchQuery) -> SearchQuery:
+    def _ranked(self, read: Read, query: SearchQuery) -> SearchQuery:
         """The query with what its profile needs."""
         if query.vector is not None:
             return replace(query, text="", options=_weighted(replace(query.options, profile=Profile.VECTOR)))
         query = replace(query, options=_weighted(query.options))
         if query.options.profile is Profile.LEXICAL:
             return query
-        return replace(query, vector=self._embed(query))
+        return replace(query, vector=self._embed(read, query))
 
-    def _embed(self, query: SearchQuery) -> QueryVector | None:
+    def _embed(self, read: Read, query: SearchQuery) -> QueryVector | None:
+        """The vector of the query's text without names: like is compared with like."""
         if self._embedder is not None:
-            return QueryVector(self._embedder.model, self._embedder.embed([query.text])[0])
+            text = self._index.without_names(read, query.scope, query.text)
+            return QueryVector(self._embedder.model, self._embedder.embed([text])[0])
         if query.options.profile is Profile.VECTOR:
             raise ModelUnavailable
         return None

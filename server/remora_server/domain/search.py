@@ -186,12 +186,19 @@ class Embedder(Protocol):
 class MessageIndex(Protocol):
     """Searches the messages of a store. `query.vector` is set where vectors are to be used."""
 
+    def without_names(self, read: Read, scope: Scope, text: str) -> str:
+        """The text without the names of those who speak in the scope, as the texts of its messages are embedded."""
+
     def search(self, read: Read, query: SearchQuery) -> SearchResult: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A message with text that has no vector of the server's model. `revision` is the message's own."""
+    """A message with text that has no vector of the server's model, or one of another text.
+
+    `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it;
+    `text_digest` tells it from the message's own, whose digest is 0.
+    """
 
     tenant_id: str
     conversation_uid: int
@@ -200,6 +207,7 @@ class Unembedded:
     sequence: int
     revision: int
     text: str
+    text_digest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

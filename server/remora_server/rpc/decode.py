@@ -98,7 +98,7 @@ def message(given: Message) -> MessageDraft:
         clear(name)
     if given.HasField("sent_time"):
         _cut_to_micros(given.sent_time)
-    return MessageDraft(message_id, given.role, given.text, given.SerializeToString(), embedding)
+    return MessageDraft(message_id, given.role, given.text, given.SerializeToString(), embedding, given.name)
 
 
 def _embedding(given: Embedding) -> MessageEmbedding:

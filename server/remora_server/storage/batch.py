@@ -59,6 +59,7 @@ EMBEDDINGS = (
     ("by_caller", arrow.BOOL),
     ("dimension", arrow.INT32),
     ("values", arrow.VECTOR),
+    ("text_digest", arrow.UINT64),
 )
 STEPS = (
     ("tenant_id", arrow.TEXT),
@@ -193,7 +194,8 @@ class Batch:
             message.SerializeToString(), sent, message.session_id, put.create_time, put.update_time, put.token_count,
         )  # fmt: skip
         if put.embedding_model:
-            self._embed(record, key, revision, put.embedding_model, put.embedding, by_caller=True)
+            values = put.embedding
+            self._embed((record.tenant_id, *key, revision, put.embedding_model, True, len(values) // 4, values, 0))
 
     def _remove_messages(self, _record: record_pb2.Record, gone: record_pb2.RemoveMessages, _: int) -> None:
         uid = gone.conversation_uid
@@ -233,22 +235,15 @@ class Batch:
         self._memories[record.tenant_id, gone.conversation_uid, gone.user_id] = None
 
     def _put_embedding(self, record: record_pb2.Record, put: record_pb2.PutEmbedding, _: int) -> None:
-        key = (put.conversation_uid, put.sequence)
-        self._embed(record, key, put.message_revision, put.model, put.values, by_caller=False)
+        self._embed((
+            record.tenant_id, put.conversation_uid, put.sequence, put.message_revision, put.model, False,
+            len(put.values) // 4, put.values, put.text_digest,
+        ))  # fmt: skip
 
-    def _embed(
-        self,
-        record: record_pb2.Record,
-        key: tuple[int, int],
-        revision: int,
-        model: str,
-        values: bytes,
-        *,
-        by_caller: bool,
-    ) -> None:
+    def _embed(self, row: tuple[Any, ...]) -> None:
         """Keep the vector of the newest text; of two for one text the caller's."""
-        models = self._embeddings.setdefault(key, {})
-        row = (record.tenant_id, *key, revision, model, by_caller, len(values) // 4, values)
+        _, uid, sequence, revision, model, by_caller, *_ = row
+        models = self._embeddings.setdefault((uid, sequence), {})
         before = models.get(model)
         if before is None or (before[3], before[5]) <= (revision, by_caller):
             models[model] = row

@@ -23,6 +23,8 @@ from remora_server.storage.v1 import record_pb2
 
 Clock = Callable[[], int]
 MAX_RECORD_BYTES = 16 << 20
+SETTLE_SECONDS = 30.0
+"""How long work in the background waits for the database before it fails, to be tried again."""
 
 
 def wall_clock() -> int:
@@ -109,6 +111,16 @@ class Commits:
         """The same for a read that asks DuckDB: everything that it should see has been applied."""
         revision = self.begin(read)
         self.wait_applied(revision, read.deadline)
+        return revision
+
+    def settle(self) -> int:
+        """Wait until DuckDB holds everything that has been accepted, and return up to which revision that is.
+
+        Raises DeadlineExceeded, StoreFailed.
+        """
+        revision, deadline = self._core.accepted(), time.monotonic() + SETTLE_SECONDS
+        self.wait_published(revision, deadline)
+        self.wait_applied(revision, deadline)
         return revision
 
     def wait_applied(self, revision: int, deadline: float | None) -> None:

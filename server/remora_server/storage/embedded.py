@@ -91,7 +91,7 @@ class EmbeddedStore:
         self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)
         self._steps = Steps(context, self.conversations)
         self._working_memories = WorkingMemories(context, self.conversations)
-        self._users = Users(context)
+        self._users = Users(context, on_erased=self.pending.erased)
         self.applier.start()
 
     def _recover(self, applied: int) -> None:

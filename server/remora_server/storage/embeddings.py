@@ -1,20 +1,33 @@
-"""Which messages have no vector of the server's model yet, and where finished vectors go."""
+"""Which messages have no vector of the server's model yet, and where finished vectors go.
+
+What is embedded is a message's text without the names of those who speak in its thread. A vector does not depend on
+when it was made: where these names change, the texts that this changes are embedded again. A digest of the text stands
+with the vector, so that a vector of another text is found after a restart, too.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import replace
 
+from remora_server import _native
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.search import MessageVector, Unembedded
 from remora_server.storage.commits import Clock, Commits
 from remora_server.storage.database import Database
+from remora_server.storage.speakers import Speakers, Thread
 from remora_server.storage.v1 import record_pb2
 
 QUEUE_BYTES = 16 << 20
 SCAN_ROWS = 2048
+REVIEWED_AT_ONCE = 16
+"""Conversations whose vectors are compared with their texts at once."""
+REVIEW_PATIENCE = 1.0
+"""How many seconds a review waits for messages that have no vector at all."""
 
 _MISSING = """
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
@@ -26,6 +39,15 @@ _NEXT = f"""
 SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT ?
 """
 _COUNT = f"SELECT count(*) {_MISSING}"
+
+_EMBEDDED = """
+SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text, m.name, e.text_digest
+FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
+WHERE m.conversation_uid IN (SELECT unnest($uids))
+ORDER BY m.conversation_uid, m.sequence
+"""
 
 
 class PendingEmbeddings:
@@ -42,6 +64,7 @@ class PendingEmbeddings:
         self._bytes = 0
         self._must_scan = bool(model)
         self._filled = threading.Condition()
+        self._speakers = Speakers(database, commits)
 
     def count(self) -> int:
         """How many of the applied messages have no vector yet."""
@@ -55,6 +78,7 @@ class PendingEmbeddings:
         if not self._model:
             return
         uid = plan.head.uid or revision
+        self._speakers.follow(uid, plan, revision)
         fresh = [
             Unembedded(tenant_id, uid, conversation_id, put.user_id, put.sequence, revision, put.draft.text)
             for put in plan.puts
@@ -66,15 +90,37 @@ class PendingEmbeddings:
                     self._push(message)
                 self._filled.notify()
 
+    def erased(self, user_id: str) -> None:
+        """A user's messages are gone, from some conversations at least."""
+        self._speakers.erased(user_id)
+
     def _push(self, message: Unembedded) -> None:
-        if self._bytes + len(message.text) > QUEUE_BYTES:
+        if not self._hold(message):
             self._must_scan = True
-            return
+
+    def _hold(self, message: Unembedded) -> bool:
+        """Put a message into the queue, if there is room."""
+        if self._bytes + len(message.text) > QUEUE_BYTES:
+            return False
         self._bytes += len(message.text)
         self._queue.append(message)
+        return True
 
     def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
-        """The next messages to embed, oldest first; waits for the first up to `timeout` seconds."""
+        """The next messages to embed, oldest first; waits for the first up to `timeout` seconds.
+
+        Everything that was taken before has its vector by now, or is taken in by a later scan.
+        """
+        taken = self._take(limit, timeout)
+        try:
+            if self._model and self._review(REVIEW_PATIENCE if taken else 0.0) and not taken:
+                taken = self._take(limit, 0)
+            return self._without_names(taken)
+        except BaseException:
+            self._give_back(taken)
+            raise
+
+    def _take(self, limit: int, timeout: float) -> list[Unembedded]:
         with self._filled:
             self._filled.wait_for(lambda: self._queue or self._must_scan, timeout)
             taken = [self._queue.popleft() for _ in range(min(limit, len(self._queue)))]
@@ -82,7 +128,7 @@ class PendingEmbeddings:
             scan = not taken and self._must_scan
         if scan:
             self._scan()
-            return self.next_unembedded(limit, 0) if self._queue else []
+            return self._take(limit, 0) if self._queue else []
         return taken
 
     def _scan(self) -> None:
@@ -92,6 +138,42 @@ class PendingEmbeddings:
             self._must_scan = len(rows) == SCAN_ROWS
             for row in rows:
                 self._push(Unembedded(*row))
+
+    def _give_back(self, messages: Sequence[Unembedded]) -> None:
+        with self._filled:
+            self._queue.extendleft(reversed(messages))
+            self._bytes += sum(len(message.text) for message in messages)
+
+    def _without_names(self, messages: Sequence[Unembedded]) -> list[Unembedded]:
+        """The messages with the texts that are embedded."""
+        names = self._speakers.names(map(_thread, messages))
+        return [_stripped(message, names[_thread(message)]) for message in messages]
+
+    def _review(self, overdue: float) -> bool:
+        """Queue messages again whose vectors are of other texts than they have without names; False if none is due."""
+        uids = self._speakers.take_reviews(REVIEWED_AT_ONCE, overdue)
+        if uids:
+            try:
+                self._requeue(uids)
+            except BaseException:
+                self._speakers.put_off(uids)
+                raise
+        return bool(uids)
+
+    def _requeue(self, uids: list[int]) -> None:
+        revision = self._commits.settle()
+        rows = self._database.rows(_EMBEDDED, {"model": self._model, "uids": uids})
+        present: dict[Thread, set[str]] = defaultdict(set)
+        for row in rows:
+            present[row[1], row[3]].update({row[7]} - {""})
+        self._speakers.reviewed(uids, present, revision)
+        embedded = [Unembedded(*row[:7]) for row in rows if row[8] is not None]
+        digests = [row[8] for row in rows if row[8] is not None]
+        wanted = self._without_names(embedded)
+        with self._filled:
+            for message, now, digest in zip(embedded, wanted, digests, strict=True):
+                if now.text_digest != digest and not self._hold(message):
+                    self._speakers.put_off([message.conversation_uid])
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
         """Record finished vectors of the server's model; those whose message has moved on are ignored later."""
@@ -114,5 +196,23 @@ def _put_embedding(model: str, vector: MessageVector) -> record_pb2.Change:
             model=model,
             values=vector.values,
             user_id=message.user_id,
+            text_digest=message.text_digest,
         )
     )
+
+
+def _thread(message: Unembedded) -> Thread:
+    return message.conversation_uid, message.user_id
+
+
+def _stripped(message: Unembedded, names: Sequence[str]) -> Unembedded:
+    """The message with the text that is embedded."""
+    if not names:
+        return message
+    [text] = _native.strip_names([message.text], names)
+    return message if text == message.text else replace(message, text=text, text_digest=_digest(text))
+
+
+def _digest(text: str) -> int:
+    """64 bits of the text, never 0."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1

@@ -70,6 +70,14 @@ class EmbeddedIndex:
         self._waiters = threading.Semaphore(waiters)
         self._loader = RecallLoader(core, database, commits, model)
 
+    def without_names(self, read: Read, scope: Scope, text: str) -> str:
+        """See `domain.search.MessageIndex`. Raises what `search` raises."""
+        revision = self._commits.begin(read)
+        place = self._place(read.tenant_id, scope)
+        self._load(place, read.deadline)
+        speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
+        return _native.strip_names([text], speakers)[0]
+
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
         """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded; InvalidField for a vector that none
         of its model's in the scope can be compared to.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -32,7 +32,9 @@ class _Erasure:
 class Users:
     """Clears a user's messages everywhere, and forgets users."""
 
-    def __init__(self, context: StoreContext) -> None:
+    def __init__(self, context: StoreContext, on_erased: Callable[[str], None]) -> None:
+        """`on_erased` is told of every user whose messages are gone."""
+        self._on_erased = on_erased
         self._database = context.database
         self._commits = context.commits
         self._loader = context.loader
@@ -65,6 +67,7 @@ class Users:
             if not moves:
                 return self._commits.nothing()
             accepted = self._commits.accept(write, now, moves, outcome, user_id)
+            self._on_erased(user_id)
         return self._commits.finish(write, accepted)
 
     @contextmanager

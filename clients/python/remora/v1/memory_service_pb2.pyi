@@ -34,7 +34,9 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
     """The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
-    is above 0. The rules about times, dates and who is asked read English and are silent in other languages.
+    is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
+    embedded without the names of those who speak in their part of the conversation, and the query without those of the
+    scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
@@ -48,7 +50,9 @@ PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
 """The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
-is above 0. The rules about times, dates and who is asked read English and are silent in other languages.
+is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
+embedded without the names of those who speak in their part of the conversation, and the query without those of the
+scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""

@@ -55,7 +55,8 @@ CREATE TABLE embeddings (
     model TEXT NOT NULL,
     by_caller BOOLEAN NOT NULL,
     dimension INTEGER NOT NULL,
-    values FLOAT[] NOT NULL
+    values FLOAT[] NOT NULL,
+    text_digest UBIGINT NOT NULL     -- of the text that was embedded, 0 where it is the message's own
 );
 
 CREATE TABLE steps (

@@ -591,6 +591,7 @@ class PutEmbedding(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
+    TEXT_DIGEST_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
     """The conversation."""
     conversation_id: _builtins.str
@@ -605,6 +606,8 @@ class PutEmbedding(_message.Message):
     """Little-endian f32."""
     user_id: _builtins.str
     """Whose message it is."""
+    text_digest: _builtins.int
+    """A digest of the text that was embedded, where names were taken out of it; 0 where it is the message's own."""
     def __init__(
         self,
         *,
@@ -615,10 +618,11 @@ class PutEmbedding(_message.Message):
         model: _builtins.str = ...,
         values: _builtins.bytes = ...,
         user_id: _builtins.str = ...,
+        text_digest: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "sequence", b"sequence", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "sequence", b"sequence", "text_digest", b"text_digest", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
