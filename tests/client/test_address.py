@@ -1,11 +1,13 @@
 """Where clients look for a server."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from remora import Remora
-from remora.address import default_endpoint, resolve_endpoint
+from remora.address import default_endpoint, require_own_default, resolve_endpoint
 
 
 def test_the_default_is_in_the_runtime_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,3 +49,42 @@ def test_the_documented_forms_are_taken(endpoint: str) -> None:
 def test_other_forms_are_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         resolve_endpoint(endpoint)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the default socket."""
+    monkeypatch.delenv("REMORA_ENDPOINT", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "remora"
+
+
+@pytest.fixture
+def _others(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That directory belongs to another user: who asks is neither it nor root."""
+    owner = 4_242 if os.geteuid() == 0 else os.geteuid()
+    runtime.mkdir()
+    if os.geteuid() == 0:
+        os.chown(runtime, owner, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+
+
+@pytest.mark.usefixtures("_others")
+def test_a_default_socket_in_another_users_directory_is_not_called(connect: Callable[..., Remora]) -> None:
+    client = connect()
+
+    with pytest.raises(PermissionError, match="belongs to user"):
+        client.status()
+
+
+@pytest.mark.usefixtures("_others")
+def test_an_endpoint_that_is_named_may_be_anybodys() -> None:
+    require_own_default("unix:/tmp/r.sock")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_default_socket_in_ones_own_directory_or_in_none_may_be_called(runtime: Path, there: bool) -> None:
+    if there:
+        runtime.mkdir()
+
+    require_own_default(default_endpoint())

@@ -15,11 +15,29 @@ def default_endpoint() -> str:
     return f"unix:{_runtime_directory() / 'remora.sock'}"
 
 
+def require_own_default(endpoint: str) -> None:
+    """Raise PermissionError where an endpoint is the default one and its directory another user's, who would be told
+    all that is sent. Root may own it, as the server allows; a directory that is not there is nobody's.
+    """
+    if endpoint != default_endpoint():
+        return
+    directory = _runtime_directory()
+    try:
+        owner = directory.stat().st_uid
+    except FileNotFoundError:
+        return
+    if owner not in (0, os.geteuid()):
+        raise PermissionError(
+            f"{directory}, where the socket of a Remora server would be, belongs to user {owner}, not to user "
+            f"{os.geteuid()}: set $XDG_RUNTIME_DIR, or say with $REMORA_ENDPOINT where the server listens"
+        )
+
+
 def _runtime_directory() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return Path(runtime) / "remora"
-    return Path(f"/tmp/remora-{os.getuid()}")  # noqa: S108 - the uid keeps users apart; the server checks the owner
+    return Path(f"/tmp/remora-{os.getuid()}")  # noqa: S108 - the uid keeps users apart; server and client check the owner
 
 
 def resolve_endpoint(endpoint: str | None) -> str:

@@ -15,6 +15,7 @@ from remora._retry import pause_before_retry
 from remora._revision import LatestRevision
 from remora._status import to_exception
 from remora._sync.stubs import Stubs
+from remora.address import require_own_default
 from remora.errors import ConnectionFailedError, DeadlineExceededError, RemoraError, RevisionUnknownError
 from remora.v1.message_pb2 import Origin
 
@@ -24,7 +25,7 @@ OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.max_receive_message_length", 64 * 1024 * 1024),  # a context has no pages
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),  # a server may be set to take larger messages
 )
 
 
@@ -96,7 +97,11 @@ class Calls:
 
     @property
     def stubs(self) -> Stubs:
-        """The stubs over this process's channel. Raises RuntimeError once the client is closed."""
+        """The stubs over this process's channel.
+
+        Raises RuntimeError once the client is closed, PermissionError where the default socket's directory is another
+        user's.
+        """
         if self._closed:
             raise RuntimeError("the client is closed")
         connection = self._connection
@@ -105,6 +110,7 @@ class Calls:
         return connection.stubs
 
     def _connect(self) -> _Connection:
+        require_own_default(self.endpoint)
         channel = backend.open_channel(self.endpoint, OPTIONS)
         return _Connection(channel, Stubs(channel), backend.owner())
 
