@@ -26,7 +26,8 @@ CONFIG_VARIABLE = "REMORA_CONFIG"
 
 # Kubernetes sets these in every pod beside a service that is named `remora`.
 _OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
-_SIZE = re.compile(r"(\d+) ?(|KiB|MiB|GiB)")
+_DIGITS = re.compile(r"\d{1,30}")
+_SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 Parse = Callable[[Any], Any]
@@ -120,18 +121,30 @@ def _flag(value: object) -> bool:
     return found
 
 
-def _whole(minimum: int) -> Parse:
+def _whole(minimum: int, maximum: int) -> Parse:
     def parse(value: object) -> int:
-        if not re.fullmatch(r"\d+", str(value)) or int(str(value)) < minimum:
-            raise ValueError(f"must be a whole number, at least {minimum}")
+        if not _DIGITS.fullmatch(str(value)) or not minimum <= int(str(value)) <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
         return int(str(value))
 
     return parse
 
 
-def _size(value: object) -> int:
+def _size(smallest: str, largest: str) -> Parse:
     """Bytes, as a number or with a unit: 64 MiB."""
-    found = _SIZE.fullmatch(str(value))
+    minimum, maximum = _bytes(smallest), _bytes(largest)
+
+    def parse(value: object) -> int:
+        size = _bytes(str(value))
+        if not minimum <= size <= maximum:
+            raise ValueError(f"must be from {smallest} to {largest}")
+        return size
+
+    return parse
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
     if found is None:
         raise ValueError("must be a number of bytes, such as 1048576, 64MiB or 1GiB")
     return int(found[1]) * _UNITS[found[2]]
@@ -152,6 +165,8 @@ def _one_of(*words: str) -> Parse:
     return parse
 
 
+LARGEST_MEMORY = "16384 GiB"
+
 KEYS: tuple[Key, ...] = (
     Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
     Key("data", f"the data directory, or {IN_MEMORY}", _data),
@@ -162,15 +177,15 @@ KEYS: tuple[Key, ...] = (
     Key("insecure", "let other machines in without a token", _flag, default=False),
     Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
     Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
-    Key("threads", "threads that answer calls", _whole(1), 16),
-    Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0), 256),
-    Key("receive_limit_bytes", "the largest request", _size, 4 << 20),
+    Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
+    Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
+    Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
     Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
-    Key("window_bytes", "memory for the newest messages of conversations in use", _size, 64 << 20),
-    Key("recall_bytes", "memory for the search indexes of users in use", _size, 256 << 20),
-    Key("segment_bytes", "length of a file of the journal", _size, 64 << 20),
-    Key("queue_bytes", "writes that may wait for the disk", _size, 16 << 20),
-    Key("database_bytes", "memory for the database", _size, 256 << 20),
+    Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 64 << 20),
+    Key("recall_bytes", "memory for the search indexes of users in use", _size("0", LARGEST_MEMORY), 256 << 20),
+    Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
+    Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
+    Key("database_bytes", "memory for the database", _size("16 MiB", LARGEST_MEMORY), 256 << 20),
     Key(
         "kernels",
         "the instruction set: auto, avx512, avx2, neon or scalar",
