@@ -133,10 +133,6 @@ class BudgetTooSmallError(InvalidArgumentError):
     """The token budget does not hold even the fixed sections of the context."""
 
 
-class EmbeddingModelMismatchError(InvalidArgumentError):
-    """An embedding was made by another model than those it would be compared with."""
-
-
 class RequestTooLargeError(InvalidArgumentError):
     """The request as a whole is larger than the server takes."""
 
@@ -177,10 +173,6 @@ class StoreFailedError(UnavailableError):
     """The store stopped taking writes."""
 
 
-class ShuttingDownError(UnavailableError):
-    """The server is about to stop."""
-
-
 class ConnectionFailedError(UnavailableError):
     """There was no connection to a server, or it broke. Its reason, `CONNECTION_FAILED`, is the client's own."""
 
@@ -216,7 +208,6 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "CONVERSATION_EXISTS": ConversationExistsError,
     "CONVERSATION_NOT_FOUND": ConversationNotFoundError,
     "DEADLINE_EXCEEDED": DeadlineExceededError,
-    "EMBEDDING_MODEL_MISMATCH": EmbeddingModelMismatchError,
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
@@ -226,7 +217,6 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
-    "SHUTTING_DOWN": ShuttingDownError,
     "STORE_FAILED": StoreFailedError,
     "STORE_FULL": StoreFullError,
     "UNAUTHENTICATED": UnauthenticatedError,
