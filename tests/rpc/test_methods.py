@@ -63,7 +63,7 @@ def test_what_is_no_request_is_an_invalid_argument(server: RunningServer, method
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     info = detail(raised.value, ErrorInfo)
     assert info is not None
-    assert info.reason == "INVALID_FIELD"
+    assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", "request")
 
 
 def test_text_that_is_not_unicode_is_an_invalid_argument(server: RunningServer) -> None:

@@ -59,7 +59,7 @@ class Method:
         try:
             request = self.request_type.FromString(encoded)
         except DecodeError:
-            raise InvalidField("", f"the request is no {self.request_type.DESCRIPTOR.name}") from None
+            raise InvalidField("request", f"cannot be decoded as a {self.request_type.DESCRIPTOR.full_name}") from None
         request.DiscardUnknownFields()
         return request
 

@@ -36,6 +36,10 @@ class ConversationServiceStub:
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     def __init__(self, channel):
@@ -142,6 +146,10 @@ class ConversationServiceServicer:
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     def CreateConversation(self, request, context):
@@ -373,6 +381,10 @@ class ConversationService:
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     @staticmethod

@@ -37,6 +37,10 @@ class ConversationServiceStub:
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     @_typing.overload
@@ -96,6 +100,10 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -151,6 +159,10 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
     A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
     never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
     user; where one is given, only that user's rows are seen.
+
+    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
+    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
+    `request`.
     """
 
     @_abc_1.abstractmethod
