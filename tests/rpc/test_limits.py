@@ -462,6 +462,24 @@ CASES: list[Case] = [
         cases(f"options.weights.{name}", partial(weighing, name), ((0.0, 100.0), (-0.1, 100.1, math.inf)))
         for name in ("bm25", "answer", "next", "speaker", "temporal", "date", "session")
     ),
+    cases(
+        "options.weights",
+        lambda v: search_with(profile=v, weights={"bm25": 1.0}),
+        (
+            (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID),
+            (memory.PROFILE_VECTOR, memory.PROFILE_LEXICAL),
+        ),
+    ),
+    cases(
+        "options.weights",
+        lambda v: built(
+            memory.SearchMessagesRequest,
+            user_id="u",
+            embedding={"model": "m", "values": vector(1)},
+            options={"weights": v},
+        ),
+        (({},), ({"cosine": 1.0},)),
+    ),
     cases("options.filter.roles", lambda v: filtered(roles=v), ROLES),
     cases("options.filter.after_time.seconds", lambda v: filtered(after_time=times(v)), ((0,), (YEAR_1 - 1,))),
     cases("options.filter.before_time.nanos", lambda v: filtered(before_time=times(0, v)), ((0,), (-1,))),

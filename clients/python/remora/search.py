@@ -54,7 +54,7 @@ class SearchOptions(TypedDict, total=False):
     threshold: float
     """Only hits whose score, in the profile's own measure, is at least this."""
     weights: Weights
-    """The weights of the profile's components."""
+    """The weights of the components; for the hybrid profile alone."""
     roles: Sequence[str]
     """Only messages of these roles, at most 16."""
     after: datetime

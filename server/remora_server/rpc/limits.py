@@ -201,8 +201,17 @@ MESSAGE_FILTER = Fields(
     before_time=timestamp,
     conditions=each(CONDITION, maximum=32),
 )
+
+
+def _weights_of_hybrid(options: memory.SearchOptions) -> None:
+    hybrid = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID)
+    if options.weights.ListFields() and options.profile not in hybrid:
+        raise Violation("only PROFILE_HYBRID has weights", "weights")
+
+
 SEARCH_OPTIONS = Fields(
     memory.SearchOptions,
+    together=_weights_of_hybrid,
     k=NOT_NEGATIVE,
     profile=known(memory.Profile.DESCRIPTOR),
     threshold=finite,
@@ -228,8 +237,11 @@ def _user_or_conversation(request: conversations.ClearMessagesRequest) -> None:
 
 
 def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
-    usable = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR)
-    if request.HasField("embedding") and request.options.profile not in usable:
+    if not request.HasField("embedding"):
+        return
+    if request.options.weights.ListFields():
+        raise Violation("only PROFILE_HYBRID has weights, and an embedding selects PROFILE_VECTOR", "options.weights")
+    if request.options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
         raise Violation("an embedding is searched for with PROFILE_VECTOR", "options.profile")
 
 

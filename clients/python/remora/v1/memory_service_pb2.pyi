@@ -286,7 +286,9 @@ class SearchOptions(_message.Message):
 
     @_builtins.property
     def weights(self) -> Global___Weights:
-        """The weights of the profile's components, those that are set, instead of its own."""
+        """The weights of hybrid's components, those that are set, instead of its own. Set for another profile, which an
+        embedding selects too: INVALID_ARGUMENT, INVALID_FIELD.
+        """
 
     def __init__(
         self,
