@@ -57,8 +57,10 @@ test-python: $(READY) ## Run Python's tests
 	$(BIN)/python -m pytest -n auto --quiet
 
 .PHONY: bench
-bench: $(READY) ## Run the benchmarks
-	$(BIN)/python -m benchmarks.run
+bench: $(PYTHON_READY) $(VENV)/.server .cache/bench/.installed ## Run the benchmarks, briefly; W=append or window: one of them, OUT=file.json
+	$(CARGO) build --release --quiet --package remora-load
+	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
+		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: demo
 demo: $(READY) ## Show what Remora does, on this machine
@@ -144,6 +146,11 @@ $(MODEL)/tokenizer.json: | $(PYTHON_READY) $(VENV)/.server
 
 $(BUF): package.json package-lock.json
 	npm ci --loglevel=error
+	touch $@
+
+.cache/bench/.installed: requirements/benchmarks.txt
+	tools/create_venv.sh .cache/bench
+	.cache/bench/bin/python $(PIP) install --require-hashes -r $<
 	touch $@
 
 .cache/generate/.installed: requirements/generate.txt

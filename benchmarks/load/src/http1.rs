@@ -1,21 +1,19 @@
 //! HTTP/1.1: a request at a time, a reply with a Content-Length.
 
 use crate::protocol::{Protocol, Reply};
-use crate::template::Template;
+use crate::template::Templates;
 
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 const LENGTH: &str = "content-length:";
 
-/// A connection whose requests are whole in their template, head included.
+/// A connection whose requests are whole in their templates, head included.
 pub(crate) struct Http1 {
-    template: Template,
+    templates: Templates,
 }
 
 impl Http1 {
-    pub(crate) fn new(request: Vec<u8>) -> Self {
-        Self {
-            template: Template::new(request),
-        }
+    pub(crate) fn new(templates: Templates) -> Self {
+        Self { templates }
     }
 }
 
@@ -23,7 +21,8 @@ impl Protocol for Http1 {
     fn open(&mut self, _out: &mut Vec<u8>) {}
 
     fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32> {
-        self.template.write(number, out);
+        self.templates.current().write(number, out);
+        self.templates.advance();
         Some(0)
     }
 
@@ -66,10 +65,12 @@ fn length(head: &str) -> Result<usize, String> {
 mod tests {
     use super::Http1;
     use crate::protocol::Protocol;
+    use crate::template::Templates;
 
     fn received(bytes: &[u8]) -> (Vec<bool>, usize) {
         let (mut input, mut replies) = (bytes.to_vec(), Vec::new());
-        let outcome = Http1::new(Vec::new()).receive(&mut input, &mut Vec::new(), &mut replies);
+        let templates = Templates::parse(&[0; 4]).unwrap_or_else(|| panic!("one empty request"));
+        let outcome = Http1::new(templates).receive(&mut input, &mut Vec::new(), &mut replies);
         assert!(outcome.is_ok());
         (replies.iter().map(|reply| reply.ok).collect(), input.len())
     }

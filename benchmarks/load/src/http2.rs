@@ -1,10 +1,12 @@
 //! As much of HTTP/2 (RFC 9113) as unary gRPC calls need.
 
 use crate::protocol::{Protocol, Reply};
-use crate::template::Template;
+use crate::template::Templates;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEAD: usize = 9;
+/// A flag and a length stand before each message of gRPC.
+const MESSAGE_HEAD: usize = 5;
 const INITIAL_WINDOW: i64 = 65_535;
 const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 /// Received bytes of the connection are given back in portions of this size.
@@ -30,7 +32,7 @@ const SCHEME_HTTP: u8 = 0x86;
 /// A connection that calls one method. A call counts as answered where a message came before the trailers: gRPC sends
 /// none with an error.
 pub(crate) struct Http2 {
-    template: Template,
+    templates: Templates,
     first_head: Vec<u8>,
     next_head: Vec<u8>,
     next_stream: u32,
@@ -47,11 +49,8 @@ struct Frame {
 }
 
 impl Http2 {
-    /// Calls of the method `path` with an encoded message.
-    pub(crate) fn new(path: &str, message: Vec<u8>) -> Self {
-        let mut body = vec![0];
-        body.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        body.extend_from_slice(&message);
+    /// Calls of the method `path` with encoded messages.
+    pub(crate) fn new(path: &str, templates: Templates) -> Self {
         let headers = [
             (":path", path),
             (":authority", "localhost"),
@@ -61,7 +60,7 @@ impl Http2 {
             ("user-agent", "remora-load"),
         ];
         Self {
-            template: Template::new(body),
+            templates,
             first_head: first_head(&headers),
             next_head: next_head(headers.len()),
             next_stream: 1,
@@ -128,10 +127,12 @@ impl Protocol for Http2 {
     }
 
     fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32> {
-        if self.window < self.template.len() as i64 {
+        let message = self.templates.current();
+        let length = MESSAGE_HEAD + message.len();
+        if self.window < length as i64 {
             return None;
         }
-        self.window -= self.template.len() as i64;
+        self.window -= length as i64;
         let stream = self.next_stream;
         self.next_stream += 2;
         let head = if stream == 1 {
@@ -140,8 +141,11 @@ impl Protocol for Http2 {
             &self.next_head
         };
         write_frame(out, HEADERS, END_HEADERS, stream, head);
-        write_head(out, self.template.len(), DATA, END_STREAM, stream);
-        self.template.write(number, out);
+        write_head(out, length, DATA, END_STREAM, stream);
+        out.push(0);
+        out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        message.write(number, out);
+        self.templates.advance();
         Some(stream)
     }
 
@@ -217,13 +221,22 @@ fn next_head(headers: usize) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn calls_with(length: u32) -> Http2 {
+        let mut file = length.to_le_bytes().to_vec();
+        file.resize(file.len() + length as usize, 0);
+        Http2::new(
+            "/a/B",
+            Templates::parse(&file).unwrap_or_else(|| panic!("one request")),
+        )
+    }
+
     fn received(frames: &[(u8, u8, u32, &[u8])]) -> (Vec<(u32, bool)>, Vec<u8>) {
         let mut input = Vec::new();
         for (kind, flags, stream, body) in frames {
             write_frame(&mut input, *kind, *flags, *stream, body);
         }
         let (mut out, mut replies) = (Vec::new(), Vec::new());
-        let outcome = Http2::new("/a/B", Vec::new()).receive(&mut input, &mut out, &mut replies);
+        let outcome = calls_with(0).receive(&mut input, &mut out, &mut replies);
         assert!(outcome.is_ok() && input.is_empty());
         (
             replies.iter().map(|reply| (reply.id, reply.ok)).collect(),
@@ -259,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_request_waits_for_room() {
-        let mut connection = Http2::new("/a/B", vec![0; 60_000]);
+        let mut connection = calls_with(60_000);
 
         assert_eq!(connection.request(0, &mut Vec::new()), Some(1));
         assert_eq!(connection.request(1, &mut Vec::new()), None);

@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::protocol::Protocol;
+use crate::template::Templates;
 
 /// How long replies are waited for after the last request.
 const DRAIN_NANOS: u64 = 10_000_000_000;
@@ -92,10 +93,11 @@ fn serve(
 
 fn connect(arguments: &Arguments) -> Result<Vec<Connection>, Error> {
     let open = |path: &Path| {
-        let request = std::fs::read(path)?;
+        let templates = Templates::parse(&std::fs::read(path)?)
+            .ok_or_else(|| Error::other("a request file is damaged"))?;
         let protocol: Box<dyn Protocol> = match arguments.wire {
-            Wire::Grpc => Box::new(Http2::new(&arguments.path, request)),
-            Wire::Http => Box::new(Http1::new(request)),
+            Wire::Grpc => Box::new(Http2::new(&arguments.path, templates)),
+            Wire::Http => Box::new(Http1::new(templates)),
         };
         Connection::new(
             UnixStream::connect(&arguments.socket)?,

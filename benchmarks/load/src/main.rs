@@ -1,8 +1,8 @@
 //! Drives a server on a Unix socket with prepared requests, for a time, and says how long each took.
 //!
 //! One thread waits for all connections, so that the load costs little beside the server that it measures. Every
-//! request file is a connection; `--streams` of its requests are under way at once. Sixteen `#` in a file are replaced
-//! by a number that no other request has.
+//! request file is a connection, which makes its requests in turn, `--streams` at once. Sixteen `#` in a request are
+//! replaced by a number that no other request has.
 
 mod arguments;
 mod connection;

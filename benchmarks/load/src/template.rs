@@ -1,4 +1,4 @@
-//! A request's bytes with places for its number.
+//! Requests' bytes with places for their number.
 
 const PLACE: &[u8; 16] = b"################";
 
@@ -39,9 +39,57 @@ impl Template {
     }
 }
 
+/// The requests of a file, which a connection makes in turn. Each is preceded by its length as a little-endian u32.
+pub(crate) struct Templates {
+    all: Vec<Template>,
+    turn: usize,
+}
+
+impl Templates {
+    pub(crate) fn parse(mut bytes: &[u8]) -> Option<Self> {
+        let mut all = Vec::new();
+        while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+            let (request, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            all.push(Template::new(request.to_vec()));
+            bytes = rest;
+        }
+        (!all.is_empty() && bytes.is_empty()).then_some(Self { all, turn: 0 })
+    }
+
+    /// The one whose turn it is.
+    pub(crate) fn current(&self) -> &Template {
+        &self.all[self.turn]
+    }
+
+    pub(crate) fn advance(&mut self) {
+        self.turn = (self.turn + 1) % self.all.len();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Template;
+    use super::{Template, Templates};
+
+    #[test]
+    fn requests_take_turns() {
+        let file = [&[1, 0, 0, 0][..], b"a", &[2, 0, 0, 0][..], b"bc"].concat();
+        let Some(mut templates) = Templates::parse(&file) else {
+            panic!("the file holds two requests");
+        };
+
+        let lengths = [0; 3].map(|_| {
+            let length = templates.current().len();
+            templates.advance();
+            length
+        });
+
+        assert_eq!(lengths, [1, 2, 1]);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_none() {
+        assert!(Templates::parse(&[2, 0, 0, 0, b'a']).is_none());
+    }
 
     #[test]
     fn every_place_holds_the_number() {

@@ -1,0 +1,76 @@
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window] [--out FILE] [--seconds S]`.
+
+Without a workload: a short run of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.interleaving import Bench
+from benchmarks.loading import Load
+from benchmarks.probe import Probe
+from benchmarks.workloads import append, window
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache" / "bench"
+LOAD = ROOT / "target" / "release" / "remora-load"
+
+WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {"append": append.run, "window": window.run}
+SECONDS, ROUNDS, BUDGET = 1.0, 5, 120.0
+SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for and write the figures."""
+    options = _parser().parse_args(arguments)
+    short = not options.workload
+    names = list(WORKLOADS) if short else [options.workload]
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    figures: dict[str, float] = {}
+    for name in names:
+        figures |= _run(name, options, console, short=short)
+    report.show_figures(console, figures)
+    if options.out:
+        report.write(options.out, "+".join(names), figures)
+    return 0
+
+
+def _run(name: str, options: argparse.Namespace, console: Console, *, short: bool) -> dict[str, float]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="data-", dir=options.directory) as directory:
+        Path(directory).chmod(0o755)  # PostgreSQL runs as another user
+        probe = Probe(Path(directory))
+        bench = Bench(
+            directory=Path(directory),
+            load=Load(options.load, Path(directory)),
+            probe=probe,
+            seconds=options.seconds or (SHORT_SECONDS if short else SECONDS),
+            rounds=SHORT_ROUNDS if short else ROUNDS,
+            budget=SHORT_BUDGET if short else BUDGET,
+            console=console,
+        )
+        try:
+            return WORKLOADS[name](bench)
+        finally:
+            probe.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--workload", choices=list(WORKLOADS), help="default: all of them, briefly")
+    parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
+    parser.add_argument("--seconds", type=float, help="how long a slice takes")
+    parser.add_argument("--directory", type=Path, default=CACHE, help="where the data goes: on the disk to be measured")
+    parser.add_argument("--load", type=Path, default=LOAD, help="the compiled load")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

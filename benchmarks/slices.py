@@ -1,0 +1,120 @@
+"""What is measured, and the arithmetic of it: slices, which of them are quiet, medians and spreads."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+QUIET_SECONDS = 0.4e-3
+"""A probe of write+fdatasync below this says that the machine is quiet: with busy cores, it takes up to 4 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What became of a load: when each operation began and ended, in seconds of the monotonic clock, and the CPU time
+    that the server took for all of them, its work behind included.
+    """
+
+    spans: Sequence[tuple[float, float]]
+    cpu_seconds: float
+    failed: int = 0
+
+    @property
+    def latencies(self) -> list[float]:
+        """Seconds that each operation took."""
+        return [ended - began for began, ended in self.spans]
+
+    @property
+    def rate(self) -> float:
+        """Operations a second, from the first one's begin to the last one's end."""
+        return len(self.spans) / (max(ended for _, ended in self.spans) - min(began for began, _ in self.spans))
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time an operation."""
+        return self.cpu_seconds / len(self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A load with the probes of raw write+fdatasync, in seconds, before and after it."""
+
+    measured: Measured
+    before: float
+    after: float
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether both probes say that the machine was quiet."""
+        return max(self.before, self.after) < QUIET_SECONDS
+
+    @property
+    def probe(self) -> float:
+        """Raw write+fdatasync at the time of the slice."""
+        return (self.before + self.after) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A median with the smallest and the largest value."""
+
+    median: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Iterable[float]) -> Spread:
+        """Of at least one value."""
+        ordered = sorted(values)
+        return Spread(statistics.median(ordered), ordered[0], ordered[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The slices of one engine under one load that count, and how many of them were quiet."""
+
+    engine: str
+    load: str
+    slices: Sequence[Slice]
+    quiet: int
+
+    def rate(self) -> Spread:
+        """Operations a second."""
+        return Spread.of(one.measured.rate for one in self.slices)
+
+    def quantile(self, share: float) -> Spread:
+        """The latency that this share of the operations stays below, in seconds."""
+        return Spread.of(quantile(one.measured.latencies, share) for one in self.slices)
+
+    def cpu(self) -> Spread:
+        """Seconds of CPU time an operation."""
+        return Spread.of(one.measured.cpu for one in self.slices)
+
+    def failed(self) -> int:
+        """Operations that the server answered with an error."""
+        return sum(one.measured.failed for one in self.slices)
+
+
+def kept(engine: str, load: str, slices: Sequence[Slice]) -> Row:
+    """The quiet slices; where none is quiet, all of them."""
+    quiet = [one for one in slices if one.is_quiet]
+    return Row(engine, load, quiet or list(slices), len(quiet))
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The value at this share of the ordered values, by the nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def split(
+    spans: Sequence[tuple[float, float]], intervals: Sequence[tuple[float, float]]
+) -> tuple[list[float], list[float]]:
+    """The latencies of the operations that overlap one of the intervals, and of those that overlap none."""
+    inside: list[float] = []
+    outside: list[float] = []
+    for began, ended in spans:
+        overlaps = any(began <= end and ended >= start for start, end in intervals)
+        (inside if overlaps else outside).append(ended - began)
+    return inside, outside

@@ -1,0 +1,67 @@
+"""Durable appends of one message of 500 bytes, beside what others need for them."""
+
+from __future__ import annotations
+
+from benchmarks.engines.duckdb import Duckdb
+from benchmarks.engines.engine import Engine
+from benchmarks.engines.fastapi_sqlite import FastapiSqlite
+from benchmarks.engines.postgres import Postgres
+from benchmarks.engines.raw import Raw
+from benchmarks.engines.remora import Remora
+from benchmarks.engines.sqlite import Sqlite
+from benchmarks.interleaving import Bench, measure, started
+from benchmarks.report import show
+from benchmarks.slices import Row
+from benchmarks.workloads.comparison import cells, present, ratio
+
+REMORA, FASTAPI, RAW = "remora", "fastapi+sqlite", "write+fdatasync"
+
+
+def run(bench: Bench) -> dict[str, float]:
+    """Measure and show; the figures by name."""
+    return compare(bench)
+
+
+def compare(bench: Bench) -> dict[str, float]:
+    """Appends of 1 and of 32 clients to every engine, in interleaved slices."""
+    everyone: list[Engine] = [
+        Raw(bench.directory),
+        Sqlite(bench.directory),
+        Duckdb(bench.directory),
+        Postgres(bench.directory),
+        FastapiSqlite(bench.directory, bench.load),
+        Remora(bench.directory, bench.load),
+    ]
+    engines = started(everyone, bench.console)
+    try:
+        rows = measure(
+            bench, cells(engines, lambda engine, clients, seconds: engine.append(clients, seconds)), "append"
+        )
+    finally:
+        for engine in engines:
+            engine.stop()
+    show(bench.console, "append: one message of 500 bytes, durable when it is acknowledged", rows)
+    return figures(rows)
+
+
+def figures(rows: list[Row]) -> dict[str, float]:
+    """How Remora's appends compare."""
+    return present(
+        {
+            "append_c1_p50_over_fdatasync": ratio(rows, (REMORA, "c1"), (RAW, "c1"), _p50),
+            "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), _cpu),
+            "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), _rate),
+        }
+    )
+
+
+def _p50(row: Row) -> float:
+    return row.quantile(0.5).median
+
+
+def _cpu(row: Row) -> float:
+    return row.cpu().median
+
+
+def _rate(row: Row) -> float:
+    return row.rate().median
