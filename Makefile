@@ -57,7 +57,7 @@ test-python: $(READY) ## Run Python's tests
 	$(BIN)/python -m pytest -n auto --quiet
 
 .PHONY: bench
-bench: $(PYTHON_READY) $(VENV)/.server .cache/bench/.installed ## Run the benchmarks, briefly; W=append or window: one of them, OUT=file.json
+bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window or recall: one of them, OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))

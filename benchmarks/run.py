@@ -1,6 +1,6 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window] [--out FILE] [--seconds S]`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|recall] [--out FILE] [--seconds S]`.
 
-Without a workload: a short run of all of them.
+Without a workload: a short run of those that need no data of others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import report
+from benchmarks import recall, report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
@@ -22,7 +22,12 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "bench"
 LOAD = ROOT / "target" / "release" / "remora-load"
 
-WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {"append": append.run, "window": window.run}
+WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
+    "append": append.run,
+    "window": window.run,
+    "recall": recall.run,
+}
+BRIEF = ("append", "window")
 SECONDS, ROUNDS, BUDGET = 1.0, 5, 120.0
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
@@ -31,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for and write the figures."""
     options = _parser().parse_args(arguments)
     short = not options.workload
-    names = list(WORKLOADS) if short else [options.workload]
+    names = list(BRIEF) if short else [options.workload]
     console = Console(width=None if sys.stdout.isatty() else 150)
     figures: dict[str, float] = {}
     for name in names:
@@ -64,7 +69,7 @@ def _run(name: str, options: argparse.Namespace, console: Console, *, short: boo
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=(__doc__ or "").partition(":")[0])
-    parser.add_argument("--workload", choices=list(WORKLOADS), help="default: all of them, briefly")
+    parser.add_argument("--workload", choices=list(WORKLOADS), help=f"default: {' and '.join(BRIEF)}, briefly")
     parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
     parser.add_argument("--seconds", type=float, help="how long a slice takes")
     parser.add_argument("--directory", type=Path, default=CACHE, help="where the data goes: on the disk to be measured")
