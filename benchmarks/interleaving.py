@@ -19,7 +19,9 @@ WARM_UP_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where and how long to measure. Each figure rests on `rounds` quiet slices, or on what `budget` seconds gave."""
+    """Where and how long to measure. Each figure rests on `rounds` quiet slices, or on what `budget` seconds gave; a
+    short run leaves out what takes long.
+    """
 
     directory: Path
     load: Load
@@ -27,6 +29,7 @@ class Bench:
     seconds: float
     rounds: int
     budget: float
+    short: bool
     console: Console
 
     def slice_of(self, operation: Callable[[], Measured]) -> Slice:

@@ -28,7 +28,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
     "recall": recall.run,
 }
 BRIEF = ("append", "window")
-SECONDS, ROUNDS, BUDGET = 1.0, 5, 120.0
+SECONDS, ROUNDS, BUDGET = 0.6, 5, 60.0
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
 
@@ -59,6 +59,7 @@ def _run(name: str, options: argparse.Namespace, console: Console, *, short: boo
             seconds=options.seconds or (SHORT_SECONDS if short else SECONDS),
             rounds=SHORT_ROUNDS if short else ROUNDS,
             budget=SHORT_BUDGET if short else BUDGET,
+            short=short,
             console=console,
         )
         try:

@@ -118,3 +118,14 @@ def split(
         overlaps = any(began <= end and ended >= start for start, end in intervals)
         (inside if overlaps else outside).append(ended - began)
     return inside, outside
+
+
+def joined(moments: Sequence[float], gap: float) -> list[tuple[float, float]]:
+    """Ascending moments as intervals: those that follow one another within the gap are one."""
+    found: list[tuple[float, float]] = []
+    for moment in moments:
+        if found and moment - found[-1][1] < gap:
+            found[-1] = (found[-1][0], moment)
+        else:
+            found.append((moment, moment))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -18,6 +19,7 @@ from remora.v1.message_pb2 import Message
 
 SERVICE = "/remora.v1.ConversationService"
 CHECKPOINT_SECONDS = 12.0
+BATCH = 500
 
 
 class Remora(Server):
@@ -58,6 +60,21 @@ class Remora(Server):
             create_if_missing=Conversation(user_id=user),
             request_id=NUMBER_PLACE * 2,  # as long as the client's
         ).SerializeToString()
+
+    def fill(self, messages: int, progress: Callable[[int], None] = lambda _count: None) -> None:
+        """Store at least so many messages, in conversations of 500, each of a user of its own."""
+        request = self.append_request(f"fill-{NUMBER_PLACE}", f"filler-{NUMBER_PLACE}", texts(0, BATCH))
+        stored = 0
+        while stored < messages:
+            seconds = 0.1 if messages - stored < 20 * BATCH else 1.0
+            spans, failed = self.load.run(
+                self.socket, self.wire, self.append_path, [[request]], seconds=seconds, streams=2
+            )
+            stored += BATCH * len(spans)
+            if failed:
+                raise RuntimeError(f"{failed} appends failed")
+            progress(stored)
+        self.checkpointed()
 
     def list_request(self, client: int) -> bytes:
         return ListMessagesRequest(

@@ -17,7 +17,7 @@ from benchmarks.processes import cpu_seconds, rest
 from benchmarks.slices import Measured
 
 START_SECONDS = 30.0
-REST_SECONDS = 3.0
+REST_SECONDS = 1.5
 PREFILLED = 60
 TEXTS = 64
 

@@ -12,6 +12,7 @@ from benchmarks.engines.sqlite import Sqlite
 from benchmarks.interleaving import Bench, measure, started
 from benchmarks.report import show
 from benchmarks.slices import Row
+from benchmarks.workloads import checkpoints, growth
 from benchmarks.workloads.comparison import cells, present, ratio
 
 REMORA, FASTAPI, RAW = "remora", "fastapi+sqlite", "write+fdatasync"
@@ -19,7 +20,10 @@ REMORA, FASTAPI, RAW = "remora", "fastapi+sqlite", "write+fdatasync"
 
 def run(bench: Bench) -> dict[str, float]:
     """Measure and show; the figures by name."""
-    return compare(bench)
+    figures = compare(bench)
+    if bench.short:
+        return figures
+    return figures | growth.bytes_written(bench) | checkpoints.run(bench) | growth.slope(bench)
 
 
 def compare(bench: Bench) -> dict[str, float]:

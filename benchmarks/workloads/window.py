@@ -11,6 +11,7 @@ from benchmarks.engines.sqlite import Sqlite
 from benchmarks.interleaving import Bench, measure, started
 from benchmarks.report import show
 from benchmarks.slices import Row
+from benchmarks.workloads import footprint
 from benchmarks.workloads.comparison import cells, present, ratio
 
 REMORA, FASTAPI = "remora", "fastapi+sqlite"
@@ -18,7 +19,8 @@ REMORA, FASTAPI = "remora", "fastapi+sqlite"
 
 def run(bench: Bench) -> dict[str, float]:
     """Measure and show; the figures by name."""
-    return compare(bench)
+    figures = compare(bench) | footprint.empty(bench)
+    return figures if bench.short else figures | footprint.after_kill(bench) | footprint.filled(bench)
 
 
 def compare(bench: Bench) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The arithmetic of the benchmarks."""
 
-from benchmarks.slices import Measured, Slice, Spread, kept, quantile, split
+from benchmarks.slices import Measured, Slice, Spread, joined, kept, quantile, split
 
 QUIET, BUSY = 0.0002, 0.004
 
@@ -55,3 +55,11 @@ def test_operations_are_split_by_whether_they_overlap_an_interval() -> None:
     inside, outside = split(spans, [(2.0, 3.2)])
 
     assert (inside, outside) == ([1.0, 0.5], [1.0, 0.5])
+
+
+def test_moments_that_are_close_are_one_interval() -> None:
+    assert joined([1.0, 1.25, 1.5, 4.0], gap=0.5) == [(1.0, 1.5), (4.0, 4.0)]
+
+
+def test_no_moments_are_no_interval() -> None:
+    assert joined([], gap=0.5) == []
