@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import ExitStack
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 import duckdb
@@ -28,6 +27,7 @@ from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.release import version
 from remora_server.rpc.admin import AdminHandlers
 from remora_server.rpc.conversations import ConversationHandlers
 from remora_server.rpc.identity import Identity, TokenFileError, Tokens
@@ -56,14 +56,6 @@ PRIVATE = 0o077
 
 class ServeError(Exception):
     """The server cannot start, or could not end as it should; the message says why and what to do."""
-
-
-def version() -> str:
-    """The installed version of Remora; `source` where the code runs without being installed."""
-    try:
-        return metadata.version("remora-server")
-    except metadata.PackageNotFoundError:
-        return "source"
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:

@@ -1,0 +1,20 @@
+"""`remora config`: the effective settings, and where each value comes from."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from remora_server import settings
+from remora_server.commands.setting_flags import add_setting_flags, load_settings
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_setting_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Show the settings as a YAML file."""
+    sys.stdout.write(settings.describe(load_settings(given)))

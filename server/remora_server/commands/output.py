@@ -1,0 +1,75 @@
+"""What commands show: text and tables for people, one JSON object a line for scripts, progress on standard error.
+
+Imported by the commands that show more than a line, because it imports rich.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+
+_UNBOUNDED = 100_000
+"""Columns of what is not a terminal: lines are not broken for a pipe."""
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\n\t"} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+"""Control characters and what stands for each (Unicode's Control Pictures): texts must not steer the terminal."""
+
+
+def add_json_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, for scripts")
+
+
+def write_json(value: Mapping[str, object]) -> None:
+    """Write an object as one line, at once."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def output() -> Console:
+    """Standard output. It has colours where it is a terminal and NO_COLOR is not set, and broken lines only there."""
+    return _console(stderr=False)
+
+
+def diagnostics() -> Console:
+    """Standard error, likewise."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _UNBOUNDED
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def printable(text: str) -> str:
+    """Text that a terminal can only show: control characters become pictures of themselves."""
+    return text.translate(_PICTURES)
+
+
+def progress_of_items() -> Progress:
+    """Counts on standard error, while it is a terminal; gone in the end."""
+    return _progress(TextColumn("{task.completed:,} {task.fields[unit]}"))
+
+
+def progress_of_bytes() -> Progress:
+    """Bytes and their total on standard error, while it is a terminal; gone in the end."""
+    return _progress(BarColumn(), DownloadColumn(binary_units=True))
+
+
+def _progress(*columns: ProgressColumn) -> Progress:
+    console = diagnostics()
+    return Progress(
+        TextColumn("{task.description}"),
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -1,0 +1,40 @@
+"""How the command line is read: errors in one line, and a command's arguments known when it is given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from remora_server.commands.failures import MISUSED
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISUSED, f"{self.prog}: {message}\n")
+
+
+class CommandParser(Parser):
+    """The parser of one command, which imports the command's module when it has something to parse."""
+
+    def __init__(self, *, module: str, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(allow_abbrev=False, **options)
+        self._module = module
+
+    # typeshed gives it overloads, for namespaces of other types.
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        command = import_module(self._module)
+        self.set_defaults(run=command.run)
+        command.fill(self)
+        return super().parse_known_args(args, namespace)
+
+
+def path(text: str) -> Path:
+    """A path, absolute, `~` expanded."""
+    return Path(text).expanduser().absolute()

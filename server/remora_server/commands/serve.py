@@ -1,0 +1,30 @@
+"""`remora serve`: the server, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from typing import Any
+
+from remora_server import application, logs
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.setting_flags import add_setting_flags, load_settings
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_setting_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    effective = load_settings(given).settings
+    logs.configure(effective.log_level, effective.log_format)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        application.serve(effective, stopping)
+    except application.ServeError as error:
+        raise CommandFailed(str(error)) from error
