@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 DEFAULT_TENANT = "default"
 DEFAULT_USER = "default"
@@ -22,7 +23,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The terms of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`."""
+    """The terms of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
+
+    A write that `waits_for_disk` returns once it is durable and visible. One that does not returns once it is accepted:
+    its caller acknowledges it when the revision of its outcome is published, and not before.
+    """
 
     tenant_id: str
     method: str
@@ -32,6 +37,10 @@ class Write:
     agent_id: str = ""
     run_id: str = ""
     traceparent: str = ""
+    waits_for_disk: bool = True
+
+
+Terms: TypeAlias = Read | Write
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""What the domain asks of a store. Each method is one whole command: a write returns once it is durable and visible."""
+"""What the domain asks of a store. Each method is one whole command: a write returns once it is durable and visible,
+where its terms do not say that its caller waits for that.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from remora_server.domain.errors import (
 )
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
+from remora_server.storage.deadlines import remaining
 from remora_server.storage.v1 import record_pb2
 
 Clock = Callable[[], int]
@@ -81,15 +82,16 @@ class Commits:
         return Accepted(revision, outcome, repeated=status == "repeated")
 
     def finish(self, write: Write, accepted: Accepted) -> Outcome:
-        """Wait until the write is durable and visible."""
+        """Wait until the write is durable and visible, unless its caller does."""
         if accepted.repeated:
             return self._first_outcome(write, accepted.revision)
-        self.wait_published(accepted.revision, write.deadline)
+        if write.waits_for_disk:
+            self.wait_published(accepted.revision, write.deadline)
         return replace(accepted.outcome, revision=accepted.revision)
 
-    def nothing(self, outcome: Outcome | None = None) -> Outcome:
-        """The outcome of a write that found nothing to change."""
-        return replace(outcome or Outcome(revision=0), revision=self._core.published())
+    def nothing(self, write: Write) -> Outcome:
+        """The outcome of a write that found nothing to change in what was accepted, which may not be durable yet."""
+        return self.finish(write, Accepted(self._core.accepted(), Outcome(revision=0)))
 
     def wait_published(self, revision: int, deadline: float | None) -> None:
         """Wait until readers see the revision. Raises DeadlineExceeded, StoreFailed."""
@@ -136,11 +138,6 @@ class Commits:
             [write.tenant_id, write.request_id, revision],
         )
         return replace(decode_outcome(rows[0][0]), revision=revision)
-
-
-def remaining(deadline: float | None) -> float | None:
-    """The seconds until a time of the monotonic clock, at least 0."""
-    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def _record(

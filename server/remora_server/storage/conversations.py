@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from remora_server import _native
-from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
+from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Terms, Write
 from remora_server.domain.conversations import (
     Conversation,
     ConversationDraft,
@@ -45,8 +45,8 @@ class Conversations:
         if repeated is not None:
             return repeated
         draft = replace(draft, id=draft.id or self._new_id(), user_id=draft.user_id or DEFAULT_USER)
-        with self._locks.of(write.tenant_id, draft.id):
-            if self._loader.accepted(write.tenant_id, draft.id) is not None:
+        with self._locks.of(write, draft.id):
+            if self._loader.accepted(write, draft.id) is not None:
                 raise ConversationExists(draft.id)
             now = self._clock()
             outcome = Outcome(revision=0, conversation_id=draft.id, time=now, created=True)
@@ -55,20 +55,20 @@ class Conversations:
 
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
         revision = self._commits.begin(read)
-        row = self.published(read.tenant_id, conversation_id)
+        row = self.published(read, conversation_id)
         require_owner(row.user_id, user_id, conversation_id)
         return _conversation(row), revision
 
-    def published(self, tenant_id: str, conversation_id: str) -> _native.Head:
+    def published(self, terms: Terms, conversation_id: str) -> _native.Head:
         """The head as readers see it. Raises ConversationNotFound."""
-        row = self._loader.published(tenant_id, conversation_id)
+        row = self._loader.published(terms, conversation_id)
         if row is None:
             raise ConversationNotFound(conversation_id)
         return row
 
-    def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation:
+    def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation:
         """The conversation as writers see it, under its lock. Raises ConversationNotFound."""
-        found = self._loader.accepted(tenant_id, conversation_id)
+        found = self._loader.accepted(terms, conversation_id)
         if found is None:
             raise ConversationNotFound(conversation_id)
         return found
@@ -77,8 +77,8 @@ class Conversations:
         repeated = self._commits.repeated(write)
         if repeated is not None:
             return repeated
-        with self._locks.of(write.tenant_id, conversation_id):
-            found = self.accepted(write.tenant_id, conversation_id)
+        with self._locks.of(write, conversation_id):
+            found = self.accepted(write, conversation_id)
             require_owner(found.head.user_id, user_id, conversation_id)
             now = max(self._clock(), found.head.update_time)
             head = changes.put_head(conversation_id, replace(found.head, update_time=now))
@@ -91,11 +91,11 @@ class Conversations:
         repeated = self._commits.repeated(write)
         if repeated is not None:
             return repeated
-        with self._locks.of(write.tenant_id, conversation_id):
-            found = self._loader.accepted(write.tenant_id, conversation_id)
+        with self._locks.of(write, conversation_id):
+            found = self._loader.accepted(write, conversation_id)
             if found is None or (user_id and user_id != found.head.user_id):
                 if allow_missing:
-                    return self._commits.nothing()
+                    return self._commits.nothing(write)
                 raise ConversationNotFound(conversation_id)
             outcome = Outcome(
                 revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=found.head.message_count

@@ -7,12 +7,14 @@ from typing import TypeVar
 
 from remora_server import _native
 from remora_server._native import Core
+from remora_server.domain.calls import Terms
 from remora_server.domain.conversations import Head
 from remora_server.domain.errors import StoreFailed
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
+from remora_server.storage.deadlines import require_time
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
-from remora_server.storage.locks import ConversationLocks, Key
+from remora_server.storage.locks import ConversationLocks
 
 WINDOW_MESSAGES = 256
 
@@ -43,10 +45,11 @@ class AcceptedConversation:
     A write that concerns many conversations may evict one while it looks at the next: then that is loaded again.
     """
 
-    def __init__(self, core: Core, loader: Loader, key: Key, row: _native.Head) -> None:
+    def __init__(self, core: Core, loader: Loader, terms: Terms, conversation_id: str, row: _native.Head) -> None:
         self._core = core
         self._loader = loader
-        self._key = key
+        self._terms = terms
+        self._id = conversation_id
         self.row = row
         self.draft = conversation_draft(row.body)
         self.head = Head(
@@ -60,13 +63,16 @@ class AcceptedConversation:
         )
 
     def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
-        return self._loader.while_resident(self._key, lambda: self._core.find_messages(*self._key, user_id, ids))
+        return self._while_resident(lambda: self._core.find_messages(self._terms.tenant_id, self._id, user_id, ids))
 
     def live(self, user_id: str | None) -> list[int]:
-        return self._loader.while_resident(self._key, lambda: self._core.live_sequences(*self._key, user_id))
+        return self._while_resident(lambda: self._core.live_sequences(self._terms.tenant_id, self._id, user_id))
 
     def oldest(self, count: int) -> list[tuple[int, str]]:
-        return self._loader.while_resident(self._key, lambda: self._core.oldest_messages(*self._key, count))
+        return self._while_resident(lambda: self._core.oldest_messages(self._terms.tenant_id, self._id, count))
+
+    def _while_resident(self, look: Callable[[], T]) -> T:
+        return self._loader.while_resident(self._terms, self._id, look)
 
 
 class NewConversation:
@@ -94,7 +100,10 @@ class NewConversation:
 
 
 class Loader:
-    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it."""
+    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it.
+
+    Whatever asks DuckDB raises DeadlineExceeded instead where the deadline has passed.
+    """
 
     def __init__(self, core: Core, database: Database, applier: Applier, locks: ConversationLocks) -> None:
         self._core = core
@@ -102,48 +111,53 @@ class Loader:
         self._applier = applier
         self._locks = locks
 
-    def accepted(self, tenant_id: str, conversation_id: str) -> AcceptedConversation | None:
+    def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation | None:
         """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
-        key = (tenant_id, conversation_id)
-        if self._core.conversation_state(*key) == "absent":
+        tenant_id = terms.tenant_id
+        if self._core.conversation_state(tenant_id, conversation_id) == "absent":
             return None
-        row = self.while_resident(key, lambda: self._core.head(*key, accepted=True))
-        return None if row is None else AcceptedConversation(self._core, self, key, row)
+        row = self.while_resident(
+            terms, conversation_id, lambda: self._core.head(tenant_id, conversation_id, accepted=True)
+        )
+        return None if row is None else AcceptedConversation(self._core, self, terms, conversation_id, row)
 
-    def while_resident(self, key: Key, look: Callable[[], T]) -> T:
+    def while_resident(self, terms: Terms, conversation_id: str, look: Callable[[], T]) -> T:
         """Look at a conversation, loading it first where it is not in memory. Call it under the conversation's lock."""
         while True:
-            self.ensure(*key)
+            self.ensure(terms, conversation_id)
             try:
                 return look()
             except KeyError:
                 continue  # evicted since
 
-    def published(self, tenant_id: str, conversation_id: str) -> _native.Head | None:
+    def published(self, terms: Terms, conversation_id: str) -> _native.Head | None:
         """The head as readers see it."""
+        tenant_id = terms.tenant_id
         while True:
             match self._core.conversation_state(tenant_id, conversation_id):
                 case "absent":
                     return None
                 case "cold":
-                    with self._locks.of(tenant_id, conversation_id):
-                        self.ensure(tenant_id, conversation_id)
+                    with self._locks.of(terms, conversation_id):
+                        self.ensure(terms, conversation_id)
                 case _:
                     try:
                         return self._core.head(tenant_id, conversation_id, accepted=False)
                     except KeyError:
                         continue  # evicted since
 
-    def ensure(self, tenant_id: str, conversation_id: str) -> None:
+    def ensure(self, terms: Terms, conversation_id: str) -> None:
         """Load the conversation where it is not in memory. Call it under the conversation's lock."""
-        if self._core.conversation_state(tenant_id, conversation_id) == "cold":
-            self._load(tenant_id, conversation_id)
+        if self._core.conversation_state(terms.tenant_id, conversation_id) == "cold":
+            self._load(terms, conversation_id)
 
-    def _load(self, tenant_id: str, conversation_id: str) -> None:
+    def _load(self, terms: Terms, conversation_id: str) -> None:
         """Read it from DuckDB, again where it changed meanwhile. Raises StoreFailed where that is never applied."""
-        while not self._read(tenant_id, conversation_id):
+        require_time(terms.deadline)
+        while not self._read(terms.tenant_id, conversation_id):
             if self._core.failure() is not None:
                 raise StoreFailed
+            require_time(terms.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
     def _read(self, tenant_id: str, conversation_id: str) -> bool:
@@ -157,8 +171,9 @@ class Loader:
         bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
         return self._core.load_conversation(tenant_id, conversation_id, head, messages, bodies, as_of=as_of)
 
-    def missing(self, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
+    def missing(self, terms: Terms, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
         """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
+        require_time(terms.deadline)
         rows = self._database.rows(
             f"""SELECT {STORED_COLUMNS} FROM messages
                 WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence""",  # noqa: S608 - a constant

@@ -6,9 +6,34 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from remora_server.domain.calls import Terms
+from remora_server.domain.errors import DeadlineExceeded
+from remora_server.storage.deadlines import remaining
+
 STRIPES = 1024
 
-Key = tuple[str, str]
+WITHOUT_END = -1.0
+"""What `threading.Lock` calls no limit."""
+
+
+class Held:
+    """A lock to be held for a while, where it can be had by a deadline: entering raises DeadlineExceeded."""
+
+    __slots__ = ("_deadline", "_lock")
+
+    def __init__(self, lock: threading.Lock, deadline: float | None) -> None:
+        self._lock = lock
+        self._deadline = deadline
+
+    def __enter__(self) -> None:
+        if self._lock.acquire(blocking=False):
+            return
+        patience = remaining(self._deadline)
+        if not self._lock.acquire(timeout=WITHOUT_END if patience is None else patience):
+            raise DeadlineExceeded
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class ConversationLocks:
@@ -17,14 +42,18 @@ class ConversationLocks:
     def __init__(self) -> None:
         self._stripes = [threading.Lock() for _ in range(STRIPES)]
 
-    def of(self, tenant_id: str, conversation_id: str) -> threading.Lock:
+    def of(self, terms: Terms, conversation_id: str) -> Held:
         """The lock of one conversation. Never take a second while holding one: use `all_of`."""
-        return self._stripes[hash((tenant_id, conversation_id)) % STRIPES]
+        return Held(self._stripes[_stripe(terms, conversation_id)], terms.deadline)
 
     @contextmanager
-    def all_of(self, keys: Iterable[Key]) -> Iterator[None]:
-        """Hold the locks of several conversations, taken in one order for all."""
+    def all_of(self, terms: Terms, conversation_ids: Iterable[str]) -> Iterator[None]:
+        """Hold the locks of several conversations, taken in one order for all. Raises DeadlineExceeded."""
         with ExitStack() as held:
-            for stripe in sorted({hash(key) % STRIPES for key in keys}):
-                held.enter_context(self._stripes[stripe])
+            for stripe in sorted({_stripe(terms, conversation_id) for conversation_id in conversation_ids}):
+                held.enter_context(Held(self._stripes[stripe], terms.deadline))
             yield
+
+
+def _stripe(terms: Terms, conversation_id: str) -> int:
+    return hash((terms.tenant_id, conversation_id)) % STRIPES

@@ -63,7 +63,7 @@ class Messages:
         if repeated is not None:
             return repeated
         counts = self._token_counts(messages)
-        with self._locks.of(write.tenant_id, conversation_id):
+        with self._locks.of(write, conversation_id):
             now = self._clock()
             view, created = self._view(write, conversation_id, user_id, create_if_missing, now)
             plan = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
@@ -74,7 +74,7 @@ class Messages:
         self, write: Write, conversation_id: str, user_id: str, template: ConversationDraft | None, now: int
     ) -> tuple[ConversationView, list[changes.Change]]:
         """The conversation, and the change that creates it where it is not there."""
-        found = self._loader.accepted(write.tenant_id, conversation_id)
+        found = self._loader.accepted(write, conversation_id)
         if found is not None:
             return found, []
         if template is None:
@@ -109,8 +109,8 @@ class Messages:
         repeated = self._commits.repeated(write)
         if repeated is not None:
             return repeated
-        with self._locks.of(write.tenant_id, conversation_id):
-            found = self._conversations.accepted(write.tenant_id, conversation_id)
+        with self._locks.of(write, conversation_id):
+            found = self._conversations.accepted(write, conversation_id)
             user = user_id or found.head.user_id
             plan = plan_clear(found, user, self._clock())
             steps = [changes.remove_steps(found.head.uid, user)]
@@ -125,11 +125,11 @@ class Messages:
         make_plan: Callable[[ConversationView, str, int], Plan],
         counts: dict[int, int],
     ) -> Outcome:
-        with self._locks.of(write.tenant_id, conversation_id):
-            found, now = self._conversations.accepted(write.tenant_id, conversation_id), self._clock()
+        with self._locks.of(write, conversation_id):
+            found, now = self._conversations.accepted(write, conversation_id), self._clock()
             plan = make_plan(found, user_id or found.head.user_id, now)
             if not plan.changes_messages:
-                return self._commits.nothing()
+                return self._commits.nothing(write)
             accepted = self._accept(write, conversation_id, plan, counts)
         return self._commits.finish(write, accepted)
 
@@ -162,7 +162,7 @@ class Messages:
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
         self._commits.begin(read)
         while True:
-            head = self._conversations.published(read.tenant_id, query.conversation_id)
+            head = self._conversations.published(read, query.conversation_id)
             try:
                 return self._page(read, query, query.user_id or head.user_id)
             except KeyError:
@@ -184,7 +184,7 @@ class Messages:
         )
         if page.missing:
             self._commits.wait_applied(page.missing_revision, read.deadline)
-            return _joined(page, self._loader.missing(page.uid, page.missing), newest=query.newest)
+            return _joined(page, self._loader.missing(read, page.uid, page.missing), newest=query.newest)
         return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
 
 

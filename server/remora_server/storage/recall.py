@@ -22,9 +22,10 @@ from remora_server.domain.search import (
     SearchQuery,
     SearchResult,
 )
-from remora_server.storage.commits import Commits, remaining
+from remora_server.storage.commits import Commits
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database
+from remora_server.storage.deadlines import remaining
 from remora_server.storage.recall_loading import RecallLoader
 
 ATTEMPTS = 3
@@ -73,7 +74,7 @@ class EmbeddedIndex:
     def without_names(self, read: Read, scope: Scope, text: str) -> str:
         """See `domain.search.MessageIndex`. Raises what `search` raises."""
         revision = self._commits.begin(read)
-        place = self._place(read.tenant_id, scope)
+        place = self._place(read, scope)
         self._load(place, read.deadline)
         speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
         return _native.strip_names([text], speakers)[0]
@@ -83,7 +84,7 @@ class EmbeddedIndex:
         of its model's in the scope can be compared to.
         """
         self._commits.begin(read)
-        place = self._place(read.tenant_id, query.scope)
+        place = self._place(read, query.scope)
         self._load(place, read.deadline)
         self._wait_for_vectors(place, query, read.deadline)
         for _ in range(ATTEMPTS - 1):
@@ -102,10 +103,11 @@ class EmbeddedIndex:
             revision=revision,
         )
 
-    def _place(self, tenant_id: str, scope: Scope) -> _Place:
+    def _place(self, read: Read, scope: Scope) -> _Place:
+        tenant_id = read.tenant_id
         match scope:
             case InConversation(conversation_id, user_id):
-                head = self._conversations.published(tenant_id, conversation_id)
+                head = self._conversations.published(read, conversation_id)
                 return _Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
             case OfUser(user_id):
                 return _Place(tenant_id, user_id)

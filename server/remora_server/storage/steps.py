@@ -33,9 +33,9 @@ class Steps:
         if repeated is not None:
             return repeated
         ids = dict.fromkeys(step.conversation_id for step in steps)
-        with self._locks.all_of((write.tenant_id, conversation_id) for conversation_id in ids):
+        with self._locks.all_of(write, ids):
             now = self._clock()
-            found = {i: self._conversations.accepted(write.tenant_id, i) for i in ids}
+            found = {i: self._conversations.accepted(write, i) for i in ids}
             puts = [_put(found[step.conversation_id], step, now) for step in steps]
             last = {(put.conversation_uid, put.step.user_id, put.step.id): put for put in puts}
             saved = [changes.Change(put_step=put) for put in last.values()]
@@ -45,7 +45,7 @@ class Steps:
 
     def list(self, read: Read, query: StepQuery) -> StepPage:
         revision = self._commits.begin_query(read)
-        head = self._conversations.published(read.tenant_id, query.conversation_id)
+        head = self._conversations.published(read, query.conversation_id)
         skip, limit = self._range(head.uid, query.user_id or head.user_id, query)
         rows = self._database.rows(
             """SELECT body FROM steps

@@ -65,7 +65,7 @@ class Users:
                 deleted_conversations=sum(part.conversations for part in parts),
             )
             if not moves:
-                return self._commits.nothing()
+                return self._commits.nothing(write)
             accepted = self._commits.accept(write, now, moves, outcome, user_id)
             self._on_erased(user_id)
         return self._commits.finish(write, accepted)
@@ -76,8 +76,8 @@ class Users:
         self._commits.begin_query(Read(write.tenant_id, deadline=write.deadline))
         parameters = {"tenant": write.tenant_id, "user": user_id, "owned": owned}
         ids = [row[0] for row in self._database.rows(_CONVERSATIONS, parameters)]
-        with self._locks.all_of((write.tenant_id, conversation_id) for conversation_id in ids):
-            views = [(i, self._loader.accepted(write.tenant_id, i)) for i in ids]
+        with self._locks.all_of(write, ids):
+            views = [(i, self._loader.accepted(write, i)) for i in ids]
             yield [(conversation_id, view) for conversation_id, view in views if view is not None]
 
     def _part(

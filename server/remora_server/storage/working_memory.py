@@ -28,7 +28,7 @@ class WorkingMemories:
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
         revision = self._commits.begin_query(read)
-        rows = self._database.rows(_FIND, [read.tenant_id, *self._published_key(read.tenant_id, owner)])
+        rows = self._database.rows(_FIND, [read.tenant_id, *self._published_key(read, owner)])
         content, update_time = rows[0] if rows else (None, 0)
         return WorkingMemory(content, update_time, revision)
 
@@ -36,8 +36,8 @@ class WorkingMemories:
         repeated = self._commits.repeated(write)
         if repeated is not None:
             return repeated
-        with self._lock(write.tenant_id, owner):
-            uid, user_id = self._accepted_key(write.tenant_id, owner)
+        with self._lock(write, owner):
+            uid, user_id = self._accepted_key(write, owner)
             now = self._clock()
             change = changes.put_working_memory(uid, user_id, content, now)
             accepted = self._commits.accept(write, now, [change], Outcome(revision=0, time=now), user_id)
@@ -48,28 +48,28 @@ class WorkingMemories:
         if repeated is not None:
             return repeated
         if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
-            return self._commits.nothing()
-        with self._lock(write.tenant_id, owner):
-            uid, user_id = self._accepted_key(write.tenant_id, owner)
+            return self._commits.nothing(write)
+        with self._lock(write, owner):
+            uid, user_id = self._accepted_key(write, owner)
             change = changes.delete_working_memory(uid, user_id)
             accepted = self._commits.accept(write, self._clock(), [change], Outcome(revision=0, deleted=True), user_id)
         return self._commits.finish(write, accepted)
 
-    def _lock(self, tenant_id: str, owner: WorkingMemoryOwner) -> AbstractContextManager[object]:
+    def _lock(self, write: Write, owner: WorkingMemoryOwner) -> AbstractContextManager[None]:
         if isinstance(owner, ConversationMemory):
-            return self._locks.of(tenant_id, owner.conversation_id)
+            return self._locks.of(write, owner.conversation_id)
         return nullcontext()
 
-    def _accepted_key(self, tenant_id: str, owner: WorkingMemoryOwner) -> tuple[int, str]:
+    def _accepted_key(self, write: Write, owner: WorkingMemoryOwner) -> tuple[int, str]:
         if not isinstance(owner, ConversationMemory):
             return 0, owner.user_id
-        head = self._conversations.accepted(tenant_id, owner.conversation_id).head
+        head = self._conversations.accepted(write, owner.conversation_id).head
         require_owner(head.user_id, owner.user_id, owner.conversation_id)
         return head.uid, ""
 
-    def _published_key(self, tenant_id: str, owner: WorkingMemoryOwner) -> tuple[int, str]:
+    def _published_key(self, read: Read, owner: WorkingMemoryOwner) -> tuple[int, str]:
         if not isinstance(owner, ConversationMemory):
             return 0, owner.user_id
-        head = self._conversations.published(tenant_id, owner.conversation_id)
+        head = self._conversations.published(read, owner.conversation_id)
         require_owner(head.user_id, owner.user_id, owner.conversation_id)
         return head.uid, ""
