@@ -56,6 +56,10 @@ test-rust: ## Run Rust's tests
 test-python: $(READY) ## Run Python's tests
 	$(BIN)/python -m pytest -n auto --quiet
 
+.PHONY: faults
+faults: $(READY) ## Kill the server 200 times under load, and check it each time; KILLS=count, SEED=a seed to go through again
+	$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window or recall: one of them, OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load

@@ -16,6 +16,7 @@ from remora.errors import RemoraError
 
 START_SECONDS = 30.0
 REMORA = Path(sys.executable).with_name("remora")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Sidecar:
@@ -24,20 +25,42 @@ class Sidecar:
     def __init__(self, directory: Path, *arguments: str, token: str | None = None) -> None:
         """`token` is what it asks of callers, where it has a token file."""
         self.directory = directory
+        self.changes: tuple[str, ...] = ()
+        """What is changed in the server by `tests.faults.changed_server`, when it is started."""
+        self.failpoints: dict[str, str] = {}
+        """The variables that switch failpoints on, when it is started."""
         self.token = token
         self.endpoint = f"unix:{directory / 'remora.sock'}"
-        self._command = [
-            str(REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"), *arguments,
-        ]  # fmt: skip
+        self._arguments = ["serve", "--listen", self.endpoint, "--data", str(directory / "data"), *arguments]
         self._process: subprocess.Popen[bytes] | None = None
         self.log = directory / "server.log"
 
     def start(self) -> None:
         """Start and wait until it answers; its log is appended to `log`."""
+        self.launch()
+        self._wait_until_it_answers()
+
+    def launch(self) -> None:
+        """Start and do not wait."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(self._command, stdout=output, stderr=output, env=environment)
-        self._wait_until_it_answers()
+            self._process = subprocess.Popen(
+                [*self._program(), *self._arguments],
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                env=environment | self.failpoints,
+            )
+
+    def _program(self) -> list[str]:
+        if not self.changes:
+            return [str(REMORA)]
+        return [sys.executable, "-m", "tests.faults.changed_server", ",".join(self.changes)]
+
+    def wait(self) -> int:
+        """Wait for its end, and return the exit code: less than 0 where a signal ended it."""
+        assert self._process is not None
+        return self._process.wait(START_SECONDS)
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS

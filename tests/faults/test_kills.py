@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tests.faults.sidecar import Sidecar
+from google.protobuf.descriptor_pb2 import MethodOptions
+from tests.faults.kills import KillRun
+from tests.faults.sidecar import ROOT, Sidecar
+from tests.faults.user_model import UserModel
+from tests.faults.user_requests import WEIGHTS, UserRequests
 
 from remora import Remora
-from remora.errors import RemoraError
 from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
 
-WRITERS = 8
-KILLS = 10
-BATCH = 3
-
-
-@dataclass
-class Writer:
-    """Appends numbered batches to a conversation of its own until it is told to stop, and logs what was acknowledged.
-
-    A batch whose call failed is unsure: the server may have written it before it died.
-    """
-
-    endpoint: str
-    number: int
-    stopping: threading.Event
-    acknowledged: list[tuple[int, int]] = field(default_factory=list)
-    unsure: set[int] = field(default_factory=set)
-    revisions: list[int] = field(default_factory=list)
-
-    @property
-    def conversation(self) -> str:
-        return f"writer-{self.number}"
-
-    def run(self) -> None:
-        with Remora(self.endpoint, timeout=0.5) as memory:
-            chat, batch = memory.conversation(self.conversation, user_id=f"user-{self.number}"), 0
-            while not self.stopping.is_set():
-                batch += 1
-                try:
-                    appended = chat.append([{"role": "user", "content": f"{batch}.{part}"} for part in range(BATCH)])
-                except RemoraError:
-                    self.unsure.add(batch)
-                else:
-                    self.acknowledged.append((batch, appended.messages[0].sequence))
-                    self.revisions.append(appended.revision)
+KILLS = 20
 
 
 @pytest.fixture
@@ -61,47 +28,46 @@ def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
     server.kill()
 
 
-def held(memory: Remora, writer: Writer) -> list[tuple[int, str]]:
-    chat = memory.conversation(writer.conversation, user_id=f"user-{writer.number}")
-    return [(message.sequence, message.text) for message in chat.messages(limit=None, timeout=10)]
+def writes_of_the_contract() -> set[str]:
+    services = [
+        service
+        for path in (ROOT / "proto" / "remora" / "v1").glob("*_service.proto")
+        for service in import_module(f"remora.v1.{path.stem}_pb2").DESCRIPTOR.services_by_name.values()
+    ]
+    methods = [method for service in services for method in service.methods]
+    return {m.name for m in methods if m.GetOptions().idempotency_level != MethodOptions.NO_SIDE_EFFECTS}
 
 
-def check(memory: Remora, writer: Writer) -> None:
-    rows = held(memory, writer)
-    sequences, texts = [row[0] for row in rows], [row[1] for row in rows]
-    assert sequences == sorted(set(sequences)), "sequences only grow"
-    assert len(texts) == len(set(texts)), "nothing is doubled"
-    batches = [int(text.split(".")[0]) for text in texts]
-    whole = [f"{batch}.{part}" for batch in dict.fromkeys(batches) for part in range(BATCH)]
-    assert texts == whole, "a batch is there whole, in order, or not at all"
-    places = {text: sequence for sequence, text in rows}
-    for batch, sequence in writer.acknowledged:
-        assert places.get(f"{batch}.0") == sequence, f"batch {batch} was acknowledged at {sequence}"
-    assert set(batches) <= {batch for batch, _ in writer.acknowledged} | writer.unsure
-    assert writer.revisions == sorted(writer.revisions), "revisions never go back"
+def test_the_writers_use_every_write_of_the_contract() -> None:
+    writes = writes_of_the_contract()
+
+    assert "AppendMessages" in writes
+    assert set(WEIGHTS) == writes
+    assert {method for method, _ in drawn(UserRequests("u", "s", 1), 5000)} == writes
+    assert set(UserModel("u", "s")._methods) == writes
 
 
-@pytest.mark.timeout(300)
-def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(sidecar: Sidecar) -> None:
-    stopping = threading.Event()
-    writers = [Writer(sidecar.endpoint, number, stopping) for number in range(WRITERS)]
-    threads = [threading.Thread(target=writer.run) for writer in writers]
-    for thread in threads:
-        thread.start()
+def drawn(requests: UserRequests, count: int) -> list[tuple[str, bytes]]:
+    pairs = (requests.draw() for _ in range(count))
+    return [(method, request.SerializeToString(deterministic=True)) for method, request in pairs]
 
-    for _ in range(KILLS):
-        time.sleep(random.uniform(0.1, 0.8))
-        sidecar.kill()
-        sidecar.start()
-    time.sleep(0.3)
-    stopping.set()
-    for thread in threads:
-        thread.join()
 
-    assert all(writer.acknowledged for writer in writers), "every writer got something through"
-    with Remora(sidecar.endpoint, timeout=10) as memory:
-        for writer in writers:
-            check(memory, writer)
+def test_a_seed_gives_the_same_requests_again() -> None:
+    assert drawn(UserRequests("u", "s", 7), 500) == drawn(UserRequests("u", "s", 7), 500)
+    assert drawn(UserRequests("u", "s", 7), 5) != drawn(UserRequests("u", "s", 8), 5)
+
+
+@pytest.mark.timeout(600)
+def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}: python -m tests.faults.kills --kills {KILLS} --seed {seed}")  # noqa: T201 - shown on failure
+    run = KillRun(tmp_path, seed)
+    try:
+        assert list(run.kills(KILLS)) == list(range(1, KILLS + 1))
+    finally:
+        run.sidecar.kill()
+
+    assert run.acknowledged > KILLS, "the writers got something through"
 
 
 def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:

@@ -1,0 +1,307 @@
+"""Compares what a store shows after a kill with the log of what it acknowledged."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import random
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from tests.faults.user_model import Refused, Reply, Seen, UserModel
+from tests.faults.user_requests import VECTOR_MODEL
+from tests.faults.user_writer import OPTIONS
+
+from remora.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
+    conversation_pb2,
+    conversation_service_pb2_grpc,
+    memory_service_pb2,
+    memory_service_pb2_grpc,
+    message_pb2,
+)
+from remora.v1 import conversation_service_pb2 as pb
+
+WAIT = 30.0
+PAGE = 1000
+KEPT_ANSWERS = 200
+REPEATS = 2
+"""How many acknowledged requests of each user are sent again after each kill."""
+REPEAT_UNANSWERED_SHARE = 0.5
+
+
+class Faults(Exception):
+    """The store broke a promise; each line says which."""
+
+    def __init__(self, found: list[str]) -> None:
+        super().__init__("\n".join(found))
+        self.found = found
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that is in the log."""
+
+    method: str
+    request: Any
+
+    def send(self, stub: conversation_service_pb2_grpc.ConversationServiceStub) -> Reply:
+        return getattr(stub, self.method)(self.request, timeout=WAIT)
+
+
+@dataclass
+class Account:
+    """One user: the log of its writer as far as it was read, and what that leads one to expect."""
+
+    model: UserModel
+    log: Path
+    given: dict[int, str]
+    """Which request each revision was given to, of all users."""
+    position: int = 0
+    revision: int = 0
+    acknowledged: int = 0
+    unanswered: Asked | None = None
+    answered: list[tuple[Asked, Reply]] = field(default_factory=list)
+    """Acknowledged writes with a request id, and their replies."""
+
+    @property
+    def user(self) -> str:
+        return self.model.user
+
+    def read_log(self) -> Iterator[str]:
+        """Take in what was logged since; yields what is wrong with it."""
+        with self.log.open("rb") as stream:
+            stream.seek(self.position)
+            for line in stream:
+                yield from (f"{self.user}: {text}" for text in self._take(*json.loads(line)))
+            self.position = stream.tell()
+
+    def _take(self, kind: str, *content: str) -> list[str]:
+        if kind == "ask":
+            request = getattr(pb, f"{content[0]}Request").FromString(base64.b64decode(content[1]))
+            self.unanswered = Asked(content[0], request)
+            return []
+        asked, self.unanswered = self.unanswered, None
+        assert asked is not None
+        if kind == "refused":
+            return self.refused(asked, content[0], content[1])
+        return self.replied(asked, getattr(pb, f"{asked.method}Response").FromString(base64.b64decode(content[0])))
+
+    def refused(self, asked: Asked, code: str, details: str) -> list[str]:
+        """An answer that is an error."""
+        try:
+            self.model.apply(asked.method, asked.request, None)
+        except Refused as expected:
+            return [] if expected.code.name == code else [f"{asked.method} is refused with {code}: {details}"]
+        return [f"{asked.method} is refused with {code}: {details}"]
+
+    def replied(self, asked: Asked, reply: Reply) -> list[str]:
+        """An acknowledgement."""
+        self.acknowledged += 1
+        try:
+            expected = self.model.apply(asked.method, asked.request, reply)
+        except Refused as refusal:
+            return [f"{asked.method} is acknowledged at {reply.revision}, not refused with {refusal.code.name}"]
+        found = [f"{asked.method} at {reply.revision}: {text}" for text in expected.differences(reply)]
+        if reply.revision < self.revision + expected.changes:
+            found.append(f"{asked.method} got revision {reply.revision} after {self.revision}")
+        self.revision = reply.revision
+        if expected.changes:
+            found += self._take_revision(asked, reply.revision)
+            self._remember(asked, reply)
+        return found
+
+    def _take_revision(self, asked: Asked, revision: int) -> list[str]:
+        owner = f"{self.user}'s {asked.method} {self.acknowledged}"
+        first = self.given.setdefault(revision, owner)
+        return [] if first == owner else [f"revision {revision} was given to {first} and to {owner}"]
+
+    def _remember(self, asked: Asked, reply: Reply) -> None:
+        """Keep some of what can be sent again: the newest, and ever fewer of the older ones."""
+        if not asked.request.request_id:
+            return
+        self.answered.append((asked, reply))
+        if len(self.answered) > KEPT_ANSWERS:
+            del self.answered[self.acknowledged % (KEPT_ANSWERS - REPEATS)]
+
+    def settle(self, seen: Seen) -> list[str]:
+        """Compare with what is seen after a kill. An unanswered request may have been done, as a whole."""
+        without = self.model.differences(seen)
+        if without:
+            after, changed = self._with_unanswered()
+            differences = after.differences(seen) if changed else without
+            if differences:
+                return [f"{self.user}: {text}" for text in self._both(without, differences)]
+            self.model = after
+        self.model.adopt(seen)
+        return []
+
+    def _both(self, without: list[str], differences: list[str]) -> list[str]:
+        if self.unanswered is None or without is differences:
+            return without
+        method = self.unanswered.method
+        return [f"neither without an unanswered {method}: {without[:4]}", f"nor with it: {differences[:4]}"]
+
+    def _with_unanswered(self) -> tuple[UserModel, bool]:
+        """What is expected if the unanswered request was done, and whether that makes a difference."""
+        after = copy.deepcopy(self.model)
+        if self.unanswered is None:
+            return after, False
+        try:
+            expected = after.apply(self.unanswered.method, self.unanswered.request, None)
+        except Refused:
+            return after, False
+        return after, expected.changes
+
+
+class Checker:
+    """Looks at a store through its API, as its users see it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._channel = grpc.insecure_channel(endpoint, options=OPTIONS)
+        self.store = conversation_service_pb2_grpc.ConversationServiceStub(self._channel)
+        self._memory = memory_service_pb2_grpc.MemoryServiceStub(self._channel)
+        self._admin = admin_service_pb2_grpc.AdminServiceStub(self._channel)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def status(self) -> admin_service_pb2.StoreStatus:
+        return self._admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=WAIT).store
+
+    def see(self, user: str, shared: str) -> Seen:
+        """Everything that the store shows a user."""
+        listed = self.store.ListConversations(pb.ListConversationsRequest(user_id=user, page_size=PAGE), timeout=WAIT)
+        rows = {row.id: row for row in listed.conversations}
+        seen = Seen(rows, {}, {}, {"": self._memory_of(pb.WorkingMemoryScope(user_id=user))}, self._found(user))
+        for name in [*rows, shared]:
+            seen.messages[name] = self._messages(name, user)
+            seen.steps[name] = list(
+                self.store.ListSteps(
+                    pb.ListStepsRequest(conversation_id=name, user_id=user, page_size=PAGE), timeout=WAIT
+                ).steps
+            )
+        for name in rows:
+            seen.memories[name] = self._memory_of(pb.WorkingMemoryScope(conversation_id=name))
+        return seen
+
+    def _messages(self, name: str, user: str) -> list[message_pb2.Message]:
+        request = pb.ListMessagesRequest(conversation_id=name, user_id=user, page_size=PAGE)
+        found: list[message_pb2.Message] = []
+        while True:
+            page = self.store.ListMessages(request, timeout=WAIT)
+            found = [*page.messages, *found]
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+    def _memory_of(self, scope: pb.WorkingMemoryScope) -> bytes | None:
+        reply = self.store.GetWorkingMemory(pb.GetWorkingMemoryRequest(scope=scope), timeout=WAIT)
+        return reply.content if reply.found else None
+
+    def _found(self, user: str) -> list[tuple[str, str]]:
+        request = memory_service_pb2.SearchMessagesRequest(
+            user_id=user,
+            embedding=message_pb2.Embedding(model=VECTOR_MODEL, values=struct.pack("<2f", 1, 1)),
+            options=memory_service_pb2.SearchOptions(k=PAGE),
+        )
+        hits = self._memory.SearchMessages(request, timeout=WAIT).hits
+        return [(hit.conversation_id, hit.message.id) for hit in hits]
+
+    def row(self, name: str) -> conversation_pb2.Conversation:
+        return self.store.GetConversation(pb.GetConversationRequest(conversation_id=name), timeout=WAIT).conversation
+
+
+class KillCheck:
+    """All users of a store: checks each kill, then sends requests again."""
+
+    def __init__(self, accounts: list[Account], shared: str, seed: object) -> None:
+        self.accounts = accounts
+        self._shared = shared
+        self._random = random.Random(f"{seed} repeats")
+        self._revision = 0
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(account.acknowledged for account in self.accounts)
+
+    def read_logs(self) -> None:
+        """Take in what was acknowledged until a kill. Raises Faults."""
+        _report([text for account in self.accounts for text in account.read_log()])
+
+    def check(self, checker: Checker) -> None:
+        """Compare the restarted store with the logs, then repeat requests. Raises Faults."""
+        _report(self._check_revision(checker.status().revision))
+        seen = {account.user: checker.see(account.user, self._shared) for account in self.accounts}
+        _report([text for account in self.accounts for text in account.settle(seen[account.user])])
+        _report(list(_order_faults(seen)))
+        _report(self._totals(checker, list(seen.values())))
+        _report([text for account in self.accounts for text in self._repeat(account, checker)])
+        self._revision = checker.status().revision
+
+    def _check_revision(self, revision: int) -> list[str]:
+        newest = max([self._revision, *(account.revision for account in self.accounts)])
+        return [f"the store is at revision {revision}, after {newest}"] if revision < newest else []
+
+    def _totals(self, checker: Checker, seen: list[Seen]) -> list[str]:
+        """The head of what is shared, and the counts of the whole store."""
+        shared = [message for each in seen for message in each.messages[self._shared]]
+        row, status = checker.row(self._shared), checker.status()
+        conversations = 1 + sum(len(each.conversations) for each in seen)
+        messages = sum(len(rows) for each in seen for rows in each.messages.values())
+        pairs = {
+            "messages of the shared conversation": (row.message_count, len(shared)),
+            "conversations": (status.conversations, conversations),
+            "messages": (status.messages, messages),
+            "messages behind the last sequence": (sum(m.sequence > row.last_sequence for m in shared), 0),
+            "messages with another's place": (len(shared) - len({m.sequence for m in shared}), 0),
+            "messages newer than their conversation": (sum(m.revision > row.revision for m in shared), 0),
+        }
+        return [f"{found} {what}, not {wanted}" for what, (found, wanted) in pairs.items() if found != wanted]
+
+    def _repeat(self, account: Account, checker: Checker) -> Iterator[str]:
+        """Send again what was acknowledged: the answer is the first one. And, sometimes, what was not answered."""
+        for asked, reply in self._random.sample(account.answered, min(REPEATS, len(account.answered))):
+            again = asked.send(checker.store)
+            if again != reply:
+                yield f"{account.user}: {asked.method} was answered {reply!r}, its repeat {again!r}"
+        unanswered, account.unanswered = account.unanswered, None
+        if unanswered is None or not unanswered.request.request_id:
+            return
+        if self._random.random() < REPEAT_UNANSWERED_SHARE:
+            yield from self._repeat_unanswered(account, unanswered, checker)
+
+    def _repeat_unanswered(self, account: Account, asked: Asked, checker: Checker) -> Iterator[str]:
+        """Its first outcome, where it was done; else it is done now."""
+        before = checker.status().revision
+        try:
+            reply = asked.send(checker.store)
+        except grpc.RpcError as error:
+            yield from account.refused(asked, error.code().name, error.details() or "")
+            return
+        if checker.status().revision > before:
+            yield from account.replied(asked, reply)
+        elif reply.revision > before:
+            yield f"{account.user}: the repeat of {asked.method} got revision {reply.revision}, the store has {before}"
+
+
+def _report(found: list[str]) -> None:
+    if found:
+        raise Faults(found)
+
+
+def _order_faults(seen: dict[str, Seen]) -> Iterator[str]:
+    for user, each in seen.items():
+        for name, messages in each.messages.items():
+            sequences = [message.sequence for message in messages]
+            if sequences != sorted(set(sequences)):
+                yield f"{user}: the sequences of {name} are {sequences}"
+            times = [message.create_time.ToMicroseconds() for message in messages]
+            if times != sorted(times):
+                yield f"{user}: messages of {name} are older than those before them"

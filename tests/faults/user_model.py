@@ -1,0 +1,413 @@
+"""What one user should see of the store, by the contract: a model that takes requests and foretells replies.
+
+A request that was answered tells its revision, sequences and times, and the model expects to see just these from
+then on. Of one that was not, they are unknown: left unset, they match anything once, and are known after `adopt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from remora.v1 import conversation_pb2, message_pb2, step_pb2
+from remora.v1 import conversation_service_pb2 as pb
+
+LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
+"""Fields that a model may not know."""
+
+Kind = TypeVar("Kind", bound=Message)
+Reply: TypeAlias = Any
+"""The reply of whichever method was asked, None where there was none."""
+
+
+class Refused(Exception):
+    """The store refuses a request, and changes nothing."""
+
+    def __init__(self, code: grpc.StatusCode) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a request comes to: whether it changes anything, and fields of its reply."""
+
+    changes: bool
+    fields: dict[str, object] = field(default_factory=dict)
+
+    def differences(self, reply: Reply) -> list[str]:
+        """How a reply departs from it."""
+        found = {name: getattr(reply, name) for name in self.fields}
+        return [
+            f"the reply's {name} is {found[name]}, not {wanted}"
+            for name, wanted in self.fields.items()
+            if found[name] != wanted
+        ]
+
+
+@dataclass
+class Kept:
+    """One conversation as its user sees it; a shared one is other users', too, and its row is not this user's."""
+
+    row: conversation_pb2.Conversation
+    shared: bool = False
+    messages: list[message_pb2.Message] = field(default_factory=list)
+    steps: dict[str, step_pb2.Step] = field(default_factory=dict)
+    memory: bytes | None = None
+
+    @property
+    def limit(self) -> int | None:
+        return self.row.storage_limit if self.row.HasField("storage_limit") else None
+
+    def ordered_steps(self) -> list[step_pb2.Step]:
+        """By index, then in the order of saving."""
+        return sorted(self.steps.values(), key=lambda step: step.step_index)
+
+    def touched(self, revision: int) -> None:
+        """The conversation, or what it holds, was changed at this revision (0: at an unknown one)."""
+        self.row.revision = revision
+        self.row.message_count = len(self.messages)
+        self.row.ClearField("update_time")
+
+
+@dataclass
+class Seen:
+    """What the store shows one user."""
+
+    conversations: dict[str, conversation_pb2.Conversation]
+    messages: dict[str, list[message_pb2.Message]]
+    steps: dict[str, list[step_pb2.Step]]
+    memories: dict[str, bytes | None]
+    """By conversation; the user's own under the empty name."""
+    found: list[tuple[str, str]]
+    """What a search by vector finds: conversations and messages."""
+
+
+class Draft:
+    """One user's messages of a conversation while a write is foretold."""
+
+    def __init__(self, kept: Kept, user: str, reply: Reply) -> None:
+        self.kept, self.user, self.reply = kept, user, reply
+        self.messages = list(kept.messages)
+        self.last_sequence = kept.row.last_sequence
+        self.placed: list[message_pb2.Message] = []
+        self.replaced: list[bool] = []
+
+    def put(self, given: message_pb2.Message) -> None:
+        """Append, or replace in its place."""
+        message = copied(given)
+        message.user_id, message.revision = self.user, revision_of(self.reply)
+        place = self.find(given.id)
+        if place is None:
+            self._append(message)
+        else:
+            message.sequence = self.messages[place].sequence
+            if self.messages[place].HasField("create_time"):
+                message.create_time.CopyFrom(self.messages[place].create_time)
+            self.messages[place] = message
+        self.placed.append(message)
+        self.replaced.append(place is not None)
+
+    def find(self, message_id: str) -> int | None:
+        """Where the message stands."""
+        places = (place for place, known in enumerate(self.messages) if message_id and known.id == message_id)
+        return next(places, None)
+
+    def _append(self, message: message_pb2.Message) -> None:
+        self.last_sequence += 1
+        message.sequence = 0 if self.kept.shared else self.last_sequence
+        answered = getattr(self.reply, "messages", [])[len(self.placed) : len(self.placed) + 1]
+        for known in answered:
+            message.id = message.id or known.id
+            message.sequence = message.sequence or known.sequence
+            message.create_time.CopyFrom(known.create_time)
+        self.messages.append(message)
+
+    def edit(self, edit: pb.Edit, *, allow_missing: bool) -> None:
+        """Apply one edit."""
+        action = edit.WhichOneof("action")
+        if action == "append":
+            self.put(edit.append)
+        elif action == "replace":
+            if self._present(edit.replace.id, allow_missing=allow_missing):
+                self.put(edit.replace)
+        elif action == "remove":
+            if self._present(edit.remove, allow_missing=allow_missing):
+                self.messages = [known for known in self.messages if known.id != edit.remove]
+        elif action == "remove_all":
+            self.messages = []
+        else:
+            self.messages = self.messages[_bound(edit.keep, "from") : _bound(edit.keep, "to")]
+
+    def _present(self, message_id: str, *, allow_missing: bool) -> bool:
+        if self.find(message_id) is None and not allow_missing:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        return self.find(message_id) is not None
+
+    def prune(self) -> int:
+        """Drop the oldest beyond the storage limit; how many those are."""
+        over = 0 if self.kept.limit is None else max(0, len(self.messages) - self.kept.limit)
+        del self.messages[:over]
+        return over
+
+    @property
+    def changes(self) -> bool:
+        before, after = self.kept.messages, self.messages
+        return [id(message) for message in before] != [id(message) for message in after]
+
+    def commit(self) -> None:
+        """Make it what the conversation holds."""
+        self.kept.messages, self.kept.row.last_sequence = self.messages, self.last_sequence
+        self.kept.touched(revision_of(self.reply))
+
+    def answer(self) -> list[pb.AppendedMessage]:
+        """What the reply should say of the messages."""
+        pairs = zip(self.placed, self.replaced, strict=True)
+        return [
+            pb.AppendedMessage(id=m.id, sequence=m.sequence, create_time=m.create_time, replaced=replaced)
+            for m, replaced in pairs
+        ]
+
+
+class UserModel:
+    """The conversations of one user and its part of a shared one; its writes come one after the other."""
+
+    def __init__(self, user: str, shared: str) -> None:
+        self.user = user
+        self.shared = shared
+        self.memory: bytes | None = None
+        self.kept: dict[str, Kept] = {}
+        self.kept[shared] = Kept(conversation_pb2.Conversation(id=shared), shared=True)
+        self._methods: dict[str, Callable[[Any, Any], Expected]] = {
+            "CreateConversation": self._create,
+            "UpdateConversation": self._update,
+            "DeleteConversation": self._delete,
+            "AppendMessages": self._append,
+            "EditMessages": self._edit,
+            "DeleteMessages": self._delete_messages,
+            "ClearMessages": self._clear,
+            "DeleteUser": self._delete_user,
+            "SaveSteps": self._save_steps,
+            "SetWorkingMemory": self._set_memory,
+            "DeleteWorkingMemory": self._delete_memory,
+        }
+
+    def apply(self, method: str, request: Message, reply: Message | None) -> Expected:
+        """Do what the store does for a request that had this reply, or none. Raises Refused: then nothing changes."""
+        return self._methods[method](request, reply)
+
+    def _find(self, name: str) -> Kept:
+        if name not in self.kept:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        return self.kept[name]
+
+    def _begin(self, given: conversation_pb2.Conversation, name: str, reply: Reply) -> Kept:
+        row = copied(given)
+        row.id, row.user_id = name, self.user
+        row.uid = row.revision = revision_of(reply)
+        self.kept[name] = Kept(row)
+        return self.kept[name]
+
+    def _create(self, request: pb.CreateConversationRequest, reply: Reply) -> Expected:
+        if request.conversation.id in self.kept:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS)
+        row = self._begin(request.conversation, request.conversation.id, reply).row
+        if reply is not None:
+            row.create_time.CopyFrom(reply.create_time)
+            row.update_time.CopyFrom(reply.create_time)
+        return Expected(True, {"conversation_id": row.id})
+
+    def _update(self, request: pb.UpdateConversationRequest, reply: Reply) -> Expected:
+        row = self._find(request.conversation.id).row
+        for path in request.update_mask.paths:
+            row.ClearField(path)  # type: ignore[arg-type]
+            if path != "storage_limit" or request.conversation.HasField("storage_limit"):
+                setattr(row, path, getattr(request.conversation, path))
+        self.kept[row.id].touched(revision_of(reply))
+        if reply is not None:
+            row.update_time.CopyFrom(reply.update_time)
+        return Expected(True)
+
+    def _delete(self, request: pb.DeleteConversationRequest, reply: Reply) -> Expected:
+        gone = self.kept.get(request.conversation_id)
+        if gone is None and not request.allow_missing:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        self.kept.pop(request.conversation_id, None)
+        deleted = 0 if gone is None else len(gone.messages)
+        return Expected(gone is not None, {"deleted": gone is not None, "deleted_messages": deleted})
+
+    def _append(self, request: pb.AppendMessagesRequest, reply: Reply) -> Expected:
+        created = request.conversation_id not in self.kept and request.HasField("create_if_missing")
+        if created:
+            self._begin(request.create_if_missing, request.conversation_id, reply)
+        draft = Draft(self._find(request.conversation_id), self.user, reply)
+        for message in request.messages:
+            draft.put(message)
+        pruned = draft.prune()
+        draft.commit()
+        fields = {"messages": draft.answer(), "conversation_created": created, "pruned_messages": pruned}
+        return Expected(True, fields)
+
+    def _edit(self, request: pb.EditMessagesRequest, reply: Reply) -> Expected:
+        draft = Draft(self._find(request.conversation_id), self.user, reply)
+        before = list(draft.messages)
+        for edit in request.edits:
+            draft.edit(edit, allow_missing=request.allow_missing)
+        left = {message.sequence for message in draft.messages}
+        removed = sum(message.sequence not in left for message in before)
+        pruned = draft.prune()
+        if not draft.changes:
+            return Expected(False, {"messages": [], "deleted_messages": 0, "pruned_messages": 0})
+        draft.commit()
+        fields = {"messages": draft.answer(), "deleted_messages": removed, "pruned_messages": pruned}
+        return Expected(True, fields)
+
+    def _delete_messages(self, request: pb.DeleteMessagesRequest, reply: Reply) -> Expected:
+        kept = self._find(request.conversation_id)
+        left = [message for message in kept.messages if message.id not in request.message_ids]
+        deleted = len(kept.messages) - len(left)
+        if deleted:
+            kept.messages = left
+            kept.touched(revision_of(reply))
+        return Expected(deleted > 0, {"deleted_messages": deleted})
+
+    def _clear(self, request: pb.ClearMessagesRequest, reply: Reply) -> Expected:
+        if request.conversation_id:
+            kept = self._find(request.conversation_id)
+            return Expected(True, {"deleted_messages": _cleared([kept], revision_of(reply))})
+        parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
+        return Expected(bool(parts), {"deleted_messages": _cleared(parts, revision_of(reply))})
+
+    def _delete_user(self, _request: pb.DeleteUserRequest, reply: Reply) -> Expected:
+        owned = [name for name, kept in self.kept.items() if not kept.shared]
+        messages = sum(len(self.kept.pop(name).messages) for name in owned)
+        parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
+        messages += _cleared(parts, revision_of(reply))
+        self.memory = None
+        return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
+
+    def _save_steps(self, request: pb.SaveStepsRequest, reply: Reply) -> Expected:
+        parts = {step.conversation_id: self._find(step.conversation_id) for step in request.steps}
+        for given in {(step.conversation_id, step.id): step for step in request.steps}.values():
+            step = copied(given)
+            step.user_id = self.user
+            parts[step.conversation_id].steps.pop(step.id, None)
+            parts[step.conversation_id].steps[step.id] = step
+        for kept in parts.values():
+            kept.touched(revision_of(reply))
+        return Expected(True)
+
+    def _set_memory(self, request: pb.SetWorkingMemoryRequest, reply: Reply) -> Expected:
+        if request.scope.user_id:
+            self.memory = request.content
+        else:
+            self._find(request.scope.conversation_id).memory = request.content
+        return Expected(True)
+
+    def _delete_memory(self, request: pb.DeleteWorkingMemoryRequest, reply: Reply) -> Expected:
+        if request.scope.user_id:
+            deleted, self.memory = self.memory is not None, None
+        else:
+            kept = self._find(request.scope.conversation_id)
+            deleted, kept.memory = kept.memory is not None, None
+        return Expected(deleted, {"deleted": deleted})
+
+    def differences(self, seen: Seen) -> list[str]:
+        """How what the store shows departs from what it should; empty where it does not."""
+        own = {name: kept.row for name, kept in self.kept.items() if not kept.shared}
+        if own.keys() != seen.conversations.keys():
+            return [f"conversations {sorted(seen.conversations)}, not {sorted(own)}"]
+        found = [
+            f"conversation {name}: {text}"
+            for name, row in own.items()
+            for text in _unlike(row, seen.conversations[name])
+        ]
+        for name, kept in self.kept.items():
+            found += _row_differences(f"messages of {name}", kept.messages, seen.messages[name])
+            found += _row_differences(f"steps of {name}", kept.ordered_steps(), seen.steps[name])
+        memories = {name: kept.memory for name, kept in self.kept.items() if not kept.shared} | {"": self.memory}
+        if memories != seen.memories:
+            found.append(f"working memories {seen.memories}, not {memories}")
+        return found or self._search_differences(seen)
+
+    def _search_differences(self, seen: Seen) -> list[str]:
+        wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
+        if len(seen.found) != len(set(seen.found)):
+            return ["a search finds a message twice"]
+        return [] if wanted == set(seen.found) else [f"a search finds {sorted(seen.found)}, not {sorted(wanted)}"]
+
+    def adopt(self, seen: Seen) -> None:
+        """Expect from now on just what was seen, which must not differ."""
+        for name, kept in self.kept.items():
+            if not kept.shared:
+                kept.row = copied(seen.conversations[name])
+            for message, shown in zip(kept.messages, seen.messages[name], strict=True):
+                embedding = copied(message.embedding)
+                message.CopyFrom(shown)
+                message.embedding.CopyFrom(embedding)
+            kept.steps = {
+                step.id: next(shown for shown in seen.steps[name] if shown.id == step.id)
+                for step in kept.steps.values()
+            }
+
+
+def revision_of(reply: Reply) -> int:
+    """The revision of a write, 0 where it is not known."""
+    return 0 if reply is None else int(reply.revision)
+
+
+def copied(message: Kind) -> Kind:
+    """A copy."""
+    fresh = type(message)()
+    fresh.CopyFrom(message)
+    return fresh
+
+
+def _bound(keep: pb.Slice, name: str) -> int | None:
+    return getattr(keep, name) if keep.HasField(name) else None  # type: ignore[arg-type]
+
+
+def _cleared(parts: Iterable[Kept], revision: int) -> int:
+    """Remove what a user has in these conversations; how many messages that was."""
+    count = 0
+    for kept in parts:
+        count += len(kept.messages)
+        kept.messages, kept.steps = [], {}
+        kept.touched(revision)
+    return count
+
+
+def _with_vectors(shown: Sequence[message_pb2.Message], kept: Kept) -> list[str]:
+    """The ids of messages whose caller gave a vector."""
+    return [seen.id for seen, known in zip(shown, kept.messages, strict=True) if known.embedding.values]
+
+
+def _row_differences(what: str, wanted: Sequence[Kind], shown: Sequence[Kind]) -> list[str]:
+    if len(wanted) != len(shown):
+        return [f"{what}: {_names(shown)}, not {_names(wanted)}"]
+    return [f"{what}: {text}" for pair in zip(wanted, shown, strict=True) for text in _unlike(*pair)]
+
+
+def _names(rows: Sequence[Any]) -> list[str]:
+    return [f"{row.id}@{getattr(row, 'sequence', '')}" for row in rows]
+
+
+def _unlike(wanted: Kind, shown: Kind) -> list[str]:
+    """The fields in which a message departs from what is known of it."""
+    wanted, shown = copied(wanted), copied(shown)
+    if isinstance(wanted, message_pb2.Message):
+        wanted.ClearField("embedding")
+    for name in LEARNED:
+        if name in wanted.DESCRIPTOR.fields_by_name and not _is_known(wanted, name):
+            shown.ClearField(name)
+    names = [f.name for f in wanted.DESCRIPTOR.fields if getattr(wanted, f.name) != getattr(shown, f.name)]
+    label = getattr(shown, "id", "")
+    return [f"{label}'s {name} is {getattr(shown, name)!r}, not {getattr(wanted, name)!r}" for name in names]
+
+
+def _is_known(message: Message, name: str) -> bool:
+    return any(known.name == name for known, _ in message.ListFields()) or name == "last_sequence"

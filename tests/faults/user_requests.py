@@ -1,0 +1,182 @@
+"""Random writes of one user, of every kind that the contract has, from a seed."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+
+from google.protobuf.message import Message
+
+from remora.v1 import conversation_pb2, message_pb2, step_pb2
+from remora.v1 import conversation_service_pb2 as pb
+
+VECTOR_MODEL = "callers"
+NAMES = ("a", "b", "c")
+IDS = 12
+PLAIN_SHARE = 0.1
+"""Of so many requests, one has no request id."""
+
+WEIGHTS = {
+    "AppendMessages": 40,
+    "EditMessages": 14,
+    "DeleteMessages": 8,
+    "UpdateConversation": 8,
+    "SaveSteps": 8,
+    "SetWorkingMemory": 8,
+    "CreateConversation": 6,
+    "DeleteWorkingMemory": 4,
+    "ClearMessages": 3,
+    "DeleteConversation": 3,
+    "DeleteUser": 1,
+}
+
+
+class UserRequests:
+    """An endless row of requests. Few names and ids, so that most of them meet what earlier ones left."""
+
+    def __init__(self, user: str, shared: str, seed: object) -> None:
+        self._user = user
+        self._shared = shared
+        self._random = random.Random(f"{seed} {user}")
+        self._count = 0
+        self._make: dict[str, Callable[[], Message]] = {
+            "AppendMessages": self._append,
+            "EditMessages": self._edit,
+            "DeleteMessages": self._delete_messages,
+            "UpdateConversation": self._update,
+            "SaveSteps": self._save_steps,
+            "SetWorkingMemory": self._set_memory,
+            "CreateConversation": self._create,
+            "DeleteWorkingMemory": self._delete_memory,
+            "ClearMessages": self._clear,
+            "DeleteConversation": self._delete,
+            "DeleteUser": lambda: pb.DeleteUserRequest(user_id=self._user),
+        }
+
+    def draw(self) -> tuple[str, Message]:
+        """The next method and its request."""
+        self._count += 1
+        [method] = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        request = self._make[method]()
+        if self._random.random() > PLAIN_SHARE:
+            setattr(request, "request_id", f"{self._user}-{self._count}")  # noqa: B010 - every write has it
+        return method, request
+
+    def _own(self) -> str:
+        return f"{self._user}-{self._random.choice(NAMES)}"
+
+    def _any(self) -> str:
+        return self._shared if self._random.random() < 0.25 else self._own()
+
+    def _id(self) -> str:
+        return f"m{self._random.randrange(IDS)}"
+
+    def _limit(self) -> int | None:
+        return self._random.choice([None, None, 5, 20])
+
+    def _text(self) -> str:
+        """A text of its own, now and then a long one."""
+        return f"{self._user} {self._count} " + "word " * self._random.choice([0, 3, 30, 400])
+
+    def _message(self) -> message_pb2.Message:
+        made_id = self._random.random() < 0.2
+        return message_pb2.Message(
+            id="" if made_id else self._id(),
+            role=self._random.choice(["user", "assistant"]),
+            text=self._text(),
+            parts=self._random.randbytes(self._random.choice([0, 10, 3000])),
+            metadata=self._random.randbytes(self._random.choice([0, 20])),
+            embedding=self._vector() if self._random.random() < 0.3 else None,
+        )
+
+    def _vector(self) -> message_pb2.Embedding:
+        return message_pb2.Embedding(model=VECTOR_MODEL, values=struct.pack("<2f", 1, self._random.random()))
+
+    def _conversation(self, name: str) -> conversation_pb2.Conversation:
+        return conversation_pb2.Conversation(
+            id=name,
+            user_id=self._user,
+            title=self._text()[:50],
+            metadata=self._random.randbytes(10),
+            storage_limit=self._limit(),
+        )
+
+    def _append(self) -> Message:
+        name = self._any()
+        missing = name != self._shared and self._random.random() < 0.8
+        return pb.AppendMessagesRequest(
+            conversation_id=name,
+            user_id=self._user,
+            messages=[self._message() for _ in range(self._random.randint(1, 5))],
+            create_if_missing=self._conversation("") if missing else None,
+        )
+
+    def _edit(self) -> Message:
+        return pb.EditMessagesRequest(
+            conversation_id=self._any(),
+            user_id=self._user,
+            edits=[self._one_edit() for _ in range(self._random.randint(1, 4))],
+            allow_missing=self._random.random() < 0.7,
+        )
+
+    def _one_edit(self) -> pb.Edit:
+        match self._random.randrange(10):
+            case 0:
+                return pb.Edit(remove_all=pb.RemoveAll())
+            case 1:
+                return pb.Edit(keep=pb.Slice(**{"from": self._random.randint(-6, 3)}))
+            case 2 | 3:
+                return pb.Edit(remove=self._id())
+            case 4 | 5:
+                message = self._message()
+                message.id = message.id or self._id()
+                return pb.Edit(replace=message)
+            case _:
+                return pb.Edit(append=self._message())
+
+    def _delete_messages(self) -> Message:
+        ids = [self._id() for _ in range(self._random.randint(0, 3))]
+        return pb.DeleteMessagesRequest(conversation_id=self._any(), user_id=self._user, message_ids=ids)
+
+    def _clear(self) -> Message:
+        return pb.ClearMessagesRequest(
+            conversation_id=self._random.choice(["", self._any(), self._any()]), user_id=self._user
+        )
+
+    def _create(self) -> Message:
+        return pb.CreateConversationRequest(conversation=self._conversation(self._own()))
+
+    def _update(self) -> Message:
+        request = pb.UpdateConversationRequest(conversation=self._conversation(self._own()))
+        paths = ["title", "metadata", "storage_limit"]
+        request.update_mask.paths.extend(self._random.sample(paths, self._random.randint(0, 3)))
+        return request
+
+    def _delete(self) -> Message:
+        return pb.DeleteConversationRequest(conversation_id=self._own(), allow_missing=self._random.random() < 0.5)
+
+    def _save_steps(self) -> Message:
+        steps = [self._step() for _ in range(self._random.randint(1, 3))]
+        return pb.SaveStepsRequest(steps=steps)
+
+    def _step(self) -> step_pb2.Step:
+        return step_pb2.Step(
+            id=f"s{self._random.randrange(6)}",
+            conversation_id=self._any(),
+            user_id=self._user,
+            step_index=self._random.randrange(4),
+            type=step_pb2.STEP_TYPE_TEXT,
+            content=self._text(),
+        )
+
+    def _scope(self) -> pb.WorkingMemoryScope:
+        if self._random.random() < 0.3:
+            return pb.WorkingMemoryScope(user_id=self._user)
+        return pb.WorkingMemoryScope(conversation_id=self._own())
+
+    def _set_memory(self) -> Message:
+        return pb.SetWorkingMemoryRequest(scope=self._scope(), content=self._text().encode())
+
+    def _delete_memory(self) -> Message:
+        return pb.DeleteWorkingMemoryRequest(scope=self._scope())
