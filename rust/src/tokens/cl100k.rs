@@ -6,13 +6,18 @@
 use super::class::{MARK, NEWLINE, NUMBER, OTHER};
 use super::runs::class_at;
 use super::runs::{
-    BLANK, LETTER, all_but_last, contraction_end, is_at, last_newline_end, numbers_end, run_end,
+    BLANK, LETTER, all_but_last, ascii_word_end, contraction_end, is_at, last_newline_end,
+    numbers_end, run_end,
 };
 
 const SYMBOL: u8 = MARK | OTHER;
 
 /// The end of the piece that begins at `start`; `start` itself at the end of the text.
 pub(super) fn piece_end(text: &str, start: usize) -> usize {
+    let letter = u8::is_ascii_alphabetic;
+    if let Some(end) = ascii_word_end(text, start, letter, letter) {
+        return end;
+    }
     let Some((class, next)) = class_at(text, start) else {
         return start;
     };

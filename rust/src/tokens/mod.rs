@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 
 use cl100k::piece_end as cl100k_piece_end;
+use memo::Memo;
 use o200k::piece_end as o200k_piece_end;
 use tokenizer::Tokenizer;
 use vocabulary::{Source, Vocabulary};
@@ -14,6 +15,7 @@ mod approximate;
 mod cl100k;
 mod class;
 mod encode;
+mod memo;
 mod merges;
 mod model;
 mod o200k;
@@ -41,11 +43,13 @@ macro_rules! source {
 static O200K_BASE: LazyLock<Tokenizer> = LazyLock::new(|| Tokenizer {
     vocabulary: Vocabulary::load(&source!("o200k_base")),
     piece_end: o200k_piece_end,
+    memo: Memo::new(),
 });
 
 static CL100K_BASE: LazyLock<Tokenizer> = LazyLock::new(|| Tokenizer {
     vocabulary: Vocabulary::load(&source!("cl100k_base")),
     piece_end: cl100k_piece_end,
+    memo: Memo::new(),
 });
 
 /// An encoding of OpenAI's models.

@@ -7,8 +7,8 @@
 
 use super::class::{LOWER, MARK, NEWLINE, NUMBER, OTHER, UNCASED, UPPER};
 use super::runs::{
-    BLANK, LETTER, all_but_last, class_at, contraction_end, is_at, last_end, last_newline_end,
-    numbers_end, run_end,
+    BLANK, LETTER, all_but_last, ascii_word_end, class_at, contraction_end, is_at, last_end,
+    last_newline_end, numbers_end, run_end,
 };
 
 const SYMBOL: u8 = MARK | OTHER;
@@ -17,6 +17,9 @@ const EITHER: u8 = UNCASED | MARK;
 
 /// The end of the piece that begins at `start`; `start` itself at the end of the text.
 pub(super) fn piece_end(text: &str, start: usize) -> usize {
+    if let Some(end) = ascii_word_end(text, start, u8::is_ascii_uppercase, u8::is_ascii_lowercase) {
+        return end;
+    }
     let Some((class, next)) = class_at(text, start) else {
         return start;
     };

@@ -14,6 +14,26 @@ const BLOCKS_START: usize = 0x11_0000 >> BLOCK_BITS;
 /// The block of each 256 characters, then the blocks (see the build script).
 static CLASSES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.bin"));
 
+/// The end of a word of ASCII characters that begins at `start`, with or without a space before it, where nothing follows
+/// that might belong to it by the pattern: most pieces of English and of programs. `None` leaves it to the pattern.
+///
+/// `head` are the letters that the word may begin with, `rest` those that it goes on with.
+#[inline]
+pub(super) fn ascii_word_end(
+    text: &str,
+    start: usize,
+    head: impl Fn(&u8) -> bool,
+    rest: impl Fn(&u8) -> bool,
+) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let first = start + usize::from(bytes.get(start) == Some(&b' '));
+    let head_length = bytes[first..].iter().take_while(|b| head(b)).count();
+    let tail = &bytes[first + head_length..];
+    let length = head_length + tail.iter().take_while(|b| rest(b)).count();
+    let ends_here = |next: &u8| next.is_ascii() && *next != b'\'';
+    (length > 0 && bytes.get(first + length).is_none_or(ends_here)).then_some(first + length)
+}
+
 fn class_of(character: char) -> u8 {
     let code = character as usize;
     let block = CLASSES[code >> BLOCK_BITS] as usize;

@@ -230,6 +230,30 @@ fn what_looks_like_a_special_token_is_text() {
 }
 
 #[test]
+fn a_piece_that_comes_again_is_not_taken_for_one_that_differs_in_zeros() {
+    for text in [
+        "\0",
+        "\0\0",
+        "!",
+        "!\0",
+        "\0!",
+        "!!!",
+        "!!!\0",
+        "!!!!!!\0",
+        "!!!!!!!\0",
+    ] {
+        for encoding in Encoding::ALL {
+            let exact = Reference::of(encoding).count(text);
+            assert_eq!(
+                [count(encoding, text), count(encoding, text)],
+                [exact, exact],
+                "{text:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_empty_text_has_no_tokens() {
     for encoding in Encoding::ALL {
         assert_eq!(count(encoding, ""), 0);

@@ -3,19 +3,23 @@
 use std::ops::Range;
 
 use super::encode::PieceEncoder;
+use super::memo::Memo;
 use super::vocabulary::Vocabulary;
 
 pub(super) struct Tokenizer {
     pub(super) vocabulary: Vocabulary,
     /// The end of the piece of a text that begins at a place; depends on nothing before that place.
     pub(super) piece_end: fn(&str, usize) -> usize,
+    pub(super) memo: Memo,
 }
 
 impl Tokenizer {
     pub(super) fn count(&self, text: &str) -> usize {
         let mut encoder = self.encoder();
+        let count = |piece: &[u8]| self.memo.count(piece, || encoder.count(piece));
         self.pieces(text)
-            .map(|piece| encoder.count(&text.as_bytes()[piece]))
+            .map(|piece| &text.as_bytes()[piece])
+            .map(count)
             .sum()
     }
 
