@@ -16,6 +16,7 @@ from remora_server.rpc.calls import Call
 ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListStepsRequest
 
 _POSITION_BYTES, _CODE_BYTES = 8, 16
+_TOKEN_LETTERS = (_POSITION_BYTES + _CODE_BYTES) * 4 // 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class PageTokens:
 
 
 def _decoded(token: str) -> bytes:
+    if len(token) != _TOKEN_LETTERS:  # base64 passes over padding, wherever it stands
+        raise InvalidPageToken
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True)
     except ValueError:
