@@ -1,0 +1,163 @@
+"""Two ways to call every RPC by its encoded request: over the wire, and in this process without any transport."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn, Protocol, TypeAlias, TypeVar, cast
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from remora_server import application
+from remora_server.domain.status import ModelStatus
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.calls import Calls
+from remora_server.rpc.errors import ANSWERS
+from remora_server.rpc.identity import Identity
+from remora_server.rpc.limits import Limits
+from remora_server.rpc.methods import Method, snake_case
+from remora_server.rpc.server import SERVICES
+from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+
+M = TypeVar("M", bound=Message)
+Headers: TypeAlias = Sequence[tuple[str, str]]
+
+METHODS: dict[str, MethodDescriptor] = {method.name: method for service in SERVICES for method in service.methods}
+DOCUMENTED = {("OK", "")} | {(answer.code.name, answer.reason) for answer in ANSWERS.values()}
+CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a call ended: `reply` is encoded, `status` holds the error's details."""
+
+    code: str
+    reply: bytes = b""
+    status: Status | None = None
+
+    @property
+    def reason(self) -> str:
+        return self.info.reason
+
+    @property
+    def info(self) -> ErrorInfo:
+        return self.detail(ErrorInfo)
+
+    @property
+    def paths(self) -> list[str]:
+        """The fields that a refusal names."""
+        return [violation.field for violation in self.detail(BadRequest).field_violations]
+
+    def detail(self, kind: type[M]) -> M:
+        """The detail of a kind; an empty one where there is none."""
+        found = kind()
+        if self.status is not None:
+            any(packed.Unpack(found) for packed in self.status.details)
+        return found
+
+
+class Caller(Protocol):
+    """Makes calls as a tenant."""
+
+    def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer: ...
+
+
+def ask(caller: Caller, method: str, request: Message, headers: Headers = ()) -> Message:
+    """The reply of a call that must succeed."""
+    answer = caller.call(method, request.SerializeToString(), headers)
+    assert answer.code == "OK", f"{method}: {answer.status}"
+    return GetMessageClass(METHODS[method].output_type).FromString(answer.reply)
+
+
+def refused(status: Status) -> Answer:
+    return Answer(CODES[status.code], status=status)
+
+
+@dataclass(frozen=True)
+class WireCaller:
+    """Calls over a channel, with these headers besides those of a call."""
+
+    channel: grpc.Channel
+    headers: Headers = ()
+    timeout: float = 30.0
+
+    def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
+        path = f"/{METHODS[method].containing_service.full_name}/{method}"
+        unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+        try:
+            return Answer("OK", unary(request, metadata=(*self.headers, *headers), timeout=self.timeout))
+        except grpc.RpcError as error:
+            status: Status | None = rpc_status.from_call(cast("grpc.Call", error))
+            if status is None:
+                call = cast("grpc.Call", error)
+                return Answer(call.code().name, status=Status(message=call.details() or ""))
+            return refused(status)
+
+
+class _Aborted(Exception):
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What a handler asks of gRPC."""
+
+    headers: Headers
+
+    def invocation_metadata(self) -> Headers:
+        return self.headers
+
+    def time_remaining(self) -> float:
+        return 30.0
+
+    def abort_with_status(self, status: grpc.Status) -> NoReturn:
+        details = dict(status.trailing_metadata)
+        raise _Aborted(Status.FromString(cast("bytes", details["grpc-status-details-bin"])))
+
+
+@dataclass(frozen=True)
+class DirectCaller:
+    """Calls handlers over a store of their own, as a tenant."""
+
+    methods: dict[str, Method]
+    store: EmbeddedStore
+    headers: Headers = ()
+
+    def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
+        context = _Context((*self.headers, *headers))
+        try:
+            return Answer("OK", self.methods[method](request, cast("grpc.ServicerContext", context)))
+        except _Aborted as aborted:
+            return refused(aborted.status)
+
+
+@contextmanager
+def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCaller]:
+    """Handlers over a store in memory. `model` only says what embeddings must be like: nothing is embedded."""
+    tokens = NativeTokenCounter()
+    count = partial(application._count_tokens, tokens)
+    store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count, model="")
+    handlers = application._handlers(store, None, tokens, ModelStatus(), waiters=1)
+    calls, limits = Calls(Identity(), 30.0), Limits(model)
+    try:
+        methods = {name: _method(descriptor, handlers, limits, calls) for name, descriptor in METHODS.items()}
+        yield DirectCaller(methods, store, (("remora-tenant", tenant),))
+    finally:
+        store.close()
+
+
+def _method(descriptor: MethodDescriptor, handlers: list[object], limits: Limits, calls: Calls) -> Method:
+    name = snake_case(descriptor.name)
+    handler = next(getattr(one, name) for one in handlers if hasattr(one, name))
+    request = GetMessageClass(descriptor.input_type)
+    return Method(descriptor.name, request, limits.rules(request), handler, calls)

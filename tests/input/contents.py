@@ -1,0 +1,92 @@
+"""What a tenant has in its store: something of everything, and all of it read again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import Message as AnyMessage
+from tests.input.callers import Caller, ask
+
+from remora.v1 import admin_service_pb2 as admin
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import memory_service_pb2 as memory
+from remora.v1.conversation_pb2 import Conversation
+
+USERS = ("u", "v", "default")
+
+
+def write_something_of_everything(caller: Caller) -> None:
+    """Two conversations of two users, with messages of both, steps and working memory."""
+    for conversation, user in (("c", "u"), ("d", "v")):
+        given: Any = {
+            "conversation": {
+                "id": conversation,
+                "user_id": user,
+                "title": "A trip",
+                "metadata": b"\xff\0",
+                "attributes": {"k": {"integer": 7}},
+            }
+        }
+        ask(caller, "CreateConversation", pb.CreateConversationRequest(**given))
+        for speaker in ("u", "v"):
+            said: Any = [
+                {
+                    "id": f"m{number}",
+                    "role": "user",
+                    "text": f"night train {number}",
+                    "attributes": {"k": {"integer": 1}},
+                }
+                for number in range(5)
+            ]
+            ask(
+                caller,
+                "AppendMessages",
+                pb.AppendMessagesRequest(conversation_id=conversation, user_id=speaker, messages=said),
+            )
+        steps: Any = [{"id": f"s{number}", "conversation_id": conversation, "type": 1} for number in range(3)]
+        ask(caller, "SaveSteps", pb.SaveStepsRequest(steps=steps))
+        for scope in ({"conversation_id": conversation}, {"user_id": user}):
+            held: Any = {"scope": scope, "content": b"\0held\xff"}
+            ask(caller, "SetWorkingMemory", pb.SetWorkingMemoryRequest(**held))
+
+
+def digest(caller: Caller) -> str:
+    """A digest of all that can be read, with the revisions that replies show."""
+    found = hashlib.blake2b(digest_size=16)
+    for reply in everything(caller):
+        found.update(reply.SerializeToString(deterministic=True))
+    return found.hexdigest()
+
+
+def everything(caller: Caller) -> Iterator[AnyMessage]:
+    """The replies to reads of everything."""
+    listed = pb.ListConversationsRequest(page_size=1000, order_by=pb.CONVERSATION_ORDER_CREATE_TIME)
+    conversations: Any = ask(caller, "ListConversations", listed)
+    yield conversations
+    yield ask(caller, "CountConversations", pb.CountConversationsRequest())
+    for conversation in conversations.conversations:
+        yield from _of_conversation(caller, conversation)
+    for user in USERS:
+        yield ask(caller, "GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=pb.WorkingMemoryScope(user_id=user)))
+    options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
+    yield ask(
+        caller,
+        "SearchMessages",
+        memory.SearchMessagesRequest(tenant=memory.TenantScope(), text="night train", options=options, explain=True),
+    )
+
+
+def _of_conversation(caller: Caller, conversation: Conversation) -> Iterator[AnyMessage]:
+    for user in USERS:
+        for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", pb.ListStepsRequest)):
+            yield ask(caller, method, kind(conversation_id=conversation.id, user_id=user, page_size=1000))
+    scope = pb.WorkingMemoryScope(conversation_id=conversation.id)
+    yield ask(caller, "GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=scope))
+
+
+def journal_records(caller: Caller) -> int:
+    """How many records the server's process has written."""
+    status: Any = ask(caller, "GetStatus", admin.GetStatusRequest())
+    return int(status.journal.records)

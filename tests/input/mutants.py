@@ -1,0 +1,93 @@
+"""Rules with one thing left out, or loosened by the least there is: a table of cases that is complete misses none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any
+
+from remora_server.rpc.rules import Fields, anything
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is changed, and the change, which lasts as long as it is entered."""
+
+    what: str
+    applied: Callable[[], AbstractContextManager[None]]
+
+
+def mutants(name: str, rules: Fields, seen: set[int]) -> Iterator[Mutant]:
+    """One for each rule and bound within the rules of a message that was not seen before."""
+    if id(rules) in seen:
+        return
+    seen.add(id(rules))
+    for field, rule in rules.rules.items():
+        if rule is not anything:
+            yield Mutant(f"{name}.{field} is anything", lambda field=field: _entry(rules.rules, field, anything))  # type: ignore[misc]
+            yield from _within(f"{name}.{field}", rule, seen)
+    for place, (field, _) in enumerate(rules._present):
+        missing = [*rules._present[:place], *rules._present[place + 1 :]]
+        yield Mutant(f"{name}.{field} is not required", lambda missing=missing: _attribute(rules, "_present", missing))  # type: ignore[misc]
+    if rules._together is not None:
+        yield Mutant(f"{name} is not seen together", lambda: _attribute(rules, "_together", None))
+
+
+def _within(name: str, rule: object, seen: set[int]) -> Iterator[Mutant]:
+    if isinstance(rule, Fields):
+        yield from mutants(name, rule, seen)
+    if not isinstance(rule, FunctionType) or id(rule) in seen:
+        return
+    seen.add(id(rule))
+    for variable, cell in zip(rule.__code__.co_freevars, rule.__closure__ or (), strict=True):
+        held = cell.cell_contents
+        loosened = _loosened(variable, held)
+        if loosened is not None and not _is_no_bound(rule, variable, held):
+            yield Mutant(f"{name}: {variable} is loosened", lambda cell=cell, to=loosened: _cell(cell, to))  # type: ignore[misc]
+        yield from _within(name, held, seen)
+
+
+def _loosened(variable: str, held: object) -> Any:  # noqa: ANN401
+    match variable, held:
+        case "maximum", int():
+            return held + 1
+        case "minimum", int():
+            return held - 1
+        case _, frozenset():
+            return held | {max(held) + 1}
+        case _, tuple():
+            return (*held, "")
+        case _ if callable(held) and held is not anything:
+            return anything
+    return None
+
+
+def _is_no_bound(rule: FunctionType, variable: str, held: object) -> bool:
+    """No text is shorter than none."""
+    return rule.__qualname__.startswith("text.") and variable == "minimum" and held == 0
+
+
+@contextmanager
+def _entry(entries: dict[str, Any], key: str, value: object) -> Iterator[None]:
+    before = entries[key]
+    entries[key] = value
+    yield
+    entries[key] = before
+
+
+@contextmanager
+def _attribute(holder: object, name: str, value: object) -> Iterator[None]:
+    before = getattr(holder, name)
+    setattr(holder, name, value)
+    yield
+    setattr(holder, name, before)
+
+
+@contextmanager
+def _cell(cell: CellType, value: object) -> Iterator[None]:
+    before = cell.cell_contents
+    cell.cell_contents = value
+    yield
+    cell.cell_contents = before

@@ -1,0 +1,52 @@
+"""What fields may be at most, put through handlers to a store: every answer is a documented one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from tests.input.callers import DOCUMENTED, METHODS, Answer, DirectCaller, direct_caller
+from tests.input.contents import digest, write_something_of_everything
+from tests.input.table import MODEL, REQUESTS, cases, least
+
+METHOD_OF = {method.input_type.name: method.name for method in METHODS.values()}
+
+
+@pytest.fixture(scope="module")
+def caller() -> Iterator[DirectCaller]:
+    with direct_caller(MODEL) as caller:
+        yield caller
+
+
+def renewed(caller: DirectCaller) -> DirectCaller:
+    """The caller as a new tenant with something of everything."""
+    tenant = DirectCaller(caller.methods, caller.store, (("remora-tenant", uuid.uuid4().hex),))
+    write_something_of_everything(tenant)
+    return tenant
+
+
+def is_deleted(tenant: DirectCaller) -> bool:
+    """Whether a case has deleted what others are about."""
+    return tenant.call("GetConversation", least("GetConversationRequest").SerializeToString()).code == "NOT_FOUND"
+
+
+def is_documented(answer: Answer) -> bool:
+    return (answer.code, answer.reason) in DOCUMENTED and answer.reason != "INVALID_FIELD"
+
+
+@pytest.mark.parametrize("request_name", sorted(REQUESTS))
+def test_what_a_field_may_be_is_answered_as_documented(caller: DirectCaller, request_name: str) -> None:
+    method, tenant = METHOD_OF[request_name], renewed(caller)
+    undocumented = []
+    for case in cases(request_name):
+        if case.path is not None:
+            continue
+        if is_deleted(tenant):
+            tenant = renewed(caller)
+        answer = tenant.call(method, case.request.SerializeToString())
+        if not is_documented(answer):
+            undocumented.append((case.what, answer.code, answer.reason, answer.paths))
+
+    assert undocumented == []
+    assert digest(tenant)

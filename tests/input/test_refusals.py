@@ -1,0 +1,223 @@
+"""Bad input over the wire, to a server with something of everything in its store: it is refused by its documented code,
+reason and path, and leaves the store as it was.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc.error_details_pb2 import BadRequest
+from tests.input.callers import METHODS, Answer, WireCaller, ask
+from tests.input.contents import digest, journal_records, write_something_of_everything
+from tests.input.malformed import NO_MESSAGE, with_no_text
+from tests.input.table import LEAST, MODEL, REQUESTS, cases, least
+
+from remora import testing
+from remora.v1 import admin_service_pb2 as admin
+from remora.v1 import memory_service_pb2 as memory
+
+OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+METHOD_OF = {method.input_type.name: method.name for method in METHODS.values()}
+PAGED = sorted(name for name, request in REQUESTS.items() if "page_token" in request.fields_by_name)
+READS = sorted(name for name, request in REQUESTS.items() if "min_revision" in request.fields_by_name)
+
+
+@pytest.fixture(scope="module")
+def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[grpc.Channel]:
+    data = tmp_path_factory.mktemp("data")
+    with testing.serve("--data", str(data)) as endpoint, grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
+        yield channel
+
+
+def tenant_of(channel: grpc.Channel) -> WireCaller:
+    """A tenant of its own with something of everything, all of it embedded."""
+    caller = WireCaller(channel, (("remora-tenant", f"test-{uuid.uuid4().hex}"),))
+    write_something_of_everything(caller)
+    searched: Any = ask(
+        caller,
+        "SearchMessages",
+        memory.SearchMessagesRequest(tenant=memory.TenantScope(), text="train", index_wait=Duration(seconds=60)),
+    )
+    assert searched.index.pending == 0
+    return caller
+
+
+@pytest.fixture(scope="module")
+def caller(channel: grpc.Channel) -> WireCaller:
+    return tenant_of(channel)
+
+
+def held(caller: WireCaller) -> tuple[str, int]:
+    """What is in the store, in every way in which a call can show it, and how many records were written."""
+    records = journal_records(caller)
+    assert records > 0
+    return digest(caller), records
+
+
+def is_refusal(answer: Answer, path: str, reason: str = "INVALID_FIELD") -> bool:
+    return (
+        (answer.code, answer.reason, answer.info.domain) == ("INVALID_ARGUMENT", reason, "remora.dev")
+        and answer.paths == [path]
+        and dict(answer.info.metadata) == {"field": path}
+        and all(violation.description for violation in answer.detail(BadRequest).field_violations)
+    )
+
+
+def test_the_table_is_for_the_model_that_is_served(caller: WireCaller) -> None:
+    status: Any = ask(caller, "GetStatus", admin.GetStatusRequest())
+
+    assert (status.model.name, status.model.dimension) == (MODEL.name, MODEL.dimension)
+
+
+@pytest.mark.parametrize("request_name", sorted(REQUESTS))
+def test_what_a_field_may_not_be_is_refused_and_changes_nothing(caller: WireCaller, request_name: str) -> None:
+    before = held(caller)
+    wrong = []
+    for case in cases(request_name):
+        if case.path is not None:
+            answer = caller.call(METHOD_OF[request_name], case.request.SerializeToString())
+            if not is_refusal(answer, case.path):
+                wrong.append((case.what, answer))
+
+    assert wrong == []
+    assert held(caller) == before
+
+
+@pytest.mark.parametrize("request_name", sorted(REQUESTS))
+def test_bytes_that_are_no_text_are_refused_and_change_nothing(caller: WireCaller, request_name: str) -> None:
+    before = held(caller)
+    wrong = []
+    for what, encoded in with_no_text(request_name):
+        answer = caller.call(METHOD_OF[request_name], encoded)
+        if not is_refusal(answer, "request"):
+            wrong.append((what, answer))
+
+    assert wrong == []
+    assert held(caller) == before
+
+
+@pytest.mark.parametrize("request_name", sorted(REQUESTS))
+def test_bytes_that_are_no_message_are_refused_and_change_nothing(caller: WireCaller, request_name: str) -> None:
+    before = held(caller)
+    start = least(request_name).SerializeToString()
+    wrong = []
+    for what, encoded in NO_MESSAGE.items():
+        for request in (encoded, start + encoded):
+            answer = caller.call(METHOD_OF[request_name], request)
+            if not is_refusal(answer, "request"):
+                wrong.append((what, answer))
+
+    assert wrong == []
+    assert held(caller) == before
+
+
+@pytest.mark.parametrize("request_name", READS)
+@pytest.mark.parametrize("revision", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_revision_that_was_never_given_out_is_out_of_range(
+    caller: WireCaller, request_name: str, revision: int
+) -> None:
+    request = least(request_name)
+    request.min_revision = revision  # type: ignore[attr-defined]
+
+    answer = caller.call(METHOD_OF[request_name], request.SerializeToString())
+
+    assert (answer.code, answer.reason) == ("OUT_OF_RANGE", "REVISION_UNKNOWN")
+    assert answer.info.metadata["min_revision"] == str(revision)
+
+
+def page_of(caller: WireCaller, request_name: str, **fields: object) -> tuple[Any, str]:
+    """A request for pages of one element, and the token of the second."""
+    least_of = {**LEAST[request_name], **fields, "page_size": 1}
+    request: Any = GetMessageClass(REQUESTS[request_name])(**least_of)
+    reply: Any = ask(caller, METHOD_OF[request_name], request)
+    assert reply.next_page_token
+    return request, reply.next_page_token
+
+
+def forged(token: str) -> Iterator[tuple[str, str]]:
+    """Tokens that are nearly one."""
+    yield "words", "made up"
+    yield "no ASCII", "é" * 32
+    yield "NUL", "\0" * 32
+    yield "zeros", "A" * 32
+    yield "a byte more", token + "A"
+    yield "four bytes more", token + "AAAA"
+    yield "a blank behind", token + " "
+    yield "a line's end behind", token + "\n"
+    yield "padding", token + "===="
+    yield "twice", token * 2
+    yield "very long", token * 1_000
+    for length in range(1, len(token)):
+        yield f"{length} characters of it", token[:length]
+    for place, letter in enumerate(token):
+        yield f"another letter at {place}", token[:place] + ("A" if letter != "A" else "B") + token[place + 1 :]
+
+
+@pytest.mark.parametrize("request_name", PAGED)
+def test_a_page_token_that_was_edited_is_refused_and_changes_nothing(caller: WireCaller, request_name: str) -> None:
+    before = held(caller)
+    request, token = page_of(caller, request_name)
+    wrong = []
+    for what, edited in forged(token):
+        request.page_token = edited
+        answer = caller.call(METHOD_OF[request_name], request.SerializeToString())
+        if not is_refusal(answer, "page_token", "PAGE_TOKEN_INVALID"):
+            wrong.append((what, answer))
+
+    assert wrong == []
+    assert held(caller) == before
+
+
+@pytest.mark.parametrize("request_name", PAGED)
+def test_a_page_token_of_another_tenant_store_list_or_filter_is_refused(
+    channel: grpc.Channel, caller: WireCaller, request_name: str
+) -> None:
+    request, own = page_of(caller, request_name)
+    foreign = {"another tenant": page_of(tenant_of(channel), request_name)[1]}
+    for other in set(PAGED) - {request_name}:
+        foreign[other] = page_of(caller, other)[1]
+    foreign["another filter"] = page_of(caller, request_name, min_revision=1)[1]
+    with testing.serve("--model", "none") as endpoint, grpc.insecure_channel(endpoint) as elsewhere:
+        store = WireCaller(elsewhere, caller.headers)
+        write_something_of_everything(store)
+        foreign["another store"] = page_of(store, request_name)[1]
+
+    for what, token in foreign.items():
+        request.page_token = token
+        answer = caller.call(METHOD_OF[request_name], request.SerializeToString())
+        assert is_refusal(answer, "page_token", "PAGE_TOKEN_INVALID"), what
+    request.page_token = own
+    assert caller.call(METHOD_OF[request_name], request.SerializeToString()).code == "OK"
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_tenant_that_is_too_long_is_refused(channel: grpc.Channel, method: str) -> None:
+    request = least(METHODS[method].input_type.name).SerializeToString()
+
+    answer = WireCaller(channel, (("remora-tenant", "t" * 513),)).call(method, request)
+
+    assert is_refusal(answer, "remora-tenant")
+
+
+def test_a_trace_that_is_none_is_passed_over(caller: WireCaller) -> None:
+    for trace in ("", "00", "0" * 55, "00-" + "é".encode().hex() * 10, "x" * 4_096):
+        answer = caller.call(
+            "GetConversation", least("GetConversationRequest").SerializeToString(), [("traceparent", trace)]
+        )
+        assert answer.code == "OK", trace
+
+
+def test_a_field_that_is_given_twice_counts_as_it_was_given_last(caller: WireCaller) -> None:
+    first, last = (least("CountConversationsRequest") for _ in range(2))
+    first.user_id, last.user_id = "u", "nobody"  # type: ignore[attr-defined]
+
+    answer = caller.call("CountConversations", first.SerializeToString() + last.SerializeToString())
+
+    reply: Any = GetMessageClass(METHODS["CountConversations"].output_type).FromString(answer.reply)
+    assert reply.count == 0
