@@ -9,6 +9,7 @@ import logging
 import os
 import platform
 import resource
+import secrets
 import threading
 import time
 from contextlib import ExitStack
@@ -30,7 +31,7 @@ from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version
 from remora_server.rpc.admin import AdminHandlers
 from remora_server.rpc.conversations import ConversationHandlers
-from remora_server.rpc.identity import Identity, TokenFileError, Tokens
+from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
 from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
 from remora_server.rpc.memory import MemoryHandlers
 from remora_server.rpc.messages import MessageHandlers
@@ -38,6 +39,7 @@ from remora_server.rpc.page_tokens import PageTokens
 from remora_server.rpc.server import Server, ServerOptions
 from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
+from remora_server.rpc.transfers import TransferHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
@@ -73,7 +75,8 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
 
 def _start(settings: Settings, closing: ExitStack) -> None:
     """Start everything, the addresses first, ready last; `closing` ends it in the opposite order."""
-    server = Server(_server_options(settings), Identity(_tokens(settings.token_file)))
+    operator = secrets.token_urlsafe(32)
+    server = Server(_server_options(settings), Identity(_tokens(settings.token_file), OperatorToken.of(operator)))
     listeners = [parse_listener(endpoint) for endpoint in settings.listen]
     require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
     endpoints = server.bind(listeners)
@@ -83,6 +86,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     count = partial(_count_tokens, tokens)
     store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name)
     closing.callback(_close, store)
+    store.write_operator_token(operator)
     if embedder is not None:
         indexer = Indexer(store.pending, embedder)
         closing.callback(indexer.close)
@@ -177,7 +181,8 @@ def _handlers(
         WorkingMemoryHandlers(store),
         MemoryHandlers(recollection, assembler, tokens),
         TextHandlers(tokens, embedder),
-        AdminHandlers(store, model, partial(_process_status, time.time_ns() // 1_000)),
+        TransferHandlers(store, page_tokens),
+        AdminHandlers(store, model, partial(_process_status, time.time_ns() // 1_000), store.backups),
     ]
 
 

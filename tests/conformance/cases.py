@@ -2,7 +2,8 @@
 
 Each case starts from a tenant that holds what `given` wrote and nothing else. A reply must show what the case names and
 may show more; lists have the length that the case gives them. `<any>` stands for any value but the default, `<none>`
-for the default. `then` is a second call, which shows what the first has done.
+for the default. `then` is a second call, which shows what the first has done. A case with a `refusal` in place of the
+reply must fail with this code and reason.
 """
 
 from __future__ import annotations

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_status import rpc_status
 from tests.conformance.cases import CASES, GIVEN, RPCS, Json, difference
 
 from remora import testing
@@ -38,8 +41,22 @@ def ask(remora_server: str, remora_tenant: str) -> Iterator[Ask]:
         yield call
 
 
+def reason_of(error: grpc.RpcError) -> str:
+    """The reason of a call that failed."""
+    status = rpc_status.from_call(cast("grpc.Call", error))
+    assert status is not None
+    info = ErrorInfo()
+    assert any(detail.Unpack(info) for detail in status.details)
+    return str(info.reason)
+
+
 @pytest.mark.parametrize("case", CASES, ids=RPCS)
 def test_an_rpc_replies_as_the_contract_says(ask: Ask, case: Json) -> None:
+    if refusal := case.get("refusal"):
+        with pytest.raises(grpc.RpcError) as raised:
+            ask(case)
+        assert refusal == {"code": raised.value.code().name, "reason": reason_of(raised.value)}
+        return
     assert difference(case["reply"], ask(case)) == ""
     if then := case.get("then"):
         assert difference(then["reply"], ask(then)) == ""

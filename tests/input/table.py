@@ -16,6 +16,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as AnyMessage
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
 from tests.input.places import Place, holder, places, put, step
 
 from remora.v1.scalar_pb2 import Operator
@@ -98,6 +99,9 @@ CALL: Json = {"id": "i", "name": "n"}
 EMBEDDING: Json = {"model": "another", "values": vector(1)}
 USER: Json = {"user_id": "u"}
 SAID: Json = {"role": "user"}
+EPOCH = Timestamp()
+WRITTEN: Json = {"user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
+KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
     "CreateConversationRequest": {"conversation": {}},
@@ -122,6 +126,11 @@ LEAST: dict[str, Json] = {
     "CountTokensRequest": {},
     "EmbedRequest": {"texts": ["t"]},
     "GetStatusRequest": {},
+    "ExportRecordsRequest": {},
+    "ImportRecordsRequest": {"records": [{"working_memory": KEPT}]},
+    "CreateBackupRequest": {},
+    "ReadBackupRequest": {"backup_id": "b"},
+    "DeleteBackupRequest": {"backup_id": "b"},
 }
 """The least that each request needs."""
 
@@ -135,6 +144,11 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Edit": {"remove": "m"},
     "remora.v1.Edit.replace": {**SAID, "id": "m"},
     "remora.v1.ConversationScope": {"conversation_id": "c"},
+    "remora.v1.Record": {"working_memory": KEPT},
+    "remora.v1.ConversationRecord": {"conversation": {**WRITTEN, "id": "c"}},
+    "remora.v1.MessageRecord": {"conversation_id": "c", "message": {**SAID, **WRITTEN, "id": "m", "sequence": 1}},
+    "remora.v1.Record.step": {**STEP, "user_id": "u", "create_time": EPOCH},
+    "remora.v1.WorkingMemoryRecord": KEPT,
 }
 """The least that messages within requests need, where that is not nothing: by the message or a field that has it."""
 
@@ -155,7 +169,16 @@ IGNORED = frozenset(
         "Message.token_count",
     )
 )
-"""What is output only, and may be anything in a request."""
+"""What is output only, and may be anything in a request that does not say otherwise by its place."""
+
+MOST = 2**63 - 1
+"""The greatest sequence."""
+
+
+def _kept_by(count: int) -> list[Json]:
+    """Working memories of so many users."""
+    return [{"working_memory": {**KEPT, "scope": {"user_id": f"u{number}"}}} for number in range(count)]
+
 
 BY_PLACE: dict[str, Values] = {
     "CreateConversationRequest.conversation": REQUIRED,
@@ -184,6 +207,28 @@ BY_PLACE: dict[str, Values] = {
     "SetWorkingMemoryRequest.scope": REQUIRED,
     "SetWorkingMemoryRequest.content": bytes_up_to(MIB),
     "DeleteWorkingMemoryRequest.scope": REQUIRED,
+    "ExportRecordsRequest.conversation_id": up_to(512),
+    "ImportRecordsRequest.records": Values((_kept_by(1), _kept_by(1_000)), ([], _kept_by(1_001))),
+    "ImportRecordsRequest.records.conversation.conversation": REQUIRED,
+    "ImportRecordsRequest.records.conversation.conversation.id": one_to(512),
+    "ImportRecordsRequest.records.conversation.conversation.user_id": one_to(512),
+    "ImportRecordsRequest.records.conversation.conversation.last_sequence": Values((0, 1, MOST), (MOST + 1, 2**64 - 1)),
+    "ImportRecordsRequest.records.conversation.conversation.create_time": REQUIRED,
+    "ImportRecordsRequest.records.conversation.conversation.update_time": REQUIRED,
+    "ImportRecordsRequest.records.message.message": REQUIRED,
+    "ImportRecordsRequest.records.message.message.id": one_to(512),
+    "ImportRecordsRequest.records.message.message.user_id": one_to(512),
+    "ImportRecordsRequest.records.message.message.sequence": Values((1, MOST), (0, MOST + 1, 2**64 - 1)),
+    "ImportRecordsRequest.records.message.message.create_time": REQUIRED,
+    "ImportRecordsRequest.records.message.message.update_time": REQUIRED,
+    "ImportRecordsRequest.records.step.user_id": one_to(512),
+    "ImportRecordsRequest.records.step.create_time": REQUIRED,
+    "ImportRecordsRequest.records.working_memory.scope": REQUIRED,
+    "ImportRecordsRequest.records.working_memory.content": bytes_up_to(MIB),
+    "ImportRecordsRequest.records.working_memory.update_time": REQUIRED,
+    "ReadBackupRequest.backup_id": one_to(64),
+    "ReadBackupRequest.offset": Values((0, 1, 2**63 - 1), (-1, -(2**63))),
+    "DeleteBackupRequest.backup_id": one_to(64),
 }
 
 BY_MESSAGE: dict[str, Values] = {
@@ -290,13 +335,13 @@ WEIGHTS = "remora.v1.Weights"
 
 def values_of(place: Place) -> Values:
     """What the table says of a place. KeyError where it says nothing."""
-    field = place.field
-    if field.full_name in IGNORED:
+    field, named = place.field, f"{place.request.name}.{place.names}"
+    if field.full_name in IGNORED and named not in BY_PLACE:
         return ANYTHING
     if place.of_element:
         return OF_ELEMENTS[field.name]
     keys = (
-        (BY_PLACE, f"{place.request.name}.{place.names}"),
+        (BY_PLACE, named),
         (BY_MESSAGE, f"{place.holder.name}.{field.name}"),
         (BY_NAME, field.name),
     )
@@ -360,6 +405,7 @@ REQUIRED_ONEOFS = {
     "WorkingMemoryScope.owner",
     "SearchMessagesRequest.scope",
     "SearchMessagesRequest.query",
+    "Record.kind",
 }
 
 
@@ -397,6 +443,12 @@ def _of_model(dimensions: int) -> Json:
 
 def _said_with(dimensions: int) -> Json:
     return {**SAID, "embedding": _of_model(dimensions)}
+
+
+def _imported(kind: str, **fields: object) -> Json:
+    """A record of a conversation or a message."""
+    least = TEMPLATES[f"remora.v1.{kind.title()}Record"]
+    return {kind: {**least, kind: {**least[kind], **fields}}}
 
 
 _VALUES = "options.filter.conditions[0].values"
@@ -447,6 +499,14 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         for count in _DIMENSIONS
     ],
     "ClearMessagesRequest": [("user_id", {}), (None, {"user_id": "u"})],
+    "ImportRecordsRequest": [
+        (
+            f"records[0].{kind}.{kind}.{name}.seconds",
+            {"records": [_imported(kind, **{name: Timestamp(seconds=1 << 60)})]},
+        )
+        for kind in ("conversation", "message")
+        for name in ("create_time", "update_time")
+    ],
     "CountTokensRequest": [
         ("messages", {"texts": ["t"], "messages": [SAID]}),
         *(("messages[0].embedding.values", {"messages": [_said_with(count)]}) for count in _DIMENSIONS),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Outcome
 from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.messages import MessagePage
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepPage
+from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
 
 STATUS = StoreStatus(
@@ -34,6 +36,38 @@ def conversation(conversation_id: str = "c", **fields: object) -> Conversation:
     return Conversation(draft, uid=1, revision=2, last_sequence=3, message_count=4, create_time=5, update_time=6)
 
 
+BACKUP = Backup(
+    id="b1",
+    revision=7,
+    store_id="0123456789abcdef0123456789abcdef",
+    format_version=1,
+    schema_version=2,
+    duckdb_version="2.0",
+    create_time=1_000_000,
+    size=5,
+    sha256=b"\x01" * 32,
+    rows={"messages": 3},
+)
+
+
+@dataclass
+class FakeBackups:
+    """Holds one backup of these bytes."""
+
+    content: bytes = b"bytes"
+    deleted: list[str] = field(default_factory=list)
+
+    def create(self, _deadline: float) -> Backup:
+        return BACKUP
+
+    def read(self, _backup_id: str, offset: int) -> bytes:
+        return self.content[offset:]
+
+    def delete(self, backup_id: str) -> bool:
+        self.deleted.append(backup_id)
+        return True
+
+
 @dataclass
 class FakeStore:
     """Each method keeps its arguments in `asked`, then returns the field of its kind, or raises `error`."""
@@ -43,6 +77,7 @@ class FakeStore:
     page: MessagePage = field(default_factory=lambda: MessagePage(b"", 0, 0, 0, more=False, revision=9))
     steps: StepPage = field(default_factory=lambda: StepPage((), more=False, revision=9))
     memory: WorkingMemory = field(default_factory=lambda: WorkingMemory(None, 0, 9))
+    export: ExportPage = field(default_factory=lambda: ExportPage((), None, revision=9))
     error: Exception | None = None
     waiting_for: threading.Event | None = None
     asked: dict[str, tuple[object, ...]] = field(default_factory=dict)
@@ -121,6 +156,14 @@ class FakeStore:
 
     def delete_working_memory(self, *arguments: object) -> Outcome:
         self._ask("delete_working_memory", *arguments)
+        return self.outcome
+
+    def export_records(self, *arguments: object) -> ExportPage:
+        self._ask("export_records", *arguments)
+        return self.export
+
+    def import_records(self, *arguments: object) -> Outcome:
+        self._ask("import_records", *arguments)
         return self.outcome
 
     def status(self) -> StoreStatus:

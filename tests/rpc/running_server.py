@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 from tests.rpc.fake_memory import FakeAssembler, FakeEmbedder, FakeSearcher, FakeTokens
-from tests.rpc.fake_store import FakeStore
+from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server.domain.status import ModelStatus, ProcessStatus
 from remora_server.domain.store import Store
@@ -30,6 +30,7 @@ from remora_server.rpc.page_tokens import PageTokens
 from remora_server.rpc.server import SERVICES, Server, ServerOptions
 from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
+from remora_server.rpc.transfers import TransferHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 
 M = TypeVar("M", bound=Message)
@@ -44,6 +45,7 @@ class RunningServer:
     """Serves while it is entered."""
 
     store: FakeStore = field(default_factory=FakeStore)
+    backups: FakeBackups = field(default_factory=FakeBackups)
     searcher: FakeSearcher = field(default_factory=FakeSearcher)
     assembler: FakeAssembler = field(default_factory=FakeAssembler)
     embedder: FakeEmbedder | None = field(default_factory=FakeEmbedder)
@@ -74,7 +76,8 @@ class RunningServer:
             WorkingMemoryHandlers(store),
             MemoryHandlers(self.searcher, self.assembler, tokens),
             TextHandlers(tokens, self.embedder),
-            AdminHandlers(store, MODEL, lambda: PROCESS),
+            TransferHandlers(store, page_tokens),
+            AdminHandlers(store, MODEL, lambda: PROCESS, self.backups),
         ]
 
     @cached_property

@@ -149,6 +149,22 @@ class ConversationExistsError(AlreadyExistsError):
     """The conversation's id is taken."""
 
 
+class RecordConflictError(AlreadyExistsError):
+    """Another record stands where an import would put one."""
+
+
+class BackupNotFoundError(NotFoundError):
+    """There is no such backup any more."""
+
+
+class BackupUnavailableError(FailedPreconditionError):
+    """No backup can be made now."""
+
+
+class OperatorOnlyError(PermissionDeniedError):
+    """The call is the operator's alone."""
+
+
 class RequestIdReusedError(AlreadyExistsError):
     """The request id belongs to another request."""
 
@@ -203,6 +219,8 @@ OF_CODE: Mapping[grpc.StatusCode, type[RemoraError]] = {
 """The class of each canonical code."""
 
 OF_REASON: Mapping[str, type[RemoraError]] = {
+    "BACKUP_NOT_FOUND": BackupNotFoundError,
+    "BACKUP_UNAVAILABLE": BackupUnavailableError,
     "BUDGET_TOO_SMALL": BudgetTooSmallError,
     "CONNECTION_FAILED": ConnectionFailedError,
     "CONVERSATION_EXISTS": ConversationExistsError,
@@ -212,8 +230,10 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INVALID_FIELD": InvalidFieldError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
     "MODEL_UNAVAILABLE": ModelUnavailableError,
+    "OPERATOR_ONLY": OperatorOnlyError,
     "OVERLOADED": OverloadedError,
     "PAGE_TOKEN_INVALID": PageTokenInvalidError,
+    "RECORD_CONFLICT": RecordConflictError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,

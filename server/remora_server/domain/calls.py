@@ -66,3 +66,4 @@ class Outcome:
     pruned_messages: int = 0
     deleted_messages: int = 0
     deleted_conversations: int = 0
+    imported_records: int = 0

@@ -56,6 +56,13 @@ class ConversationExists(RemoraError):
         super().__init__("the conversation exists already", conversation_id=conversation_id)
 
 
+class RecordConflict(RemoraError):
+    """Another record stands where an import would put one."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__("another record stands in its place", field=field)
+
+
 class RequestIdReused(RemoraError):
     """A request id came again with another payload or method."""
 
@@ -110,6 +117,24 @@ class Unauthenticated(RemoraError):
 
     def __init__(self) -> None:
         super().__init__("a known token is needed: metadata `authorization: Bearer <token>`")
+
+
+class OperatorOnly(RemoraError):
+    """The call is the operator's, and the caller did not show the operator's token."""
+
+    def __init__(self) -> None:
+        super().__init__("only the operator may do this: with the token in operator.token of the data directory")
+
+
+class BackupUnavailable(RemoraError):
+    """No backup can be made now; the message says why."""
+
+
+class BackupNotFound(RemoraError):
+    """There is no such backup any more."""
+
+    def __init__(self, backup_id: str) -> None:
+        super().__init__("the backup does not exist", backup_id=backup_id)
 
 
 class RequestTooLarge(RemoraError):

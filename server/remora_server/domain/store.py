@@ -12,6 +12,7 @@ from remora_server.domain.conversations import Conversation, ConversationDraft, 
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.status import StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
+from remora_server.domain.transfers import ExportPage, ExportQuery, Import
 from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
 
 
@@ -83,6 +84,15 @@ class Store(Protocol):
 
     def delete_working_memory(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         """Delete; `deleted`. Raises ConversationNotFound."""
+
+    def export_records(self, read: Read, query: ExportQuery) -> ExportPage:
+        """A page of records. Raises ConversationNotFound."""
+
+    def import_records(self, write: Write, given: Import) -> Outcome:
+        """Store records as they are, or find them there; `imported_records`.
+
+        Raises ConversationNotFound, RecordConflict, InvalidField.
+        """
 
     def status(self) -> StoreStatus:
         """How the store is."""

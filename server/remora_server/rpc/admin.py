@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remora.v1 import admin_service_pb2 as pb
+from remora_server.domain.backups import Backup, BackupStore
 from remora_server.domain.status import EngineStatus, JournalStatus, ModelStatus, ProcessStatus, StoreStatus
 from remora_server.domain.store import Store
 from remora_server.rpc import encode
@@ -19,6 +20,7 @@ class AdminHandlers:
     store: Store
     model: ModelStatus
     process: Callable[[], ProcessStatus]
+    backups: BackupStore
 
     def get_status(self, _call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
         store = self.store.status()
@@ -29,6 +31,34 @@ class AdminHandlers:
             model=_model(self.model, store.pending_embeddings),
             engine=_engine(store.engine),
         )
+
+    def create_backup(self, call: Call, _request: pb.CreateBackupRequest) -> pb.CreateBackupResponse:
+        call.require_operator()
+        return pb.CreateBackupResponse(backup=_backup(self.backups.create(call.deadline), self.process().version))
+
+    def read_backup(self, call: Call, request: pb.ReadBackupRequest) -> pb.ReadBackupResponse:
+        call.require_operator()
+        return pb.ReadBackupResponse(data=self.backups.read(request.backup_id, request.offset))
+
+    def delete_backup(self, call: Call, request: pb.DeleteBackupRequest) -> pb.DeleteBackupResponse:
+        call.require_operator()
+        return pb.DeleteBackupResponse(deleted=self.backups.delete(request.backup_id))
+
+
+def _backup(backup: Backup, version: str) -> pb.Backup:
+    return pb.Backup(
+        id=backup.id,
+        revision=backup.revision,
+        store_id=backup.store_id,
+        format_version=backup.format_version,
+        schema_version=backup.schema_version,
+        duckdb_version=backup.duckdb_version,
+        version=version,
+        create_time=encode.timestamp(backup.create_time),
+        bytes=backup.size,
+        sha256=backup.sha256,
+        rows=backup.rows,
+    )
 
 
 def _server(process: ProcessStatus) -> pb.ServerStatus:

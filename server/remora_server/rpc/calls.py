@@ -12,6 +12,7 @@ import grpc
 
 from remora.v1.message_pb2 import Origin
 from remora_server.domain.calls import Read, Write
+from remora_server.domain.errors import OperatorOnly
 from remora_server.rpc.identity import Identity, Metadata
 
 # What grpcio says of a call without a deadline is centuries away.
@@ -48,6 +49,12 @@ class Call:
     tenant_id: str
     deadline: float
     traceparent: str = ""
+    is_operator: bool = False
+
+    def require_operator(self) -> None:
+        """Raise OperatorOnly where the caller is not the operator."""
+        if not self.is_operator:
+            raise OperatorOnly
 
     def read(self, request: ReadRequest) -> Read:
         """The terms of a read."""
@@ -84,7 +91,13 @@ class Calls:
         metadata: Metadata = context.invocation_metadata()
         remaining = context.time_remaining()
         timeout = self.default_timeout if remaining > _FAR_AWAY else remaining
-        return Call(method, self.identity.tenant(metadata), time.monotonic() + timeout, traceparent(metadata))
+        return Call(
+            method,
+            self.identity.tenant(metadata),
+            time.monotonic() + timeout,
+            traceparent(metadata),
+            is_operator=self.identity.is_operator(metadata),
+        )
 
 
 def traceparent(metadata: Metadata) -> str:

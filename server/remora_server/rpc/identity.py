@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -61,14 +62,35 @@ def _digest(token: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorToken:
+    """The token of whoever runs the server. Only its digest is kept."""
+
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, token: str) -> OperatorToken:
+        return cls(_digest(token))
+
+    def is_shown(self, authorization: str) -> bool:
+        """Whether an `authorization` header bears it."""
+        scheme, _, token = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self.digest)
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Tells a caller's tenant. Without tokens the caller says it itself."""
 
     tokens: Tokens | None = None
+    operator: OperatorToken | None = None
+
+    def is_operator(self, metadata: Metadata) -> bool:
+        """Whether the caller shows the operator's token."""
+        return self.operator is not None and self.operator.is_shown(_value(metadata, AUTHORIZATION))
 
     def tenant(self, metadata: Metadata) -> str:
-        """The caller's tenant. Raises Unauthenticated and InvalidField."""
-        if self.tokens is not None:
+        """The caller's tenant; the operator names any. Raises Unauthenticated and InvalidField."""
+        if self.tokens is not None and not self.is_operator(metadata):
             return self.tokens.tenant(_value(metadata, AUTHORIZATION))
         tenant = _value(metadata, TENANT)
         if len(tenant) > MAX_TENANT_BYTES:

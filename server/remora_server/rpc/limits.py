@@ -14,6 +14,7 @@ from remora.v1 import admin_service_pb2 as admin
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import text_service_pb2 as texts
+from remora.v1 import transfer_service_pb2 as transfers
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding, Message, Origin, ToolCall
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
@@ -25,6 +26,7 @@ from remora_server.rpc.rules import (
     Rule,
     Violation,
     anything,
+    at_most,
     data,
     duration,
     each,
@@ -62,32 +64,41 @@ SCALAR = Fields(
 )
 ATTRIBUTES = entries(SCALAR, maximum=64, key_bytes=256)
 TOOL_CALL = Fields(ToolCall, required=("id", "name"), id=NAME, name=text(256), arguments=data(MIB))
-STEP = Fields(
-    Step,
-    required=("id", "conversation_id", "type"),
-    id=NAME,
-    conversation_id=NAME,
-    user_id=NAME,
-    agent_id=NAME,
-    agent_name=NAME,
-    operation_id=NAME,
-    step_index=NOT_NEGATIVE,
-    type=known(StepType.DESCRIPTOR),
-    role=text(64),
-    content=text(MIB),
-    arguments=data(MIB),
-    result=data(MIB),
-    usage=data(64 * KIB),
-    sub_agent_id=NAME,
-    sub_agent_name=NAME,
-    create_time=timestamp,
-)
+
+
+def _step(*required: str) -> Fields:
+    return Fields(
+        Step,
+        required=("id", "conversation_id", "type", *required),
+        id=NAME,
+        conversation_id=NAME,
+        user_id=NAME,
+        agent_id=NAME,
+        agent_name=NAME,
+        operation_id=NAME,
+        step_index=NOT_NEGATIVE,
+        type=known(StepType.DESCRIPTOR),
+        role=text(64),
+        content=text(MIB),
+        arguments=data(MIB),
+        result=data(MIB),
+        usage=data(64 * KIB),
+        sub_agent_id=NAME,
+        sub_agent_name=NAME,
+        create_time=timestamp,
+    )
+
+
+STEP = _step()
 WORKING_MEMORY_SCOPE = Fields(
     conversations.WorkingMemoryScope, required=("owner",), conversation_id=ONE_NAME, user_id=ONE_NAME
 )
 
 
-def _conversation(*required: str) -> Fields:
+MAX_SEQUENCE = 2**63 - 1
+
+
+def _conversation(*required: str, last_sequence: Rule = anything, time: Rule = anything) -> Fields:
     return Fields(
         Conversation,
         required=required,
@@ -100,15 +111,30 @@ def _conversation(*required: str) -> Fields:
         storage_limit=whole(1, 1_000_000),
         uid=anything,
         revision=anything,
-        last_sequence=anything,
+        last_sequence=last_sequence,
         message_count=anything,
-        create_time=anything,
-        update_time=anything,
+        create_time=time,
+        update_time=time,
     )
 
 
 CONVERSATION = _conversation()
 EXISTING_CONVERSATION = _conversation("id")
+CONVERSATION_RECORD = Fields(
+    transfers.ConversationRecord,
+    required=("conversation",),
+    conversation=_conversation(
+        "id", "user_id", "create_time", "update_time", last_sequence=at_most(MAX_SEQUENCE), time=timestamp
+    ),
+    last_append_time=timestamp,
+)
+WORKING_MEMORY_RECORD = Fields(
+    transfers.WorkingMemoryRecord,
+    required=("scope", "update_time"),
+    scope=WORKING_MEMORY_SCOPE,
+    content=data(MIB),
+    update_time=timestamp,
+)
 
 
 def _embedding(model: ModelStatus) -> Fields:
@@ -130,12 +156,14 @@ def _vector(values: bytes) -> None:
         raise Violation("must be finite")
 
 
-def _message(embedding: Rule) -> Fields:
+def _message(
+    embedding: Rule, *required: str, user_id: Rule = anything, sequence: Rule = anything, time: Rule = anything
+) -> Fields:
     return Fields(
         Message,
-        required=("role",),
+        required=("role", *required),
         id=NAME,
-        user_id=anything,
+        user_id=user_id,
         role=text(64),
         name=text(256),
         text=text(MIB),
@@ -147,10 +175,10 @@ def _message(embedding: Rule) -> Fields:
         sent_time=timestamp,
         session_id=NAME,
         embedding=embedding,
-        sequence=anything,
+        sequence=sequence,
         revision=anything,
-        create_time=anything,
-        update_time=anything,
+        create_time=time,
+        update_time=time,
         token_count=anything,
     )
 
@@ -388,8 +416,42 @@ _FIXED = (
         index_wait=duration(MAX_INDEX_WAIT),
     ),
     Fields(texts.EmbedRequest, required=("texts",), texts=each(anything, maximum=256)),
+    Fields(
+        transfers.ExportRecordsRequest,
+        user_id=NAME,
+        conversation_id=NAME,
+        page_size=NOT_NEGATIVE,
+        page_token=anything,
+        min_revision=anything,
+    ),
     Fields(admin.GetStatusRequest),
+    Fields(admin.CreateBackupRequest),
+    Fields(admin.ReadBackupRequest, required=("backup_id",), backup_id=text(64), offset=NOT_NEGATIVE),
+    Fields(admin.DeleteBackupRequest, required=("backup_id",), backup_id=text(64)),
 )
+
+
+def _record(embedding: Rule) -> Fields:
+    message = Fields(
+        transfers.MessageRecord,
+        required=("conversation_id", "message"),
+        conversation_id=NAME,
+        message=_message(
+            embedding,
+            "id", "user_id", "sequence", "create_time", "update_time",
+            user_id=NAME,
+            sequence=at_most(MAX_SEQUENCE),
+            time=timestamp,
+        ),
+    )  # fmt: skip
+    return Fields(
+        transfers.Record,
+        required=("kind",),
+        conversation=CONVERSATION_RECORD,
+        message=message,
+        step=_step("user_id", "create_time"),
+        working_memory=WORKING_MEMORY_RECORD,
+    )
 
 
 def _with_messages(embedding: Rule) -> tuple[Fields, ...]:
@@ -412,6 +474,13 @@ def _with_messages(embedding: Rule) -> tuple[Fields, ...]:
             user_id=NAME,
             edits=each(_edit(message), maximum=1_000),
             allow_missing=anything,
+            request_id=REQUEST_ID,
+            origin=ORIGIN,
+        ),
+        Fields(
+            transfers.ImportRecordsRequest,
+            required=("records",),
+            records=each(_record(embedding), maximum=1_000),
             request_id=REQUEST_ID,
             origin=ORIGIN,
         ),

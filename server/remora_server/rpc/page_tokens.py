@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest, ListStepsRequest
+from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora_server.domain.errors import InvalidPageToken
 from remora_server.rpc.calls import Call
 
-ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListStepsRequest
+ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListStepsRequest | ExportRecordsRequest
 
 _POSITION_BYTES, _CODE_BYTES = 8, 16
-_TOKEN_LETTERS = (_POSITION_BYTES + _CODE_BYTES) * 4 // 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,26 @@ class PageTokens:
 
     def make(self, call: Call, request: ListRequest, position: int) -> str:
         """The token of the page that begins at a position, 0 to 2**64 - 1."""
-        encoded = position.to_bytes(_POSITION_BYTES, "big")
-        return base64.urlsafe_b64encode(encoded + self._code(call, request, encoded)).decode()
+        return self.make_encoded(call, request, position.to_bytes(_POSITION_BYTES, "big"))
+
+    def make_encoded(self, call: Call, request: ListRequest, position: bytes) -> str:
+        """The token of the page that begins at a position of another form."""
+        return _encoded(position + self._code(call, request, position))
 
     def position(self, call: Call, request: ListRequest) -> int | None:
         """Where the page begins that the request asks for, None for the first. Raises InvalidPageToken."""
+        encoded = self.encoded_position(call, request)
+        return None if encoded is None else int.from_bytes(encoded, "big")
+
+    def encoded_position(self, call: Call, request: ListRequest) -> bytes | None:
+        """The same, as `make_encoded` got it."""
         if not request.page_token:
             return None
         encoded = _decoded(request.page_token)
-        position, code = encoded[:_POSITION_BYTES], encoded[_POSITION_BYTES:]
+        position, code = encoded[:-_CODE_BYTES], encoded[-_CODE_BYTES:]
         if not hmac.compare_digest(code, self._code(call, request, position)):
             raise InvalidPageToken
-        return int.from_bytes(position, "big")
+        return position
 
     def _code(self, call: Call, request: ListRequest, position: bytes) -> bytes:
         digest = hashlib.blake2b(key=self.key, digest_size=_CODE_BYTES)
@@ -50,12 +58,17 @@ class PageTokens:
 
 
 def _decoded(token: str) -> bytes:
-    if len(token) != _TOKEN_LETTERS:  # base64 passes over padding, wherever it stands
-        raise InvalidPageToken
     try:
-        return base64.b64decode(token, altchars=b"-_", validate=True)
+        decoded = base64.b64decode(token, altchars=b"-_", validate=True)
     except ValueError:
         raise InvalidPageToken from None
+    if _encoded(decoded) != token:  # base64 passes over padding, and over bits that it does not need
+        raise InvalidPageToken
+    return decoded
+
+
+def _encoded(token: bytes) -> str:
+    return base64.urlsafe_b64encode(token).decode()
 
 
 def _other_fields(request: ListRequest) -> bytes:

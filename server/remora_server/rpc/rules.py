@@ -117,6 +117,16 @@ def whole(minimum: int, maximum: int | None = None) -> Rule:
     return check
 
 
+def at_most(maximum: int) -> Rule:
+    """An unsigned integer up to a maximum."""
+
+    def check(value: int) -> None:
+        if value > maximum:
+            raise Violation(f"is {value}; it must be at most {maximum}")
+
+    return check
+
+
 def _range(minimum: int, maximum: int | None) -> str:
     return f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
 

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 
-from remora.v1 import admin_service_pb2, conversation_service_pb2, memory_service_pb2, text_service_pb2
+from remora.v1 import (
+    admin_service_pb2,
+    conversation_service_pb2,
+    memory_service_pb2,
+    text_service_pb2,
+    transfer_service_pb2,
+)
 from remora_server.domain.status import ModelStatus
 from remora_server.rpc.calls import Calls
 from remora_server.rpc.gate import Gate
@@ -22,7 +28,13 @@ from remora_server.rpc.workers import Workers
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
-    for module in (conversation_service_pb2, memory_service_pb2, text_service_pb2, admin_service_pb2)
+    for module in (
+        conversation_service_pb2,
+        memory_service_pb2,
+        text_service_pb2,
+        transfer_service_pb2,
+        admin_service_pb2,
+    )
     for service in module.DESCRIPTOR.services_by_name.values()
 )
 SERVICE_NAMES = tuple(service.full_name for service in SERVICES)

@@ -215,11 +215,12 @@ class Batch:
             self._embeddings.pop(place, None)
 
     def _put_step(self, record: record_pb2.Record, put: record_pb2.PutStep, revision: int) -> None:
-        step, key = put.step, (put.conversation_uid, put.step.user_id, put.step.id)
+        uid, step = put.conversation_uid or revision, put.step
+        key = (uid, step.user_id, step.id)
         self._saved_steps.add(key)
         self._ordinal += 1
         self._steps[key] = (
-            record.tenant_id, put.conversation_uid, step.user_id, step.id, step.operation_id, step.step_index, revision,
+            record.tenant_id, uid, step.user_id, step.id, step.operation_id, step.step_index, revision,
             self._ordinal, step.SerializeToString(),
         )  # fmt: skip
 
@@ -228,7 +229,8 @@ class Batch:
         self._drop(self._steps, lambda key: key[:2] == (gone.conversation_uid, gone.user_id))
 
     def _put_memory(self, record: record_pb2.Record, put: record_pb2.PutWorkingMemory, revision: int) -> None:
-        key = (record.tenant_id, put.conversation_uid, put.user_id)
+        uid = 0 if put.user_id else put.conversation_uid or revision
+        key = (record.tenant_id, uid, put.user_id)
         self._memories[key] = (*key, put.content, put.update_time, revision)
 
     def _delete_memory(self, record: record_pb2.Record, gone: record_pb2.DeleteWorkingMemory, _: int) -> None:

@@ -115,12 +115,13 @@ class Commits:
         self.wait_applied(revision, read.deadline)
         return revision
 
-    def settle(self) -> int:
+    def settle(self, deadline: float | None = None) -> int:
         """Wait until DuckDB holds everything that has been accepted, and return up to which revision that is.
 
-        Raises DeadlineExceeded, StoreFailed.
+        Waits SETTLE_SECONDS where there is no deadline. Raises DeadlineExceeded, StoreFailed.
         """
-        revision, deadline = self._core.accepted(), time.monotonic() + SETTLE_SECONDS
+        revision = self._core.accepted()
+        deadline = time.monotonic() + SETTLE_SECONDS if deadline is None else deadline
         self.wait_published(revision, deadline)
         self.wait_applied(revision, deadline)
         return revision
@@ -174,6 +175,7 @@ def encode_outcome(outcome: Outcome) -> record_pb2.Outcome:
         pruned_messages=outcome.pruned_messages,
         deleted_messages=outcome.deleted_messages,
         deleted_conversations=outcome.deleted_conversations,
+        imported_records=outcome.imported_records,
     )
 
 
@@ -190,4 +192,5 @@ def decode_outcome(encoded: bytes) -> Outcome:
         pruned_messages=kept.pruned_messages,
         deleted_messages=kept.deleted_messages,
         deleted_conversations=kept.deleted_conversations,
+        imported_records=kept.imported_records,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Database:
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if self._path is not None:
-            connection.execute("SET allowed_directories = [" + _literal(str(self._path.parent)) + "]")
+            connection.execute("SET allowed_directories = [" + literal(str(self._path.parent)) + "]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         return connection
@@ -97,6 +97,18 @@ class Database:
             with suppress(duckdb.TransactionException):
                 cursor.rollback()
             raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """One state of the database for several queries on the calling thread's cursor."""
+        cursor = self.cursor()
+        cursor.begin()
+        try:
+            yield cursor
+        finally:
+            # A failure may have ended the transaction already.
+            with suppress(duckdb.TransactionException):
+                cursor.rollback()
 
     def meta(self, key: str) -> str | None:
         """A value of the store's own table of facts."""
@@ -151,7 +163,8 @@ def _migrations() -> list[tuple[int, str]]:
     return [(int(file.name.split("_")[0]), file.read_text("utf-8")) for file in files]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 
 FORMAT_VERSION = 1
+OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
 _FORMAT_FILE = "FORMAT"
 _LOCK_FILE = "LOCK"
 _NEW = ".new"
@@ -38,6 +39,15 @@ class DataDirectory:
     def journal(self) -> Path:
         """Where the journal lives."""
         return self.path / "journal"
+
+    @property
+    def backups(self) -> Path:
+        """Where snapshots wait to be read."""
+        return self.path / "backups"
+
+    def write_operator_token(self, token: str) -> None:
+        """Leave the operator's token where only the owner of the directory can read it."""
+        _write_durably(self.path / OPERATOR_TOKEN_FILE, token.encode())
 
     def close(self) -> None:
         """Let other processes in."""
@@ -89,14 +99,19 @@ class DataDirectory:
 
 
 def _write_durably(file: Path, content: bytes) -> None:
-    """Write a file whole: it has its content, or is not there."""
+    """Write a file whole, for its owner alone: it has its content, or is not there."""
     fresh = file.with_name(file.name + _NEW)
-    with fresh.open("wb") as stream:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
     fresh.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_folder(file.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Have a folder's entries survive a crash."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
     finally:

@@ -19,14 +19,18 @@ from remora_server.domain.conversations import Conversation, ConversationDraft, 
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
+from remora_server.domain.transfers import ExportPage, ExportQuery, Import
 from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
 from remora_server.storage.applier import REQUEST_SECONDS, Applier
+from remora_server.storage.backups import Backups
 from remora_server.storage.commits import Commits, wall_clock
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database, SchemaTooNew
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.exports import Exports
+from remora_server.storage.imports import Imports
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
 from remora_server.storage.messages import CountTokens, Messages
@@ -91,7 +95,11 @@ class EmbeddedStore:
         self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)
         self._steps = Steps(context, self.conversations)
         self._working_memories = WorkingMemories(context, self.conversations)
+        self._exports = Exports(context, self.conversations)
+        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.pending.add)
         self._users = Users(context, on_erased=self.pending.erased)
+        folder = None if self._directory is None else self._directory.backups
+        self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
         self.applier.start()
 
     def _recover(self, applied: int) -> None:
@@ -209,6 +217,17 @@ class EmbeddedStore:
 
     def delete_working_memory(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         return self._working_memories.delete(write, owner)
+
+    def export_records(self, read: Read, query: ExportQuery) -> ExportPage:
+        return self._exports.page(read, query)
+
+    def import_records(self, write: Write, given: Import) -> Outcome:
+        return self._imports.store(write, given)
+
+    def write_operator_token(self, token: str) -> None:
+        """Leave the operator's token in the data directory, where there is one."""
+        if self._directory is not None:
+            self._directory.write_operator_token(token)
 
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does."""

@@ -100,7 +100,7 @@ class RecallLoader:
     def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str]) -> None:
         """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
         scope = {"tenant": tenant_id, "uids": list(threads)}
-        with _snapshot(self._database.cursor()) as cursor:
+        with self._database.snapshot() as cursor:
             rows = cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall()
             vectors = _vectors(cursor, {**scope, "model": self._model})
         messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
@@ -121,13 +121,3 @@ def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -
     for (uid, sequence, revision, model, by_caller), vector in zip(keys, values, strict=True):
         vectors[uid, sequence, revision].append((model, vector, by_caller))
     return vectors
-
-
-@contextmanager
-def _snapshot(cursor: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """One state of the database for several queries."""
-    cursor.begin()
-    try:
-        yield cursor
-    finally:
-        cursor.rollback()

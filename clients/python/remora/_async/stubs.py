@@ -5,6 +5,7 @@ from remora.v1.admin_service_pb2_grpc import AdminServiceStub
 from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.text_service_pb2_grpc import TextServiceStub
+from remora.v1.transfer_service_pb2_grpc import TransferServiceStub
 
 
 class AsyncStubs:
@@ -14,4 +15,5 @@ class AsyncStubs:
         self.conversations = ConversationServiceStub(channel)
         self.memory = MemoryServiceStub(channel)
         self.text = TextServiceStub(channel)
+        self.transfer = TransferServiceStub(channel)
         self.admin = AdminServiceStub(channel)

@@ -19,8 +19,21 @@ from remora.search import SearchOptions, SearchResult, search_request
 from remora.tokens import TokenCount, count_request, encoding_to_proto
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
-from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
+from remora.v1.admin_service_pb2 import (
+    Backup,
+    CreateBackupRequest,
+    DeleteBackupRequest,
+    GetStatusRequest,
+    GetStatusResponse,
+    ReadBackupRequest,
+)
 from remora.v1.message_pb2 import Origin
+from remora.v1.transfer_service_pb2 import (
+    ExportRecordsRequest,
+    ExportRecordsResponse,
+    ImportRecordsRequest,
+    Record,
+)
 
 MOST_TEXTS = 256
 
@@ -206,3 +219,49 @@ class Remora:
     def status(self, *, timeout: float | None = None) -> GetStatusResponse:
         """The state of the server and its store."""
         return self._calls.call(self._calls.stubs.admin.GetStatus, GetStatusRequest(), timeout)
+
+    def export_records(
+        self,
+        *,
+        user_id: str | None = None,
+        conversation_id: str | None = None,
+        page_token: str = "",
+        timeout: float | None = None,
+    ) -> ExportRecordsResponse:
+        """A page of what the tenant holds: all of it, of a user or of a conversation, as records that can be imported.
+
+        The next page is that of the reply's `next_page_token`, which is empty at the end.
+        """
+        request = ExportRecordsRequest(
+            user_id=user_id or "",
+            conversation_id=conversation_id or "",
+            page_size=LARGEST_PAGE,
+            page_token=page_token,
+        )
+        return self._calls.read(self._calls.stubs.transfer.ExportRecords, request, timeout)
+
+    def import_records(self, records: Sequence[Record], *, timeout: float | None = None) -> int:
+        """Stores records of one conversation, or users' working memories, as they were exported; how many are new.
+
+        Raises RecordConflictError where another record stands in the place of one.
+        """
+        request = ImportRecordsRequest(records=records)
+        response = self._calls.write(self._calls.stubs.transfer.ImportRecords, request, timeout)
+        return response.imported_records
+
+    def create_backup(self, *, timeout: float | None = None) -> Backup:
+        """Has the server make a verified snapshot of its whole store. Raises OperatorOnlyError without its token."""
+        response = self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
+        return response.backup
+
+    def read_backup(self, backup_id: str, offset: int, *, timeout: float | None = None) -> bytes:
+        """Bytes of a snapshot from an offset on, empty at its end."""
+        request = ReadBackupRequest(backup_id=backup_id, offset=offset)
+        response = self._calls.call(self._calls.stubs.admin.ReadBackup, request, timeout)
+        return response.data
+
+    def delete_backup(self, backup_id: str, *, timeout: float | None = None) -> bool:
+        """Deletes a snapshot; whether it was there."""
+        request = DeleteBackupRequest(backup_id=backup_id)
+        response = self._calls.call(self._calls.stubs.admin.DeleteBackup, request, timeout)
+        return response.deleted

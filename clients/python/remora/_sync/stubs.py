@@ -6,6 +6,7 @@ from remora.v1.admin_service_pb2_grpc import AdminServiceStub
 from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.text_service_pb2_grpc import TextServiceStub
+from remora.v1.transfer_service_pb2_grpc import TransferServiceStub
 
 
 class Stubs:
@@ -15,4 +16,5 @@ class Stubs:
         self.conversations = ConversationServiceStub(channel)
         self.memory = MemoryServiceStub(channel)
         self.text = TextServiceStub(channel)
+        self.transfer = TransferServiceStub(channel)
         self.admin = AdminServiceStub(channel)

@@ -3,9 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -81,6 +83,225 @@ class GetStatusResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class CreateBackupRequest(_message.Message):
+    """The request of CreateBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateBackupRequest: _TypeAlias = CreateBackupRequest  # noqa: Y015
+
+@_typing.final
+class CreateBackupResponse(_message.Message):
+    """The reply of CreateBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def backup(self) -> Global___Backup:
+        """What was made."""
+
+    def __init__(
+        self,
+        *,
+        backup: Global___Backup | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateBackupResponse: _TypeAlias = CreateBackupResponse  # noqa: Y015
+
+@_typing.final
+class ReadBackupRequest(_message.Message):
+    """The request of ReadBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKUP_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    backup_id: _builtins.str
+    """Required. The backup, 1 to 64 bytes."""
+    offset: _builtins.int
+    """Where to read, in bytes from the start. Not negative."""
+    def __init__(
+        self,
+        *,
+        backup_id: _builtins.str = ...,
+        offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup_id", b"backup_id", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBackupRequest: _TypeAlias = ReadBackupRequest  # noqa: Y015
+
+@_typing.final
+class ReadBackupResponse(_message.Message):
+    """The reply of ReadBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The bytes from there on, up to 1 MiB of them; empty at the end."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBackupResponse: _TypeAlias = ReadBackupResponse  # noqa: Y015
+
+@_typing.final
+class DeleteBackupRequest(_message.Message):
+    """The request of DeleteBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKUP_ID_FIELD_NUMBER: _builtins.int
+    backup_id: _builtins.str
+    """Required. The backup, 1 to 64 bytes."""
+    def __init__(
+        self,
+        *,
+        backup_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup_id", b"backup_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteBackupRequest: _TypeAlias = DeleteBackupRequest  # noqa: Y015
+
+@_typing.final
+class DeleteBackupResponse(_message.Message):
+    """The reply of DeleteBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """Whether it was there."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteBackupResponse: _TypeAlias = DeleteBackupResponse  # noqa: Y015
+
+@_typing.final
+class Backup(_message.Message):
+    """A verified snapshot of the store's database."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class RowsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    STORE_ID_FIELD_NUMBER: _builtins.int
+    FORMAT_VERSION_FIELD_NUMBER: _builtins.int
+    SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
+    DUCKDB_VERSION_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its name in the calls that read and delete it."""
+    revision: _builtins.int
+    """The revision that it shows: all writes up to there and none beyond."""
+    store_id: _builtins.str
+    """The store's id, 32 hexadecimal digits."""
+    format_version: _builtins.int
+    """The version of the store's format."""
+    schema_version: _builtins.int
+    """The version of the database's schema."""
+    duckdb_version: _builtins.str
+    """DuckDB's version."""
+    version: _builtins.str
+    """Remora's version."""
+    bytes: _builtins.int
+    """Bytes of the snapshot."""
+    sha256: _builtins.bytes
+    """SHA-256 of the snapshot, 32 bytes."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
+    @_builtins.property
+    def rows(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Rows of each table."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        store_id: _builtins.str = ...,
+        format_version: _builtins.int = ...,
+        schema_version: _builtins.int = ...,
+        duckdb_version: _builtins.str = ...,
+        version: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        bytes: _builtins.int = ...,
+        sha256: _builtins.bytes = ...,
+        rows: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "create_time", b"create_time", "duckdb_version", b"duckdb_version", "format_version", b"format_version", "id", b"id", "revision", b"revision", "rows", b"rows", "schema_version", b"schema_version", "sha256", b"sha256", "store_id", b"store_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Backup: _TypeAlias = Backup  # noqa: Y015
 
 @_typing.final
 class ServerStatus(_message.Message):

@@ -26,7 +26,11 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """Tells operators how the sidecar is.
+    """Tells operators how the sidecar is, and backs it up.
+
+    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
+    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
     """
 
     def __init__(self, channel):
@@ -40,14 +44,57 @@ class AdminServiceStub:
                 request_serializer=remora_dot_v1_dot_admin__service__pb2.GetStatusRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_admin__service__pb2.GetStatusResponse.FromString,
                 _registered_method=True)
+        self.CreateBackup = channel.unary_unary(
+                '/remora.v1.AdminService/CreateBackup',
+                request_serializer=remora_dot_v1_dot_admin__service__pb2.CreateBackupRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_admin__service__pb2.CreateBackupResponse.FromString,
+                _registered_method=True)
+        self.ReadBackup = channel.unary_unary(
+                '/remora.v1.AdminService/ReadBackup',
+                request_serializer=remora_dot_v1_dot_admin__service__pb2.ReadBackupRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_admin__service__pb2.ReadBackupResponse.FromString,
+                _registered_method=True)
+        self.DeleteBackup = channel.unary_unary(
+                '/remora.v1.AdminService/DeleteBackup',
+                request_serializer=remora_dot_v1_dot_admin__service__pb2.DeleteBackupRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_admin__service__pb2.DeleteBackupResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
-    """Tells operators how the sidecar is.
+    """Tells operators how the sidecar is, and backs it up.
+
+    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
+    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
     """
 
     def GetStatus(self, request, context):
         """The state of the process and its store. Sizes and counts are of the whole store, contents are never shown.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateBackup(self, request, context):
+        """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
+        everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
+        made or the server starts again: at most one is there. FAILED_PRECONDITION, BACKUP_UNAVAILABLE where the store is in
+        memory only or another backup is under way; RESOURCE_EXHAUSTED, STORE_FULL where the disk has no room for it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadBackup(self, request, context):
+        """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND where it is not there any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteBackup(self, request, context):
+        """Operators only. Deletes a backup's snapshot; one that is not there is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -61,6 +108,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_admin__service__pb2.GetStatusRequest.FromString,
                     response_serializer=remora_dot_v1_dot_admin__service__pb2.GetStatusResponse.SerializeToString,
             ),
+            'CreateBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateBackup,
+                    request_deserializer=remora_dot_v1_dot_admin__service__pb2.CreateBackupRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_admin__service__pb2.CreateBackupResponse.SerializeToString,
+            ),
+            'ReadBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadBackup,
+                    request_deserializer=remora_dot_v1_dot_admin__service__pb2.ReadBackupRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_admin__service__pb2.ReadBackupResponse.SerializeToString,
+            ),
+            'DeleteBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteBackup,
+                    request_deserializer=remora_dot_v1_dot_admin__service__pb2.DeleteBackupRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_admin__service__pb2.DeleteBackupResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'remora.v1.AdminService', rpc_method_handlers)
@@ -70,7 +132,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """Tells operators how the sidecar is.
+    """Tells operators how the sidecar is, and backs it up.
+
+    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
+    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
     """
 
     @staticmethod
@@ -90,6 +156,87 @@ class AdminService:
             '/remora.v1.AdminService/GetStatus',
             remora_dot_v1_dot_admin__service__pb2.GetStatusRequest.SerializeToString,
             remora_dot_v1_dot_admin__service__pb2.GetStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.AdminService/CreateBackup',
+            remora_dot_v1_dot_admin__service__pb2.CreateBackupRequest.SerializeToString,
+            remora_dot_v1_dot_admin__service__pb2.CreateBackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.AdminService/ReadBackup',
+            remora_dot_v1_dot_admin__service__pb2.ReadBackupRequest.SerializeToString,
+            remora_dot_v1_dot_admin__service__pb2.ReadBackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.AdminService/DeleteBackup',
+            remora_dot_v1_dot_admin__service__pb2.DeleteBackupRequest.SerializeToString,
+            remora_dot_v1_dot_admin__service__pb2.DeleteBackupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -106,6 +106,7 @@ class Outcome(_message.Message):
     PRUNED_MESSAGES_FIELD_NUMBER: _builtins.int
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     DELETED_CONVERSATIONS_FIELD_NUMBER: _builtins.int
+    IMPORTED_RECORDS_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """The conversation."""
     time: _builtins.int
@@ -120,6 +121,8 @@ class Outcome(_message.Message):
     """How many messages went otherwise."""
     deleted_conversations: _builtins.int
     """How many conversations went."""
+    imported_records: _builtins.int
+    """How many records an import stored."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placed]:
         """What became of each message."""
@@ -135,10 +138,11 @@ class Outcome(_message.Message):
         pruned_messages: _builtins.int = ...,
         deleted_messages: _builtins.int = ...,
         deleted_conversations: _builtins.int = ...,
+        imported_records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "imported_records", b"imported_records", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -529,7 +533,7 @@ class PutWorkingMemory(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
-    """The conversation; 0 where it is a user's."""
+    """The conversation; where `user_id` is set, it is that user's and this is 0."""
     user_id: _builtins.str
     """The user; empty where it is a conversation's."""
     content: _builtins.bytes

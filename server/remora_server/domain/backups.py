@@ -1,0 +1,36 @@
+"""Backups: what a snapshot of the whole store is known by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A verified snapshot. `create_time` in microseconds, `size` in bytes, `rows` of each table, `sha256` 32 bytes."""
+
+    id: str
+    revision: int
+    store_id: str
+    format_version: int
+    schema_version: int
+    duckdb_version: str
+    create_time: int
+    size: int
+    sha256: bytes
+    rows: Mapping[str, int]
+
+
+class BackupStore(Protocol):
+    """What makes and keeps snapshots, at most one at a time."""
+
+    def create(self, deadline: float) -> Backup:
+        """A snapshot of at least everything acknowledged. Raises BackupUnavailable, StoreFull, DeadlineExceeded."""
+
+    def read(self, backup_id: str, offset: int) -> bytes:
+        """Bytes of a snapshot, empty at its end. Raises BackupNotFound."""
+
+    def delete(self, backup_id: str) -> bool:
+        """Delete a snapshot; whether it was there."""

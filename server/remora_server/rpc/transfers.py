@@ -1,0 +1,124 @@
+"""The RPCs of exports and imports."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remora.v1 import transfer_service_pb2 as pb
+from remora.v1.message_pb2 import Message
+from remora_server.domain.errors import InvalidField, InvalidPageToken
+from remora_server.domain.store import Store
+from remora_server.domain.transfers import (
+    ExportPlace,
+    ExportPosition,
+    ExportQuery,
+    Import,
+    ImportedConversation,
+    ImportedMemory,
+    ImportedMessage,
+    ImportedStep,
+)
+from remora_server.domain.working_memory import ConversationMemory, UserMemory
+from remora_server.rpc import decode, encode
+from remora_server.rpc.calls import Call
+from remora_server.rpc.page_tokens import PageTokens
+
+# through, newest, and the place: uid, part, first, second. The place's user follows.
+_POSITION = struct.Struct(">QQQBQI")
+
+
+@dataclass(frozen=True, slots=True)
+class TransferHandlers:
+    """Answers the RPCs of exports and imports."""
+
+    store: Store
+    page_tokens: PageTokens
+
+    def export_records(self, call: Call, request: pb.ExportRecordsRequest) -> bytes:
+        encoded = self.page_tokens.encoded_position(call, request)
+        query = ExportQuery(
+            user_id=request.user_id,
+            conversation_id=request.conversation_id,
+            limit=decode.page_size(request.page_size),
+            position=None if encoded is None else _position(encoded),
+        )
+        page = self.store.export_records(call.read(request), query)
+        token = self.page_tokens.make_encoded(call, request, _encoded(page.following)) if page.following else ""
+        rest = pb.ExportRecordsResponse(next_page_token=token, revision=page.revision)
+        records = encode.embedded(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
+        return records + rest.SerializeToString()
+
+    def import_records(self, call: Call, request: pb.ImportRecordsRequest) -> pb.ImportRecordsResponse:
+        write = call.write(request)
+        outcome = self.store.import_records(write, _import(request.records))
+        return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
+
+
+def _encoded(position: ExportPosition) -> bytes:
+    place = position.after
+    numbers = _POSITION.pack(position.through, position.newest, place.uid, place.part, place.first, place.second)
+    return numbers + place.user_id.encode()
+
+
+def _position(encoded: bytes) -> ExportPosition:
+    try:
+        through, newest, uid, part, first, second = _POSITION.unpack_from(encoded)
+        user_id = encoded[_POSITION.size :].decode()
+    except (struct.error, UnicodeDecodeError):
+        raise InvalidPageToken from None
+    return ExportPosition(ExportPlace(uid, part, first, second, user_id), through, newest)
+
+
+def _import(records: Iterable[pb.Record]) -> Import:
+    """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
+    conversation: ImportedConversation | None = None
+    messages: list[ImportedMessage] = []
+    steps: list[ImportedStep] = []
+    memories: list[ImportedMemory] = []
+    owners: dict[str, str] = {}
+    for index, record in enumerate(records):
+        field = f"records[{index}].{record.WhichOneof('kind')}"
+        match record.WhichOneof("kind"):
+            case "conversation":
+                if index:
+                    raise InvalidField(field, "must come first")
+                conversation = _conversation(field, record.conversation)
+                owners.setdefault(conversation.draft.id, field)
+            case "message":
+                owners.setdefault(record.message.conversation_id, field)
+                messages.append(_message(field, record.message.message))
+            case "step":
+                owners.setdefault(record.step.conversation_id, field)
+                steps.append(ImportedStep(field, decode.step(record.step)))
+            case _:
+                owners.setdefault(record.working_memory.scope.conversation_id, field)
+                memories.append(_memory(field, record.working_memory))
+    if len(owners) > 1:
+        raise InvalidField(list(owners.values())[1], "is not of the conversation of the records before")
+    return Import(next(iter(owners)), conversation, tuple(messages), tuple(steps), tuple(memories))
+
+
+def _conversation(field: str, given: pb.ConversationRecord) -> ImportedConversation:
+    own = given.conversation
+    return ImportedConversation(
+        field=field,
+        draft=decode.conversation(own, own.id, own.user_id),
+        last_sequence=own.last_sequence,
+        last_time=decode.optional_micros(given, "last_append_time") or 0,
+        create_time=decode.micros(own.create_time),
+        update_time=decode.micros(own.update_time),
+    )
+
+
+def _message(field: str, given: Message) -> ImportedMessage:
+    user_id, sequence = given.user_id, given.sequence
+    create_time, update_time = decode.micros(given.create_time), decode.micros(given.update_time)
+    return ImportedMessage(field, decode.message(given), user_id, sequence, create_time, update_time)
+
+
+def _memory(field: str, given: pb.WorkingMemoryRecord) -> ImportedMemory:
+    scope = given.scope
+    owner = UserMemory(scope.user_id) if scope.user_id else ConversationMemory(scope.conversation_id)
+    return ImportedMemory(field, owner, given.content, decode.micros(given.update_time))
