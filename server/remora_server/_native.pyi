@@ -410,6 +410,9 @@ class Core:
     def records_after(self, revision: int, max_bytes: int) -> list[tuple[int, bytes]]:
         """Return the published records after a revision, oldest first, of at most `max_bytes`, but at least one."""
 
+    def unapplied_bytes(self) -> int:
+        """Return how many bytes of published records are in memory, which `mark_applied` takes out of it."""
+
     def mark_applied(self, revision: int) -> None:
         """Say that the database has everything up to a revision, so that it may leave memory."""
 

@@ -190,8 +190,9 @@ impl Core {
         self.requests.remember(&request, revision);
     }
 
-    /// Says that the database has everything up to `revision`.
+    /// Says that the database has everything up to `revision`: nothing of it need stay in memory.
     pub fn mark_applied(&self, revision: u64) {
+        self.journal.forget(revision);
         self.windows
             .mark_applied(revision, self.journal.published());
     }

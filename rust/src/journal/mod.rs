@@ -139,6 +139,17 @@ impl Journal {
         }
     }
 
+    /// Says that records up to `applied` need not be held in memory: they leave it, but not the disk.
+    pub fn forget(&self, applied: u64) {
+        let stream = self.stream();
+        stream.tail.release(applied.min(stream.waiters.published()));
+    }
+
+    /// Bytes of published records in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.stream().tail.bytes()
+    }
+
     /// Says that records up to `applied` will not be asked for again: they leave memory, and segments that hold no later
     /// ones are deleted, except the one that is written on.
     pub fn release(&self, applied: u64) -> Result<(), JournalError> {
@@ -165,7 +176,7 @@ impl Journal {
         Statistics {
             accepted: self.accepted(),
             published: self.published(),
-            memory_bytes: self.stream().tail.bytes(),
+            memory_bytes: self.memory_bytes(),
             ..counted
         }
     }

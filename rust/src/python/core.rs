@@ -197,6 +197,10 @@ impl PyCore {
         Ok(records.map(numbered).collect())
     }
 
+    fn unapplied_bytes(&self) -> usize {
+        self.core.journal().memory_bytes()
+    }
+
     fn mark_applied(&self, py: Python<'_>, revision: u64) {
         py.detach(|| self.core.mark_applied(revision));
     }
