@@ -1,11 +1,31 @@
-//! Named places where a test makes the process die or an operation fail. Without the feature `failpoints` they do nothing.
+//! Named places where a test makes the process die or an operation fail or wait. Inert, at the cost of one relaxed load,
+//! unless `REMORA_JOURNAL_FAILPOINTS` is set when the first journal is opened.
+//!
+//! The variable reads `before_sync=abort@3,segment_prepared=no_space`: the action comes at the hit after that many passes,
+//! and at each one from then on.
 
-/// A place on the path of a write.
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::io::Errno;
+
+use super::JournalError;
+
+const VARIABLE: &str = "REMORA_JOURNAL_FAILPOINTS";
+
+/// A place on the path of a write, of a deletion or of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub(super) enum Point {
     SegmentPrepared,
     SegmentNamed,
     SegmentSealed,
+    SegmentDeleting,
+    SegmentUnlinked,
     SegmentDeleted,
     BeforeWrite,
     AfterWrite,
@@ -15,135 +35,173 @@ pub enum Point {
     CutErased,
 }
 
-#[cfg(any(test, feature = "failpoints"))]
-pub(super) use armed::hit;
-#[cfg(any(test, feature = "failpoints"))]
-pub use armed::{Action, arm, disarm};
+impl Point {
+    pub(super) const NAMES: [(&str, Self); 12] = [
+        ("segment_prepared", Self::SegmentPrepared),
+        ("segment_named", Self::SegmentNamed),
+        ("segment_sealed", Self::SegmentSealed),
+        ("segment_deleting", Self::SegmentDeleting),
+        ("segment_unlinked", Self::SegmentUnlinked),
+        ("segment_deleted", Self::SegmentDeleted),
+        ("before_write", Self::BeforeWrite),
+        ("after_write", Self::AfterWrite),
+        ("before_sync", Self::BeforeSync),
+        ("after_sync", Self::AfterSync),
+        ("cut_kept", Self::CutKept),
+        ("cut_erased", Self::CutErased),
+    ];
 
-/// Passes; with the feature on, does what was armed for this point and directory.
-#[cfg(not(any(test, feature = "failpoints")))]
-#[inline(always)]
-pub(super) fn hit(_point: Point, _directory: &std::path::Path) -> std::io::Result<()> {
-    Ok(())
+    fn named(name: &str) -> Option<Self> {
+        let mut names = Self::NAMES.iter();
+        names.find(|known| known.0 == name).map(|known| known.1)
+    }
 }
 
-#[cfg(any(test, feature = "failpoints"))]
-mod armed {
-    use std::io;
-    use std::path::{Path, PathBuf};
-    use std::sync::LazyLock;
+/// What happens at an armed point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// The process dies at once, with nothing flushed or joined.
+    Abort,
+    /// The operation fails with EIO.
+    Error,
+    /// The operation fails with ENOSPC.
+    NoSpace,
+    /// The operation waits for so many milliseconds, then goes on.
+    Delay(u64),
+}
 
-    use parking_lot::Mutex;
-    use rustix::io::Errno;
-
-    use super::Point;
-
-    /// What happens at an armed point.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Action {
-        /// The process dies at once, with nothing flushed or joined.
-        Abort,
-        /// The operation fails with EIO.
-        Error,
-        /// The operation fails with ENOSPC.
-        NoSpace,
+impl Action {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "abort" => Self::Abort,
+            "error" => Self::Error,
+            "no_space" => Self::NoSpace,
+            _ => Self::Delay(name.strip_prefix("delay:")?.parse().ok()?),
+        })
     }
 
-    struct Armed {
-        point: Point,
-        directory: Option<PathBuf>,
-        passes: u32,
-        action: Action,
-    }
-
-    static ARMED: LazyLock<Mutex<Vec<Armed>>> = LazyLock::new(|| Mutex::new(from_environment()));
-
-    /// Makes `point` act on the journal in `directory` from the hit after `passes` on, until disarmed.
-    pub fn arm(directory: &Path, point: Point, passes: u32, action: Action) {
-        ARMED.lock().push(Armed {
-            point,
-            directory: Some(directory.to_owned()),
-            passes,
-            action,
-        });
-    }
-
-    /// Lets every point of the journal in `directory` pass again.
-    pub fn disarm(directory: &Path) {
-        ARMED
-            .lock()
-            .retain(|armed| armed.directory.as_deref() != Some(directory));
-    }
-
-    pub(crate) fn hit(point: Point, directory: &Path) -> io::Result<()> {
-        match due(point, directory) {
-            None => Ok(()),
-            Some(Action::Abort) => std::process::abort(),
-            Some(Action::Error) => Err(Errno::IO.into()),
-            Some(Action::NoSpace) => Err(Errno::NOSPC.into()),
+    fn run(self) -> io::Result<()> {
+        match self {
+            Self::Abort => std::process::abort(),
+            Self::Error => Err(Errno::IO.into()),
+            Self::NoSpace => Err(Errno::NOSPC.into()),
+            Self::Delay(millis) => {
+                thread::sleep(Duration::from_millis(millis));
+                Ok(())
+            }
         }
     }
+}
 
-    fn due(point: Point, directory: &Path) -> Option<Action> {
-        let mut all = ARMED.lock();
-        let here = |armed: &&mut Armed| {
-            armed.point == point
-                && armed
-                    .directory
-                    .as_deref()
-                    .is_none_or(|armed| armed == directory)
-        };
-        let armed = all.iter_mut().find(here)?;
-        if armed.passes == 0 {
-            return Some(armed.action);
+struct Armed {
+    point: Point,
+    /// The journal it is for; every one where there is none.
+    directory: Option<PathBuf>,
+    passes: u32,
+    action: Action,
+}
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static ARMED: Mutex<Vec<Armed>> = Mutex::new(Vec::new());
+
+/// Passes; where the point is armed for this directory, does what it is armed for.
+#[inline]
+pub(super) fn hit(point: Point, directory: &Path) -> io::Result<()> {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    due(point, directory).map_or(Ok(()), Action::run)
+}
+
+#[cold]
+fn due(point: Point, directory: &Path) -> Option<Action> {
+    let mut all = ARMED.lock();
+    let is_here = |armed: &&mut Armed| {
+        let everywhere = armed.directory.is_none();
+        armed.point == point && (everywhere || armed.directory.as_deref() == Some(directory))
+    };
+    let armed = all.iter_mut().find(is_here)?;
+    if armed.passes == 0 {
+        return Some(armed.action);
+    }
+    armed.passes -= 1;
+    None
+}
+
+/// Arms what the environment asks for, once in a process. Fails where that cannot be read.
+pub(super) fn arm_from_environment() -> Result<(), JournalError> {
+    static READ: OnceLock<bool> = OnceLock::new();
+    let readable = READ.get_or_init(|| {
+        let setting = std::env::var(VARIABLE).unwrap_or_default();
+        parse(&setting).map(arm_all).is_some()
+    });
+    if *readable {
+        return Ok(());
+    }
+    Err(JournalError::InvalidOptions(
+        "REMORA_JOURNAL_FAILPOINTS cannot be read",
+    ))
+}
+
+fn arm_all(all: Vec<Armed>) {
+    if !all.is_empty() {
+        ARMED.lock().extend(all);
+        ACTIVE.store(true, Ordering::Relaxed);
+    }
+}
+
+fn parse(setting: &str) -> Option<Vec<Armed>> {
+    let parts = setting.split(',').filter(|part| !part.is_empty());
+    parts.map(parse_one).collect()
+}
+
+fn parse_one(part: &str) -> Option<Armed> {
+    let (point, rest) = part.split_once('=')?;
+    let (action, passes) = rest.split_once('@').unwrap_or((rest, "0"));
+    Some(Armed {
+        point: Point::named(point)?,
+        directory: None,
+        passes: passes.parse().ok()?,
+        action: Action::named(action)?,
+    })
+}
+
+/// Makes `point` act on the journal in `directory` from the hit after `passes` on, until disarmed.
+#[cfg(test)]
+pub(super) fn arm(directory: &Path, point: Point, passes: u32, action: Action) {
+    arm_all(vec![Armed {
+        point,
+        directory: Some(directory.to_owned()),
+        passes,
+        action,
+    }]);
+}
+
+/// Lets every point of the journal in `directory` pass again.
+#[cfg(test)]
+pub(super) fn disarm(directory: &Path) {
+    let is_elsewhere = |armed: &Armed| armed.directory.as_deref() != Some(directory);
+    ARMED.lock().retain(is_elsewhere);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_no_point_or_action_is_not_read() {
+        assert_eq!(
+            parse("before_sync=abort@3,segment_named=delay:20").map(|armed| armed.len()),
+            Some(2)
+        );
+        assert_eq!(parse("").map(|armed| armed.len()), Some(0));
+        for setting in [
+            "sync=abort",
+            "before_sync",
+            "before_sync=stop",
+            "before_sync=abort@x",
+        ] {
+            assert!(parse(setting).is_none(), "{setting}");
         }
-        armed.passes -= 1;
-        None
-    }
-
-    /// Reads `REMORA_FAILPOINTS`, such as `before_sync=abort@3,segment_prepared=no_space`: the action comes at the
-    /// hit after that many passes, in every directory. What cannot be read is a mistake of the test, and stops it.
-    fn from_environment() -> Vec<Armed> {
-        let setting = std::env::var("REMORA_FAILPOINTS").unwrap_or_default();
-        let given = setting.split(',').filter(|part| !part.is_empty());
-        given
-            .map(|part| parse(part).unwrap_or_else(|| panic!("REMORA_FAILPOINTS: {part:?}")))
-            .collect()
-    }
-
-    fn parse(part: &str) -> Option<Armed> {
-        let (point, rest) = part.split_once('=')?;
-        let (action, passes) = rest.split_once('@').unwrap_or((rest, "0"));
-        Some(Armed {
-            point: point_named(point)?,
-            directory: None,
-            passes: passes.parse().ok()?,
-            action: action_named(action)?,
-        })
-    }
-
-    fn point_named(name: &str) -> Option<Point> {
-        Some(match name {
-            "segment_prepared" => Point::SegmentPrepared,
-            "segment_named" => Point::SegmentNamed,
-            "segment_sealed" => Point::SegmentSealed,
-            "segment_deleted" => Point::SegmentDeleted,
-            "before_write" => Point::BeforeWrite,
-            "after_write" => Point::AfterWrite,
-            "before_sync" => Point::BeforeSync,
-            "after_sync" => Point::AfterSync,
-            "cut_kept" => Point::CutKept,
-            "cut_erased" => Point::CutErased,
-            _ => return None,
-        })
-    }
-
-    fn action_named(name: &str) -> Option<Action> {
-        Some(match name {
-            "abort" => Action::Abort,
-            "error" => Action::Error,
-            "no_space" => Action::NoSpace,
-            _ => return None,
-        })
     }
 }

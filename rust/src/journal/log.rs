@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::directory::Directory;
+use super::failpoints;
 use super::format::{Record, batch_room};
 use super::queue::Queue;
 use super::recovery::{self, Opened};
@@ -49,6 +50,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(path: &Path, options: &Options) -> Result<(Self, Recovery), JournalError> {
         options.check()?;
+        failpoints::arm_from_environment()?;
         let directory = Directory::open(path)?;
         let opened = recovery::open(&directory, options)?;
         let recovery = opened.recovery.clone();

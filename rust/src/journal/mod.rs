@@ -8,7 +8,7 @@
 mod batches;
 mod directory;
 mod error;
-pub mod failpoints;
+mod failpoints;
 mod format;
 mod log;
 mod options;

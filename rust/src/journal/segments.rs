@@ -1,6 +1,7 @@
 //! The segments a journal holds, oldest first: reads a range of records from them, deletes what was released.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -101,15 +102,22 @@ impl Segments {
             .is_some_and(|next| next.header.first_revision <= applied + 1)
         {
             let oldest = &held[0];
-            oldest.delete().map_err(|source| oldest.refused(source))?;
+            failpoints::hit(Point::SegmentDeleting, directory.path())
+                .and_then(|()| oldest.delete())
+                .map_err(|source| oldest.refused(source))?;
             held.pop_front();
             freed = true;
-            let sync = directory
-                .sync()
-                .and_then(|()| failpoints::hit(Point::SegmentDeleted, directory.path()));
-            sync.map_err(|source| JournalError::io(directory.path(), source))?;
+            Self::make_deletion_durable(directory)
+                .map_err(|source| JournalError::io(directory.path(), source))?;
         }
         Ok(freed)
+    }
+
+    /// Before the next deletion, so that after a crash no segment is missing between those that are left.
+    fn make_deletion_durable(directory: &Directory) -> io::Result<()> {
+        failpoints::hit(Point::SegmentUnlinked, directory.path())?;
+        directory.sync()?;
+        failpoints::hit(Point::SegmentDeleted, directory.path())
     }
 }
 

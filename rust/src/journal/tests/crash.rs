@@ -10,6 +10,7 @@ use std::thread;
 
 use tempfile::tempdir;
 
+use super::super::failpoints::Point;
 use super::*;
 
 const DIRECTORY: &str = "REMORA_TEST_JOURNAL";
@@ -25,7 +26,7 @@ fn start_child(directory: &Path, failpoints: &str) -> Child {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture"])
         .env(DIRECTORY, directory)
-        .env("REMORA_FAILPOINTS", failpoints)
+        .env("REMORA_JOURNAL_FAILPOINTS", failpoints)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -139,17 +140,8 @@ fn a_process_killed_again_and_again_loses_nothing_it_acknowledged() {
 
 #[test]
 fn a_process_that_dies_at_any_point_of_the_write_path_loses_nothing_it_acknowledged() {
-    let points = [
-        "segment_prepared",
-        "segment_named",
-        "segment_sealed",
-        "segment_deleted",
-        "before_write",
-        "after_write",
-        "before_sync",
-        "after_sync",
-    ];
-    for point in points {
+    let names = Point::NAMES.iter().map(|known| known.0);
+    for point in names.filter(|name| !name.starts_with("cut_")) {
         let parent = tempdir().unwrap();
         let directory = parent.path().join("journal");
         let mut acknowledged = Acknowledged::new();
