@@ -57,7 +57,8 @@ test-python: $(READY) ## Run Python's tests
 	$(BIN)/python -m pytest -n auto --quiet
 
 .PHONY: faults
-faults: $(READY) ## Kill the server 200 times under load, and check it each time; KILLS=count, SEED=a seed to go through again
+faults: $(READY) ## Break things for minutes: faults at every point, 200 kills under load; KILLS=count, SEED=one to go through again
+	$(BIN)/python -m pytest -n auto --quiet -m faults tests
 	$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
-from remora_server import logs
+from remora_server import failpoints, logs
 
 IN_MEMORY = ":memory:"
 PREFIX = "REMORA_"
@@ -26,6 +26,8 @@ CONFIG_VARIABLE = "REMORA_CONFIG"
 
 # Kubernetes sets these in every pod beside a service that is named `remora`.
 _OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+# Tests switch failpoints on with the last two.
+_NO_SETTINGS = {ENDPOINT_VARIABLE, CONFIG_VARIABLE, failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE}
 _DIGITS = re.compile(r"\d{1,30}")
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -258,7 +260,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object,
 
 
 def _is_no_setting(variable: str) -> bool:
-    return variable in (ENDPOINT_VARIABLE, CONFIG_VARIABLE) or _OF_KUBERNETES.fullmatch(variable) is not None
+    return variable in _NO_SETTINGS or _OF_KUBERNETES.fullmatch(variable) is not None
 
 
 def _require_known(name: str, known: Iterable[str], place: str) -> None:

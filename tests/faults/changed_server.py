@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 
 from remora_server.main import main
-from remora_server.storage import applier
+from remora_server.storage import applier, database
+
+MARK = "a mark of the next schema"
 
 
 def checkpoint_often() -> None:
@@ -14,7 +16,21 @@ def checkpoint_often() -> None:
     applier.CHECKPOINT_WAL_BYTES = 100_000
 
 
-CHANGES: dict[str, Callable[[], None]] = {"checkpoint_often": checkpoint_often}
+def next_schema() -> None:
+    """One more migration, of two statements over what is stored."""
+    migrations, number = database._migrations(), database.SCHEMA_VERSION + 1
+    script = f"""
+        ALTER TABLE conversations ADD COLUMN mark TEXT DEFAULT '{MARK}';
+        UPDATE messages SET name = '{MARK}' WHERE name = '';
+        ALTER TABLE conversations DROP COLUMN mark;
+        UPDATE messages SET name = '' WHERE name = '{MARK}';
+        INSERT INTO meta VALUES ('mark', '{MARK}');
+    """
+    database._migrations = lambda: [*migrations, (number, script)]
+    database.SCHEMA_VERSION = number
+
+
+CHANGES: dict[str, Callable[[], None]] = {"checkpoint_often": checkpoint_often, "next_schema": next_schema}
 
 
 if __name__ == "__main__":

@@ -23,9 +23,11 @@ from tests.faults.user_writer import TIMEOUT_SECONDS
 
 from remora.v1 import conversation_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora_server.failpoints import JOURNAL_VARIABLE, VARIABLE
 
 WRITERS = 8
 SHARED = "shared"
+JOURNAL = "journal_"
 LOAD_SECONDS = (0.1, 1.0)
 START_SECONDS = (0.1, 1.2)
 KILLED_STARTS_SHARE = 0.25
@@ -35,7 +37,7 @@ SERVE = ("--model", "none", "--window-bytes", "100000", "--segment-bytes", str(1
 class WriterProcess:
     """A process that writes as one user."""
 
-    def __init__(self, endpoint: str, user: str, seed: object, log: Path) -> None:
+    def __init__(self, endpoint: str, user: str, log: Path, seed: object) -> None:
         command = [sys.executable, "-m", "tests.faults.user_writer", endpoint, user, SHARED, str(seed), str(log)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -59,18 +61,27 @@ class WriterProcess:
 
 
 class KillRun:
-    """A store, its writers and what they logged."""
+    """A store, its writers and what they logged. Everything that looks at the store raises Faults."""
 
-    def __init__(self, directory: Path, seed: object, changes: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        seed: object,
+        *,
+        changes: Sequence[str] = (),
+        writers: int = WRITERS,
+        arguments: Sequence[str] = SERVE,
+    ) -> None:
         """`changes` are made in every server that is started."""
         self._random = random.Random(f"{seed} kills")
-        self._changes = tuple(changes)
-        self.sidecar = Sidecar(directory, *SERVE)
-        self._logs = {f"user-{number}": directory / f"user-{number}.log" for number in range(WRITERS)}
+        self.changes = tuple(changes)
+        self.sidecar = Sidecar(directory, *arguments)
+        self._logs = {f"user-{number}": directory / f"user-{number}.log" for number in range(writers)}
         given: dict[int, str] = {}
         accounts = [Account(UserModel(user, SHARED), log, given) for user, log in self._logs.items()]
         self._check = KillCheck(accounts, SHARED, seed)
         self._seed = seed
+        self._writers: list[WriterProcess] = []
 
     @property
     def acknowledged(self) -> int:
@@ -78,45 +89,103 @@ class KillRun:
         return self._check.acknowledged
 
     def kills(self, count: int) -> Iterator[int]:
-        """Kill so many times, checking each; yields after each. Raises Faults."""
-        self._begin()
-        with self._writers() as writers:
+        """Kill so many times, checking each; yields after each."""
+        with self.open():
+            self.start()
             for number in range(1, count + 1):
-                self._load_and_kill(writers)
+                self.load(self._random.uniform(*LOAD_SECONDS))
                 self._restart()
-                self._look()
+                self.look()
                 yield number
-        self.sidecar.stop()
-        self._start()
-        self._look()
+            self.sidecar.stop()
+            self.start()
+            self.look()
+
+    @contextmanager
+    def open(self) -> Iterator[KillRun]:
+        """A store that was begun, and writers that wait for their word; no process is left behind."""
+        try:
+            self._begin()
+            self.sidecar.kill()
+            yield self
+        finally:
+            self.sidecar.kill()
+            for writer in self._writers:
+                writer.close()
 
     def _begin(self) -> None:
         for log in self._logs.values():
             log.touch()
-        self._start()
+        self.start()
         checker = Checker(self.sidecar.endpoint)
         shared = conversation_pb2.Conversation(id=SHARED, user_id="everyone")
         checker.store.CreateConversation(pb.CreateConversationRequest(conversation=shared))
         checker.close()
+        self._writers = [WriterProcess(self.sidecar.endpoint, *user, self._seed) for user in self._logs.items()]
+        for writer in self._writers:
+            writer.wait("ready")
+
+    def start(self, *changes: str) -> None:
+        """Start the server, with these changes, too."""
+        self.sidecar.changes = (*self.changes, *changes)
+        self.sidecar.start()
+
+    def fill(self, seconds: float) -> None:
+        """Start the server, let all write for so long, kill it, look at what is left, and kill it again."""
+        self.start()
+        self.load(seconds)
+        self.start()
+        self.look()
+        self.sidecar.kill()
+
+    def load(self, seconds: float) -> None:
+        """Let all write for so long, then kill the server."""
+        for writer in self._writers:
+            writer.go()
+        time.sleep(seconds)
+        self.sidecar.kill()
+        self._drain()
+
+    def _drain(self) -> None:
+        for writer in self._writers:
+            writer.wait("unanswered")
+
+    def die_under_load(self, *changes: str, **failpoints: str) -> int:
+        """Start the server with failpoints and let all write until it has died of them; its exit code."""
+        with self._armed(failpoints):
+            self.start(*changes)
+        for writer in self._writers:
+            writer.go()
+        code = self.sidecar.wait()
+        self._drain()
+        return code
+
+    def die_at_start(self, **failpoints: str) -> int:
+        """Start the server and wait until it has died of failpoints; its exit code."""
+        with self._armed(failpoints):
+            self.sidecar.changes = self.changes
+            self.sidecar.launch()
+        return self.sidecar.wait()
+
+    def die_at_stop(self, seconds: float, **failpoints: str) -> int:
+        """Let all write for so long, then stop the server, which dies of failpoints; its exit code."""
+        with self._armed(failpoints):
+            self.start()
+        for writer in self._writers:
+            writer.go()
+        time.sleep(seconds)
+        code = self.sidecar.stop()
+        self._drain()
+        return code
 
     @contextmanager
-    def _writers(self) -> Iterator[list[WriterProcess]]:
-        writers = [WriterProcess(self.sidecar.endpoint, user, self._seed, log) for user, log in self._logs.items()]
-        try:
-            for writer in writers:
-                writer.wait("ready")
-            yield writers
-        finally:
-            for writer in writers:
-                writer.close()
-
-    def _load_and_kill(self, writers: list[WriterProcess]) -> None:
-        for writer in writers:
-            writer.go()
-        time.sleep(self._random.uniform(*LOAD_SECONDS))
-        self.sidecar.kill()
-        for writer in writers:
-            writer.wait("unanswered")
+    def _armed(self, failpoints: dict[str, str]) -> Iterator[None]:
+        """What is launched meanwhile has these points, of the server (`point`) or its journal (`journal_point`)."""
+        own = [f"{name}={do}" for name, do in failpoints.items() if not name.startswith(JOURNAL)]
+        journal = [f"{name.removeprefix(JOURNAL)}={do}" for name, do in failpoints.items() if name.startswith(JOURNAL)]
+        self.sidecar.failpoints = {VARIABLE: ",".join(own), JOURNAL_VARIABLE: ",".join(journal)}
+        yield
+        self.sidecar.failpoints = {}
 
     def _restart(self) -> None:
         """Start again; now and then it is killed once more while it starts."""
@@ -124,14 +193,10 @@ class KillRun:
             self.sidecar.launch()
             time.sleep(self._random.uniform(*START_SECONDS))
             self.sidecar.kill()
-        self._start()
+        self.start(*(("checkpoint_often",) if self._random.random() < 0.5 else ()))
 
-    def _start(self) -> None:
-        often = ("checkpoint_often",) if self._random.random() < 0.5 else ()
-        self.sidecar.changes = self._changes + often
-        self.sidecar.start()
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Compare what the server shows with what the writers logged."""
         self._check.read_logs()
         checker = Checker(self.sidecar.endpoint)
         try:
@@ -154,8 +219,6 @@ def main() -> int:
     except Faults as faults:
         sys.stdout.write(f"{faults}\nseed {given.seed}; what is left is in {directory}\n")
         return 1
-    finally:
-        run.sidecar.kill()
     sys.stdout.write(f"{given.kills} kills, {run.acknowledged} acknowledged writes: all as it should be\n")
     return 0
 

@@ -9,12 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.faults.sidecar import Sidecar
 
 from remora import Remora
 from remora.errors import RemoraError
 from remora.v1 import memory_service_pb2 as memory_pb2
+from remora_server import failpoints
+from remora_server.storage.database import FILE_NAME
 
 WRITERS, KILLS, BATCH = 3, 3, 4
 EMBEDDED_SECONDS = 60.0
@@ -101,3 +104,84 @@ def test_every_message_has_its_vector_in_the_end(sidecar: Sidecar) -> None:
             [best] = found(memory, text, 1).hits
             assert (best.message.id, best.message.text) == (message_id, text)
             assert best.score == pytest.approx(1, abs=1e-3)
+
+
+POINTS = ("vectors_made", "vectors_accepted", "vectors_published", "transaction_written", "transaction_committed")
+SAID = 40
+
+
+def some_points() -> list[object]:
+    """One of them in the usual tests, the others where there is time."""
+    return [POINTS[0], *(pytest.param(point, marks=pytest.mark.faults) for point in POINTS[1:])]
+
+
+def say(memory: Remora, *contents: str, name: str = "") -> None:
+    """Messages that are acknowledged; the server may be dead right after."""
+    named = {"name": name} if name else {}
+    memory.conversation("talk", user_id="sarah").append([{"role": "user", "content": c, **named} for c in contents])
+
+
+def embedded_texts(sidecar: Sidecar) -> dict[str, bool]:
+    """Each message of the stopped server, and whether its vector is of another text than its own."""
+    with duckdb.connect(str(sidecar.directory / "data" / FILE_NAME), read_only=True) as connection:
+        rows = connection.execute("""
+            SELECT m.text, e.text_digest <> 0 FROM messages m JOIN embeddings e
+            ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence AND e.message_revision = m.revision
+        """).fetchall()
+    assert len(rows) == len(dict(rows)), "none has two vectors"
+    return dict(rows)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("point", some_points())
+def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sidecar: Sidecar, point: str) -> None:
+    sidecar.kill()
+    sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
+    sidecar.start()
+    texts = [sentence(number) for number in range(SAID)]
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        say(memory, *texts)
+    assert sidecar.wait() < 0, "the point was reached"
+
+    sidecar.failpoints = {}
+    sidecar.start()
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        wait_until_all_is_embedded(memory)
+    assert sidecar.stop() == 0
+    assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("point", some_points())
+def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
+    sidecar: Sidecar, point: str
+) -> None:
+    texts = [f"Melanie said: {sentence(number)}" for number in range(SAID)]
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        say(memory, *texts)
+        wait_until_all_is_embedded(memory)
+    assert sidecar.stop() == 0
+    assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
+
+    sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
+    sidecar.start()
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        say(memory, "now I speak", name="Melanie")
+    assert sidecar.wait() < 0, "the point was reached"
+
+    sidecar.failpoints = {}
+    sidecar.start()
+    wanted = {**dict.fromkeys(texts, True), "now I speak": False}
+    assert eventually_embedded(sidecar, wanted) == wanted
+
+
+def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, bool]:
+    """What is embedded when it is what it should be, or when the time is up."""
+    deadline = time.monotonic() + EMBEDDED_SECONDS
+    while True:
+        time.sleep(2)
+        assert sidecar.stop() == 0
+        found = embedded_texts(sidecar)
+        if found == wanted or time.monotonic() > deadline:
+            return found
+        sidecar.start()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import threading
 from typing import Any
 
-from remora_server import application, logs
-from remora_server.commands.failures import CommandFailed
+from remora_server import application, failpoints, logs
+from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 
 
@@ -20,6 +21,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(given: dict[str, Any]) -> None:
     """Serve until SIGTERM or SIGINT."""
     effective = load_settings(given).settings
+    _arm_failpoints()
     logs.configure(effective.log_level, effective.log_format)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -28,3 +30,10 @@ def run(given: dict[str, Any]) -> None:
         application.serve(effective, stopping)
     except application.ServeError as error:
         raise CommandFailed(str(error)) from error
+
+
+def _arm_failpoints() -> None:
+    try:
+        failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
+    except failpoints.FailpointsError as error:
+        raise Misused(str(error)) from error

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
+from remora_server import failpoints
 from remora_server.domain.search import Embedder, EmbeddingQueue, MessageVector, Unembedded
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Indexer:
 
     def _embed(self, messages: Sequence[Unembedded]) -> None:
         vectors = self._embedder.embed([message.text for message in messages])
+        failpoints.hit("vectors_made")
         self._queue.put_embeddings([MessageVector(*pair) for pair in zip(messages, vectors, strict=True)])
 
     def _succeeded(self) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import duckdb
 
+from remora_server import failpoints
+
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
@@ -91,12 +93,14 @@ class Database:
         cursor.begin()
         try:
             write(cursor)
+            failpoints.hit("transaction_written")
             cursor.commit()
         except BaseException:
             # A commit that failed has ended the transaction already.
             with suppress(duckdb.TransactionException):
                 cursor.rollback()
             raise
+        failpoints.hit("transaction_committed")
 
     @contextmanager
     def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -139,7 +143,9 @@ class Database:
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file. Raises duckdb.Error where a transaction is in the way."""
+        failpoints.hit("checkpoint_begun")
         self.cursor().execute("CHECKPOINT")
+        failpoints.hit("checkpoint_done")
 
     def wal_bytes(self) -> int:
         """The size of the write-ahead log."""

@@ -8,6 +8,8 @@ import os
 import uuid
 from pathlib import Path
 
+from remora_server import failpoints
+
 FORMAT_VERSION = 1
 OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
 _FORMAT_FILE = "FORMAT"
@@ -95,6 +97,7 @@ class DataDirectory:
         store_id = uuid.uuid4()
         text = json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex})
         _write_durably(file, text.encode())
+        failpoints.hit("directory_begun")
         return store_id.bytes
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from remora_server import _native
+from remora_server import _native, failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
@@ -82,6 +82,7 @@ class EmbeddedStore:
     def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
         self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
         self.database = _open_database(options, self.store_id)
+        failpoints.hit("database_opened")
         applied = int(self.database.meta("applied_revision") or 0)
         self.core = _open_core(options, self._directory, self.store_id, applied)
         self.applier = Applier(self.core, self.database, applied)
@@ -114,6 +115,7 @@ class EmbeddedStore:
         records = self.applier.catch_up()
         self.core.mark_applied(self.applier.applied)
         self._remember()
+        failpoints.hit("store_recovered")
         logger.info(
             "store opened",
             extra={

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from remora_server import _native
+from remora_server import _native, failpoints
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.search import MessageVector, Unembedded
@@ -182,7 +182,10 @@ class PendingEmbeddings:
             by_tenant.setdefault(vector.message.tenant_id, []).append(_put_embedding(self._model, vector))
         for tenant_id, puts in by_tenant.items():
             write = Write(tenant_id, method="PutEmbeddings")
-            self._commits.finish(write, self._commits.accept(write, self._clock(), puts, Outcome(revision=0)))
+            accepted = self._commits.accept(write, self._clock(), puts, Outcome(revision=0))
+            failpoints.hit("vectors_accepted")
+            self._commits.finish(write, accepted)
+            failpoints.hit("vectors_published")
 
 
 def _put_embedding(model: str, vector: MessageVector) -> record_pb2.Change:
