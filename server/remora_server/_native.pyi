@@ -357,6 +357,7 @@ class Core:
         *,
         store_id: bytes,
         applied_revision: int,
+        start_after: int | None = None,
         segment_bytes: int = 67_108_864,
         queue_bytes: int = 16_777_216,
         window_bytes: int = 67_108_864,
@@ -366,7 +367,8 @@ class Core:
         """Open the journal of a directory, or begin one; None for one in memory.
 
         `store_id` is 16 bytes and `applied_revision` what the database has. Records beyond it are to be applied and
-        marked before anything is loaded: until then every load is refused. JournalError, with segment and offset, where
+        marked before anything is loaded: until then every load is refused. An empty directory begins at revision 1, or
+        behind `start_after`, as after a restore. JournalError, with segment and offset, where
         the journal is damaged, foreign, locked, or does not join `applied_revision`.
         """
 

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from remora_server.commands import COMMANDS
+from remora_server.commands import COMMANDS, module_of
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
 from remora_server.commands.parsing import CommandParser, Parser
 
@@ -36,7 +36,7 @@ def _parser() -> Parser:
     parser = Parser(prog="remora", description="A memory sidecar for AI agents.", allow_abbrev=False)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=summary, module=f"remora_server.commands.{name}")
+        commands.add_parser(name, help=summary, description=summary, module=module_of(name))
     return parser
 
 

@@ -23,6 +23,10 @@ from remora_server import failpoints, logs
 IN_MEMORY = ":memory:"
 PREFIX = "REMORA_"
 CONFIG_VARIABLE = "REMORA_CONFIG"
+# What the commands that ask a server are told besides its address.
+TENANT_VARIABLE = "REMORA_TENANT"
+TOKEN_VARIABLE = "REMORA_TOKEN"  # noqa: S105 - a variable's name
+_NO_SETTINGS = frozenset({ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE})
 
 # Kubernetes sets these in every pod beside a service that is named `remora`.
 _OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")

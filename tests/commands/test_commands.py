@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 
 from remora_server import commands
-from remora_server.commands import COMMANDS
+from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
-FURNITURE = {"__init__", "failures", "output", "parsing", "setting_flags"}
+FURNITURE = {
+    "__init__", "connecting", "failures", "manifest", "messages", "numbers", "output", "parsing", "records",
+    "setting_flags",
+}  # fmt: skip
 """Modules beside the commands."""
 
 
 def test_every_command_has_a_module_that_fills_its_parser_and_runs() -> None:
     assert COMMANDS
     for name in COMMANDS:
-        module = import_module(f"remora_server.commands.{name}")
+        module = import_module(module_of(name))
         assert callable(module.fill)
         assert callable(module.run)
 
@@ -29,7 +32,9 @@ def test_every_command_has_a_module_that_fills_its_parser_and_runs() -> None:
 def test_every_module_is_a_command_or_serves_them() -> None:
     [folder] = commands.__path__
 
-    assert {file.stem for file in Path(folder).glob("*.py")} == FURNITURE | set(COMMANDS)
+    assert {file.stem for file in Path(folder).glob("*.py")} == FURNITURE | {
+        module_of(name).rpartition(".")[2] for name in COMMANDS
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -54,14 +54,15 @@ struct PyCore {
 #[pymethods]
 impl PyCore {
     #[new]
-    #[pyo3(signature = (directory, *, store_id, applied_revision, segment_bytes = 67_108_864, queue_bytes = 16_777_216,
-                        window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None))]
+    #[pyo3(signature = (directory, *, store_id, applied_revision, start_after = None, segment_bytes = 67_108_864,
+                        queue_bytes = 16_777_216, window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
         directory: Option<PathBuf>,
         store_id: &[u8],
         applied_revision: u64,
+        start_after: Option<u64>,
         segment_bytes: u64,
         queue_bytes: usize,
         window_bytes: usize,
@@ -73,6 +74,7 @@ impl PyCore {
             queue_bytes,
             store_id: Some(sixteen_bytes("store_id", store_id)?),
             applied_revision,
+            start_after,
             ..Options::default()
         };
         let windows = Bounds {

@@ -5,11 +5,23 @@ CommandFailed where that cannot be done. What the command needs (rich, the clien
 """
 
 from collections.abc import Mapping
+from keyword import iskeyword
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve the store until SIGTERM or SIGINT",
+    "search": "find messages by meaning and words",
+    "log": "show conversations, or the messages of one",
+    "export": "write what a tenant holds as lines of JSON",
+    "import": "read what export has written into a store",
+    "backup": "copy the whole store, all tenants, while it serves",
+    "restore": "make a data directory of a backup",
     "config": "show the effective settings and where each value comes from",
     "model": "the embedding model's files",
     "version": "show the version",
 }
-"""The names, which are the modules' too, with what the command does."""
+"""The names with what the command does."""
+
+
+def module_of(command: str) -> str:
+    """The module of a command: its name, with an underscore where Python has the name for itself."""
+    return f"{__name__}.{command}{'_' if iskeyword(command) else ''}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import shutil
 import threading
 import uuid
@@ -23,7 +22,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
 from remora_server.storage.commits import Commits, wall_clock
 from remora_server.storage.database import SCHEMA_VERSION, Database, literal
-from remora_server.storage.directory import FORMAT_VERSION, sync_folder
+from remora_server.storage.directory import FORMAT_VERSION, sync_file, sync_folder
 
 READ_BYTES = 1 << 20
 VERIFYING_BYTES = 128 << 20
@@ -135,7 +134,8 @@ class Backups:
             cursor.execute("CHECKPOINT snapshot")
         finally:
             cursor.execute("DETACH DATABASE IF EXISTS snapshot")
-        _sync(file)
+        sync_file(file)
+        sync_folder(file.parent)
         return copied
 
     def _copy_tables(self) -> Contents:
@@ -155,6 +155,12 @@ def contents_of(file: Path) -> Contents:
     config: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": f"{VERIFYING_BYTES}B"}
     with duckdb.connect(str(file), read_only=True, config=config) as connection:
         return _contents(connection)
+
+
+def rows_of(file: Path) -> tuple[dict[str, int], int]:
+    """How many rows each table of a database file has, and the revision that it reaches. Raises duckdb.Error."""
+    contents = contents_of(file)
+    return contents.rows, contents.revision
 
 
 def digest_of(file: Path) -> bytes:
@@ -192,12 +198,3 @@ def _no_room_is_full() -> Iterator[None]:
         if "No space left on device" in str(error) or getattr(error, "errno", None) == errno.ENOSPC:
             raise StoreFull from error
         raise
-
-
-def _sync(file: Path) -> None:
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    sync_folder(file.parent)

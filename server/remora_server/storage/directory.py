@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import uuid
 from pathlib import Path
+from typing import Self
 
 from remora_server import failpoints
 
@@ -15,9 +17,10 @@ OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
 _FORMAT_FILE = "FORMAT"
 _LOCK_FILE = "LOCK"
 _NEW = ".new"
+_UNFINISHED_FILE = "FORMAT.unfinished"
 # What may stand in a directory that is still to be begun: the lock, what a start that was killed left, and what a new
 # file system brings.
-_HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, "lost+found"}
+_HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+found"}
 
 
 class DirectoryError(Exception):
@@ -29,8 +32,7 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._make()
-        self._lock = self._take_lock()
+        self._lock = _locked(path)
         try:
             self.store_id = self._read_format()
         except BaseException:
@@ -55,26 +57,6 @@ class DataDirectory:
         """Let other processes in."""
         os.close(self._lock)
 
-    def _make(self) -> None:
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise DirectoryError(f"the data directory {self.path} cannot be made: {error.strerror}") from error
-
-    def _take_lock(self) -> int:
-        try:
-            lock = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise DirectoryError(f"the data directory {self.path} cannot be written: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise DirectoryError(
-                f"another process serves {self.path}: stop it, or use another directory (--data)"
-            ) from error
-        return lock
-
     def _read_format(self) -> bytes:
         """The id of the store; a new directory gets one."""
         file = self.path / _FORMAT_FILE
@@ -94,11 +76,92 @@ class DataDirectory:
     def _begin(self, file: Path) -> bytes:
         if any(entry.name not in _HARMLESS for entry in self.path.iterdir()):
             raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
-        store_id = uuid.uuid4()
-        text = json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex})
-        _write_durably(file, text.encode())
+        store_id = uuid.uuid4().bytes
+        _write_durably(file, _format(store_id))
         failpoints.hit("directory_begun")
-        return store_id.bytes
+        return store_id
+
+
+class NewDirectory:
+    """A data directory that is made of something else, while it is entered. Nobody serves it before `finish`.
+
+    What failed, or was interrupted, leaves nothing that the next does not clear. Raises DirectoryError where the
+    directory is not empty.
+    """
+
+    def __init__(self, path: Path, store_id: bytes) -> None:
+        self.path = path
+        self._store_id = store_id
+
+    @property
+    def journal(self) -> Path:
+        """Where the journal lives."""
+        return self.path / "journal"
+
+    def __enter__(self) -> Self:
+        self._lock = _locked(self.path)
+        try:
+            self._require_empty()
+            _write_durably(self.path / _UNFINISHED_FILE, _format(self._store_id))
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def finish(self) -> None:
+        """Everything is there: from now on it can be served."""
+        (self.path / _UNFINISHED_FILE).rename(self.path / _FORMAT_FILE)
+        sync_folder(self.path)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._clear_unfinished()
+        finally:
+            os.close(self._lock)
+
+    def _require_empty(self) -> None:
+        self._clear_unfinished()
+        if (self.path / _FORMAT_FILE).exists() or self._contents():
+            raise DirectoryError(f"{self.path} is not empty: name another directory, or empty it")
+
+    def _clear_unfinished(self) -> None:
+        unfinished = self.path / _UNFINISHED_FILE
+        if unfinished.exists():
+            for entry in self._contents() - {unfinished}:
+                _remove(entry)
+            unfinished.unlink()
+
+    def _contents(self) -> set[Path]:
+        return {entry for entry in self.path.iterdir() if entry.name not in _HARMLESS}
+
+
+def _locked(path: Path) -> int:
+    """The lock of a directory, which is made where it is not there. Raises DirectoryError where another holds it."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise DirectoryError(f"the data directory {path} cannot be made: {error.strerror}") from error
+    try:
+        lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DirectoryError(f"the data directory {path} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise DirectoryError(f"another process serves {path}: stop it, or use another directory (--data)") from error
+    return lock
+
+
+def _format(store_id: bytes) -> bytes:
+    return json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex()}).encode()
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
 
 
 def _write_durably(file: Path, content: bytes) -> None:
@@ -110,6 +173,15 @@ def _write_durably(file: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
     fresh.rename(file)
     sync_folder(file.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Have a file's content survive a crash."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_folder(path: Path) -> None:

@@ -1,0 +1,123 @@
+"""`remora backup`: a snapshot of the whole store, made by the server while it serves, checked where it arrives."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from remora import Remora, RemoraError
+from remora.v1.admin_service_pb2 import Backup
+from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
+from remora_server.commands.output import diagnostics, progress_of_bytes
+from remora_server.commands.parsing import path
+from remora_server.commands.setting_flags import load_settings
+from remora_server.storage.directory import OPERATOR_TOKEN_FILE
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("destination", metavar="DEST", type=path, help="the folder to make")
+    parser.add_argument("--data", metavar="DIR", help="the server's data directory, where its token is")
+    parser.add_argument("--seconds", type=float, default=3_600.0, help="how long the server may take (default 3600)")
+    add_connection_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Back up."""
+    destination: Path = given["destination"]
+    if destination.exists():
+        raise CommandFailed(f"{destination} exists: name a folder that does not")
+    with connected(given, token=_operator_token(given["data"])) as client:
+        manifest = _backup(client, destination, given["seconds"])
+    held = f"revision {manifest.revision}, {manifest.messages:,} messages, {manifest.bytes:,} bytes"
+    diagnostics().print(f"{destination}: {held}, verified")
+
+
+def _operator_token(data: str | None) -> str | None:
+    """The token in the data directory; None where there is none that can be read."""
+    directory = load_settings({} if data is None else {"data": data}).settings.data
+    if directory is None:
+        return None
+    with suppress(OSError):
+        return (directory / OPERATOR_TOKEN_FILE).read_text("ascii")
+    return None
+
+
+def _backup(client: Remora, destination: Path, seconds: float) -> Manifest:
+    partial = destination.with_name(destination.name + ".partial")
+    try:
+        with _cleared(partial), _made(client, seconds) as backup:
+            _receive(client, backup, partial / SNAPSHOT_NAME)
+            manifest = Manifest.of(backup)
+            _write(partial / FILE_NAME, manifest.text().encode())
+            partial.rename(destination)
+    except OSError as error:
+        raise CommandFailed(f"{destination} cannot be written: {error.strerror}") from error
+    return manifest
+
+
+@contextmanager
+def _cleared(folder: Path) -> Iterator[None]:
+    """A folder that is new, and gone again where what is done in it fails."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def _made(client: Remora, seconds: float) -> Iterator[Backup]:
+    """A snapshot on the server, which is deleted in the end; where that fails, the next backup does it."""
+    backup = client.create_backup(timeout=seconds)
+    try:
+        yield backup
+    finally:
+        with suppress(RemoraError):
+            client.delete_backup(backup.id)
+
+
+def _receive(client: Remora, backup: Backup, file: Path) -> None:
+    digest = hashlib.sha256()
+    with _created(file) as stream, progress_of_bytes() as progress:
+        task = progress.add_task("receiving", total=backup.bytes)
+        for part in _parts(client, backup.id):
+            stream.write(part)
+            digest.update(part)
+            progress.update(task, advance=len(part))
+        _sync(stream)
+    if digest.digest() != backup.sha256:
+        raise CommandFailed("what arrived is not what the server has sent: try again")
+
+
+def _parts(client: Remora, backup_id: str) -> Iterator[bytes]:
+    offset = 0
+    while part := client.read_backup(backup_id, offset):
+        yield part
+        offset += len(part)
+
+
+def _created(file: Path) -> BinaryIO:
+    """A new file, for its owner alone."""
+    return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
+def _write(file: Path, content: bytes) -> None:
+    with _created(file) as stream:
+        stream.write(content)
+        _sync(stream)
+
+
+def _sync(stream: BinaryIO) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())

@@ -1,0 +1,140 @@
+"""`remora export`: what a tenant holds as lines of JSON, page by page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from remora import Remora
+from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.output import diagnostics, progress_of_items
+from remora_server.commands.records import first_line, is_last_line, last_line, record_line
+
+STANDARD_OUTPUT = "-"
+
+
+TAIL_BYTES = 1 << 12
+"""More than the last line of a complete file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far an export is: bytes of the file, records in it, the token of the page that follows, empty behind the last
+    one as it is before the first.
+    """
+
+    bytes: int = 0
+    records: int = 0
+    page_token: str = ""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no page follows."""
+        return self.bytes > 0 and not self.page_token
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="where to; - for standard output")
+    parser.add_argument("--user", help="only the conversations that this user owns, and its working memory")
+    parser.add_argument("--conversation", help="only this conversation")
+    parser.add_argument("--resume", action="store_true", help="go on where an export to FILE was interrupted")
+    add_connection_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Export."""
+    if given["file"] == STANDARD_OUTPUT:
+        if given["resume"]:
+            raise Misused("--resume needs a file")
+        _export(given, sys.stdout.buffer, Reached(), lambda _: None)
+    else:
+        _to_file(given, Path(given["file"]))
+
+
+def _to_file(given: dict[str, Any], path: Path) -> None:
+    state = path.with_name(path.name + ".resume")
+    if path.exists() and not given["resume"]:
+        raise CommandFailed(f"{path} exists: go on with --resume, or name another file")
+    if path.exists() and _is_complete(path):
+        diagnostics().print(f"{path} is complete")
+    else:
+        _write(given, path, state, _reached(state) if path.exists() else Reached())
+    state.unlink(missing_ok=True)
+
+
+def _is_complete(path: Path) -> bool:
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        last = stream.read().splitlines(keepends=True)[-1:]
+    return bool(last) and is_last_line(last[0])
+
+
+def _write(given: dict[str, Any], path: Path, state: Path, reached: Reached) -> None:
+    with _opened(path, reached.bytes) as stream:
+        _export(given, stream, reached, lambda now: _keep(state, stream, now))
+        os.fsync(stream.fileno())
+
+
+def _opened(path: Path, size: int) -> BinaryIO:
+    """The file, cut to a size."""
+    try:
+        stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb")
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
+    stream.truncate(size)
+    stream.seek(size)
+    return stream
+
+
+def _reached(state: Path) -> Reached:
+    """What an interrupted export has left; the start where it left nothing."""
+    try:
+        return Reached(**json.loads(state.read_text("utf-8")))
+    except FileNotFoundError:
+        return Reached()
+    except (ValueError, TypeError) as error:
+        raise CommandFailed(f"{state} is damaged: remove it, and the export begins anew") from error
+
+
+def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
+    """Leave what a later export needs to go on from here."""
+    stream.flush()
+    fresh = state.with_name(state.name + ".new")
+    fresh.write_text(json.dumps(asdict(now)), "utf-8")
+    fresh.rename(state)
+
+
+def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Callable[[Reached], None]) -> None:
+    try:
+        with connected(given) as client, progress_of_items() as progress:
+            task = progress.add_task("exporting", total=None, unit="records")
+            while not reached.is_last:
+                reached = _write_page(client, given, stream, reached)
+                keep(reached)
+                progress.update(task, completed=reached.records)
+            stream.write(last_line(reached.records))
+            stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandFailed(f"the export cannot be written: {error.strerror}") from error
+    diagnostics().print(f"{reached.records:,} records exported")
+
+
+def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached) -> Reached:
+    """Write the next page; what is reached then."""
+    page = client.export_records(
+        user_id=given["user"], conversation_id=given["conversation"], page_token=reached.page_token
+    )
+    head = b"" if reached.bytes else first_line()
+    lines = head + b"".join(map(record_line, page.records))
+    stream.write(lines)
+    return Reached(reached.bytes + len(lines), reached.records + len(page.records), page.next_page_token)

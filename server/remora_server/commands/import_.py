@@ -1,0 +1,150 @@
+"""`remora import`: the lines of an export into a store. What is there already, the same, is passed over."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from remora import Remora
+from remora.errors import InvalidFieldError, RecordConflictError
+from remora.v1.transfer_service_pb2 import Record
+from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.output import diagnostics, progress_of_bytes
+from remora_server.commands.records import LineError, conversation_of, parse_line, parse_record, require_format
+
+STANDARD_INPUT = "-"
+LONGEST_LINE = 64 << 20
+GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
+
+
+@dataclass(slots=True)
+class Group:
+    """Records of one conversation that are sent at once, with their lines' numbers."""
+
+    conversation_id: str
+    records: list[Record] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    bytes: int = 0
+
+    def takes(self, conversation_id: str, size: int) -> bool:
+        """Whether a record of a conversation, of so many bytes, still goes with them."""
+        if not self.records:
+            return True
+        fits = len(self.records) < GROUP_RECORDS and self.bytes + size <= GROUP_BYTES
+        return fits and conversation_id == self.conversation_id
+
+
+class Lines:
+    """The lines of a file, one after the other; knows where it is."""
+
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        self.name = name
+        self.number = 0
+        self.bytes = 0
+        self.records = 0
+        self._stream = stream
+
+    def values(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The object of each line and its length, up to the last. Raises CommandFailed."""
+        with self.checked():
+            require_format(self._next())
+        while True:
+            before = self.bytes
+            with self.checked():
+                value = self._next()
+            if value["kind"] == "end":
+                break
+            self.records += 1
+            yield value, self.bytes - before
+        if value.get("records") != self.records:
+            raise CommandFailed(f"{self.name} is not complete: it has {self.records} records of {value.get('records')}")
+
+    def _next(self) -> dict[str, Any]:
+        line = self._stream.readline(LONGEST_LINE)
+        self.number += 1
+        self.bytes += len(line)
+        if not line.endswith(b"\n"):
+            raise LineError("is missing or cut: what stands before it was imported; export anew, or with --resume")
+        return parse_line(line)
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Have what is wrong with a line end the command."""
+        try:
+            yield
+        except LineError as error:
+            raise CommandFailed(f"{self.name}: line {self.number} {error}") from error
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="what export wrote; - for standard input")
+    add_connection_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Import."""
+    if given["file"] == STANDARD_INPUT:
+        _import(given, Lines("standard input", sys.stdin.buffer), None)
+        return
+    path = Path(given["file"])
+    try:
+        with path.open("rb") as stream:
+            _import(given, Lines(str(path), stream), path.stat().st_size)
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _import(given: dict[str, Any], lines: Lines, size: int | None) -> None:
+    imported = 0
+    with connected(given) as client, progress_of_bytes() as progress:
+        task = progress.add_task("importing", total=size)
+        for group in _groups(lines):
+            imported += _send(client, group, lines.name)
+            progress.update(task, completed=lines.bytes)
+    there = lines.records - imported
+    diagnostics().print(f"{imported:,} records imported" + (f"; {there:,} were there already" if there else ""))
+
+
+def _groups(lines: Lines) -> Iterator[Group]:
+    """The records, in the groups in which they are sent; what stands before a wrong line is sent, too."""
+    group = Group("")
+    try:
+        for value, size in lines.values():
+            with lines.checked():
+                record = parse_record(value)
+            conversation_id = conversation_of(record)
+            if not group.takes(conversation_id, size):
+                yield group
+                group = Group(conversation_id)
+            group.conversation_id = conversation_id
+            group.records.append(record)
+            group.numbers.append(lines.number)
+            group.bytes += size
+    except CommandFailed:
+        if group.records:
+            yield group
+        raise
+    if group.records:
+        yield group
+
+
+def _send(client: Remora, group: Group, name: str) -> int:
+    """Import a group; how many were new."""
+    try:
+        return client.import_records(group.records)
+    except (RecordConflictError, InvalidFieldError) as error:
+        line = group.numbers[_index(error.metadata.get("field", ""))]
+        raise CommandFailed(f"{name}: line {line}: {' '.join(str(error).split())}") from error
+
+
+def _index(path: str) -> int:
+    """The record that a field's path leads through: `records[3].message`."""
+    number = path.partition("[")[2].partition("]")[0]
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,87 @@
+"""`remora log`: conversations, newest first; or the messages of one, oldest first, as they come."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+
+from remora import Conversation, ConversationRecord, Message
+from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.failures import Misused
+from remora_server.commands.messages import local_time, message_json, message_line
+from remora_server.commands.numbers import positive
+from remora_server.commands.output import add_json_flag, output, printable, write_json
+
+FOLLOW_SECONDS = 0.5
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="show its messages")
+    parser.add_argument("--user", help="this user's conversations; with a conversation, this user's messages")
+    parser.add_argument("--limit", type=positive, default=20, help="how many at most, the newest (default 20)")
+    parser.add_argument("--follow", action="store_true", help="go on showing messages as they come, until interrupted")
+    add_json_flag(parser)
+    add_connection_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Show what was asked for."""
+    if given["follow"] and not given["conversation"]:
+        raise Misused("--follow needs a conversation")
+    with connected(given) as client:
+        if not given["conversation"]:
+            _show_conversations(client.list_conversations(user_id=given["user"], limit=given["limit"]), given)
+            return
+        conversation = client.conversation(given["conversation"], user_id=given["user"])
+        newest = _show(conversation.messages(given["limit"]), given, 0)
+        while given["follow"]:
+            time.sleep(FOLLOW_SECONDS)
+            newest = _follow(conversation, given, newest)
+
+
+def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> int:
+    return _show(conversation.messages(None, after=newest, oldest_first=True), given, newest)
+
+
+def _show(messages: Iterable[Message], given: dict[str, Any], newest: int) -> int:
+    """Show messages; the newest sequence that was shown."""
+    console = output()
+    for message in messages:
+        newest = message.sequence
+        if given["json"]:
+            write_json(message_json(message, given["conversation"]))
+        else:
+            console.print(message_line(message), soft_wrap=not console.is_terminal)
+    return newest
+
+
+def _show_conversations(conversations: Iterable[ConversationRecord], given: dict[str, Any]) -> None:
+    if given["json"]:
+        for conversation in conversations:
+            write_json(_json(conversation))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("updated", "conversation", "user", "messages", "title"):
+        table.add_column(name, justify="right" if name == "messages" else "left", overflow="fold")
+    for found in conversations:
+        texts = (printable(text) for text in (found.id, found.user_id))
+        table.add_row(local_time(found.update_time), *texts, f"{found.message_count:,}", printable(found.title))
+    output().print(table)
+
+
+def _json(conversation: ConversationRecord) -> dict[str, object]:
+    return {
+        "conversation_id": conversation.id,
+        "user_id": conversation.user_id,
+        "resource_id": conversation.resource_id,
+        "title": conversation.title,
+        "message_count": conversation.message_count,
+        "last_sequence": conversation.last_sequence,
+        "create_time": conversation.create_time.isoformat(),
+        "update_time": conversation.update_time.isoformat(),
+    }

@@ -1,0 +1,76 @@
+"""The manifest of a backup: a folder with it and the snapshot that it describes is the backup."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from remora.v1.admin_service_pb2 import Backup
+
+MANIFEST_VERSION = 1
+FILE_NAME = "manifest.json"
+SNAPSHOT_NAME = "remora.duckdb"
+
+
+class ManifestError(Exception):
+    """There is no manifest, or not one that this version reads; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup holds. Ids and digests in hexadecimal digits, `bytes` of the snapshot, `rows` of each table."""
+
+    manifest_version: int
+    store_id: str
+    revision: int
+    create_time: str
+    format_version: int
+    schema_version: int
+    remora_version: str
+    duckdb_version: str
+    file: str
+    bytes: int
+    sha256: str
+    rows: dict[str, int]
+
+    @classmethod
+    def of(cls, backup: Backup) -> Manifest:
+        """The manifest of what the server made."""
+        return cls(
+            manifest_version=MANIFEST_VERSION,
+            store_id=backup.store_id,
+            revision=backup.revision,
+            create_time=backup.create_time.ToJsonString(),
+            format_version=backup.format_version,
+            schema_version=backup.schema_version,
+            remora_version=backup.version,
+            duckdb_version=backup.duckdb_version,
+            file=SNAPSHOT_NAME,
+            bytes=backup.bytes,
+            sha256=backup.sha256.hex(),
+            rows=dict(sorted(backup.rows.items())),
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of a backup's folder. Raises ManifestError."""
+        path = folder / FILE_NAME
+        try:
+            manifest = cls(**json.loads(path.read_text("utf-8")))
+        except OSError as error:
+            raise ManifestError(f"{folder} is no backup: {path} cannot be read: {error.strerror}") from error
+        except (ValueError, TypeError) as error:
+            raise ManifestError(f"{path} is damaged, or of a newer version of Remora") from error
+        if manifest.manifest_version != MANIFEST_VERSION or manifest.file != SNAPSHOT_NAME:
+            raise ManifestError(f"{path} is of a newer version of Remora: upgrade Remora")
+        return manifest
+
+    def text(self) -> str:
+        """The file's content."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @property
+    def messages(self) -> int:
+        """How many messages it holds."""
+        return self.rows.get("messages", 0)

@@ -1,0 +1,102 @@
+"""The lines of an export: JSON objects with a `kind`, of which those between the first and the last are records.
+
+`{"kind":"format","version":1}` comes first, `{"kind":"end","records":3}` last: a file without it is not complete.
+A record is its message in proto3's JSON with the contract's names: bytes in base64, 64-bit integers as text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import Message
+
+from remora.v1.transfer_service_pb2 import Record
+
+FORMAT_VERSION = 1
+KINDS = frozenset(Record.DESCRIPTOR.fields_by_name)
+
+
+class LineError(Exception):
+    """A line is not what the format says; the message says why."""
+
+
+def first_line() -> bytes:
+    """The line that a file begins with."""
+    return _line({"kind": "format", "version": FORMAT_VERSION})
+
+
+def last_line(records: int) -> bytes:
+    """The line that a complete file of so many records ends with."""
+    return _line({"kind": "end", "records": records})
+
+
+def is_last_line(line: bytes) -> bool:
+    """Whether a line, with its end, is the last of a complete file."""
+    return line.startswith(b'{"kind":"end",') and line.endswith(b"\n")
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def record_line(record: Record) -> bytes:
+    """A record's line: the same bytes for the same record."""
+    kind = record.WhichOneof("kind")
+    fields = _sorted(MessageToDict(getattr(record, str(kind)), preserving_proto_field_name=True))
+    return _line({"kind": kind, **fields})
+
+
+def _sorted(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """The same with the keys of objects in order: those of a map have none."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(element) for element in value] if isinstance(value, list) else value
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """A line's object. Raises LineError."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        raise LineError("is not JSON") from None
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        raise LineError("is no object with a kind")
+    return value
+
+
+def require_format(value: dict[str, Any]) -> None:
+    """Refuse a first line of something else. Raises LineError."""
+    if value["kind"] != "format":
+        raise LineError("is not the first line of an export")
+    if value.get("version") != FORMAT_VERSION:
+        raise LineError(f"says format {value.get('version')}; this version of Remora reads {FORMAT_VERSION}")
+
+
+def parse_record(value: dict[str, Any]) -> Record:
+    """The record of a line's object. Raises LineError."""
+    kind = value.pop("kind")
+    if kind not in KINDS:
+        raise LineError(f"has the unknown kind {kind}")
+    record = Record()
+    part: Message = getattr(record, kind)
+    part.SetInParent()
+    try:
+        ParseDict(value, part)
+    except ParseError as error:
+        raise LineError(f"is no {kind}: {error}") from None
+    return record
+
+
+def conversation_of(record: Record) -> str:
+    """The conversation that a record is of; empty for a user's working memory."""
+    match record.WhichOneof("kind"):
+        case "conversation":
+            return record.conversation.conversation.id
+        case "message":
+            return record.message.conversation_id
+        case "step":
+            return record.step.conversation_id
+        case _:
+            return record.working_memory.scope.conversation_id

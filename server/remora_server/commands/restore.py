@@ -1,0 +1,47 @@
+"""`remora restore`: a data directory of a backup. No server is asked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.manifest import Manifest, ManifestError
+from remora_server.commands.output import diagnostics
+from remora_server.commands.parsing import path
+from remora_server.storage.directory import DirectoryError
+from remora_server.storage.restoring import SnapshotError, require_whole, restore
+
+PRIVATE = 0o077
+"""What the command creates is its own user's alone."""
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("backup", metavar="BACKUP", type=path, help="the folder that backup made")
+    parser.add_argument("--data", required=True, type=path, metavar="DIR", help="a folder that is empty, or not there")
+
+
+def run(given: dict[str, Any]) -> None:
+    """Restore."""
+    os.umask(PRIVATE)
+    try:
+        manifest = Manifest.read(given["backup"])
+        _restore(given["backup"] / manifest.file, given["data"], manifest)
+    except (ManifestError, SnapshotError, DirectoryError) as error:
+        raise CommandFailed(str(error)) from error
+    diagnostics().print(f"{given['data']}: revision {manifest.revision}, {manifest.messages:,} messages")
+
+
+def _restore(snapshot: Path, directory: Path, manifest: Manifest) -> None:
+    require_whole(
+        snapshot,
+        sha256=bytes.fromhex(manifest.sha256),
+        rows=manifest.rows,
+        revision=manifest.revision,
+        format_version=manifest.format_version,
+        schema_version=manifest.schema_version,
+    )
+    restore(snapshot, directory, store_id=bytes.fromhex(manifest.store_id), revision=manifest.revision)

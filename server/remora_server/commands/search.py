@@ -1,0 +1,69 @@
+"""`remora search`: messages that answer a query, best first."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from remora import Hit, Remora
+from remora.search import SearchResult
+from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.messages import message_json, message_line
+from remora_server.commands.numbers import positive
+from remora_server.commands.output import add_json_flag, diagnostics, output, printable, write_json
+
+SHORTEST_WORD = 3
+FOUND_WORD = "bold underline"
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("query", metavar="QUERY", help="a question, or words")
+    parser.add_argument("--user", help="only this user's messages")
+    parser.add_argument("--conversation", help="only this conversation's messages")
+    parser.add_argument("--limit", type=positive, default=10, help="how many at most (default 10)")
+    add_json_flag(parser)
+    add_connection_flags(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Search, and show what was found."""
+    with connected(given) as client:
+        result = _search(client, given)
+        for hit in result:
+            _show(hit, given)
+    if not given["json"]:
+        _note(result)
+
+
+def _search(client: Remora, given: dict[str, Any]) -> SearchResult:
+    query, user, k = given["query"], given["user"], given["limit"]
+    if given["conversation"]:
+        return client.conversation(given["conversation"], user_id=user).search(query, k=k)
+    if user:
+        return client.user(user).search(query, k=k)
+    return client.search(query, k=k)
+
+
+def _show(hit: Hit, given: dict[str, Any]) -> None:
+    if given["json"]:
+        write_json({"score": hit.score, **message_json(hit.message, hit.conversation_id)})
+        return
+    line = message_line(hit.message)
+    words = [re.escape(word) for word in re.findall(r"\w+", given["query"]) if len(word) >= SHORTEST_WORD]
+    if words:
+        line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", FOUND_WORD)
+    console = output()
+    console.print(f"{hit.score:.3f}  {printable(hit.conversation_id)}", style="dim", soft_wrap=True)
+    console.print(line, soft_wrap=not console.is_terminal)
+
+
+def _note(result: SearchResult) -> None:
+    """What a reader should know of the result, on standard error."""
+    if not len(result):
+        diagnostics().print("nothing was found")
+    if result.index.words_only:
+        diagnostics().print("found by words only: the server has no embedding model", style="dim")
+    elif result.index.pending:
+        diagnostics().print(f"{result.index.pending:,} messages are still to be embedded", style="dim")
