@@ -26,12 +26,14 @@ CONFIG_VARIABLE = "REMORA_CONFIG"
 # What the commands that ask a server are told besides its address.
 TENANT_VARIABLE = "REMORA_TENANT"
 TOKEN_VARIABLE = "REMORA_TOKEN"  # noqa: S105 - a variable's name
-_NO_SETTINGS = frozenset({ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE})
 
 # Kubernetes sets these in every pod beside a service that is named `remora`.
 _OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
 # Tests switch failpoints on with the last two.
-_NO_SETTINGS = {ENDPOINT_VARIABLE, CONFIG_VARIABLE, failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE}
+_NO_SETTINGS = {
+    ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE,
+    failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE,
+}  # fmt: skip
 _DIGITS = re.compile(r"\d{1,30}")
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

@@ -1,0 +1,109 @@
+"""Commands as processes, as a shell starts them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from remora.v1 import transfer_service_pb2 as transfers
+from remora_server.commands.records import first_line, last_line, record_line
+
+NONE: Mapping[str, str] = {}
+REMORA = [sys.executable, "-m", "remora_server.main"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and the most memory that it held, in bytes."""
+
+    code: int
+    error: str
+    memory: int
+
+
+def environment(endpoint: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that asks a server."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
+    return clean | {"REMORA_ENDPOINT": endpoint, **variables}
+
+
+def begin(endpoint: str, *arguments: str | Path, variables: Mapping[str, str] = NONE) -> subprocess.Popen[bytes]:
+    """A command that is under way."""
+    return subprocess.Popen(
+        [*REMORA, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(endpoint, variables),
+    )
+
+
+def remora(
+    endpoint: str, *arguments: str | Path, given: bytes = b"", variables: Mapping[str, str] = NONE
+) -> tuple[int, bytes, str]:
+    """A command's exit code, its output and what it said beside that."""
+    done = subprocess.run(
+        [*REMORA, *map(str, arguments)],
+        input=given,
+        capture_output=True,
+        env=environment(endpoint, variables),
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def done(endpoint: str, *arguments: str | Path, variables: Mapping[str, str] = NONE) -> bytes:
+    """The output of a command that must succeed."""
+    code, output, error = remora(endpoint, *arguments, variables=variables)
+    assert code == 0, error
+    return output
+
+
+def measured(endpoint: str, *arguments: str | Path) -> Ended:
+    """A command to its end, with its memory."""
+    process = begin(endpoint, *arguments)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read().decode()
+    process.stderr.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Ended(process.returncode, error, usage.ru_maxrss * 1024)
+
+
+def conversation_lines(name: str, count: int, text: str) -> list[bytes]:
+    """The lines of a conversation of so many messages, written a second apart; every third sequence is a gap."""
+    sequences = [number + number // 2 for number in range(1, count + 1)]
+    conversation = transfers.Record()
+    own = conversation.conversation.conversation
+    own.id, own.user_id, own.last_sequence = name, "sarah", sequences[-1]
+    own.create_time.seconds, own.update_time.seconds = 1, sequences[-1]
+    conversation.conversation.last_append_time.seconds = sequences[-1]
+    return [record_line(conversation), *(record_line(_message(name, number, text)) for number in sequences)]
+
+
+def _message(name: str, sequence: int, text: str) -> transfers.Record:
+    record = transfers.Record()
+    record.message.conversation_id = name
+    message = record.message.message
+    message.id, message.user_id, message.role, message.sequence = f"m{sequence}", "sarah", "user", sequence
+    message.text = f"{sequence} {text}"
+    message.create_time.seconds = message.update_time.seconds = sequence
+    return record
+
+
+def write_export(path: Path, lines: Sequence[bytes]) -> None:
+    """A complete export of these records."""
+    path.write_bytes(first_line() + b"".join(lines) + last_line(len(lines)))
+
+
+def without_token_counts(content: bytes) -> bytes:
+    """An export as it would be before the server counted tokens."""
+    head, *rest = content.split(b',"token_count":')
+    return head + b"".join(part[part.index(b",") if b"," in part[:8] else part.index(b"}") :] for part in rest)

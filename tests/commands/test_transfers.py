@@ -1,0 +1,238 @@
+"""Exports and imports as processes over a real server: interrupted, killed, resumed, large, wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.commands.terminal import (
+    begin,
+    conversation_lines,
+    done,
+    measured,
+    remora,
+    without_token_counts,
+    write_export,
+)  # fmt: skip
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+
+TEXT = "the night train to Lisbon leaves at ten " * 5
+
+
+@pytest.fixture
+def sidecar() -> Iterator[Sidecar]:
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        running = Sidecar(Path(directory), "--model=none")
+        running.start()
+        yield running
+        running.kill()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of many messages in conversations of several sizes."""
+    path = tmp_path_factory.mktemp("exports") / "many.jsonl"
+    lines = [line for number in range(40) for line in conversation_lines(f"c{number}", 1 + number * 8, TEXT)]
+    write_export(path, lines)
+    return path
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def conversations(sidecar: Sidecar) -> int:
+    with Remora(sidecar.endpoint, timeout=20) as client:
+        return client.count_conversations()
+
+
+def is_exported_as(sidecar: Sidecar, path: Path) -> bool:
+    exported = done(sidecar.endpoint, "export", "-")
+    assert b'"token_count":' in exported
+    return without_token_counts(exported) == path.read_bytes()
+
+
+def end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: Path) -> None:
+    process = begin(sidecar.endpoint, "import", many)
+    eventually(lambda: conversations(sidecar) > 10)
+    assert end(process, signal.SIGKILL) == -signal.SIGKILL
+    assert conversations(sidecar) < 40
+
+    code, _, said = remora(sidecar.endpoint, "import", many)
+
+    assert code == 0
+    assert "were there already" in said
+    assert is_exported_as(sidecar, many)
+
+
+@pytest.mark.timeout(300)
+def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: Path) -> None:
+    process = begin(sidecar.endpoint, "import", many)
+    eventually(lambda: conversations(sidecar) > 10)
+    sidecar.kill()
+    sidecar.start()
+    process.communicate(timeout=120)
+
+    if process.returncode != 0:
+        done(sidecar.endpoint, "import", many)
+
+    assert is_exported_as(sidecar, many)
+
+
+@pytest.mark.timeout(300)
+def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
+    sidecar: Sidecar, many: Path, tmp_path: Path
+) -> None:
+    done(sidecar.endpoint, "import", many)
+    whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
+    done(sidecar.endpoint, "export", whole)
+    process = begin(sidecar.endpoint, "export", parts)
+    eventually((tmp_path / "parts.jsonl.resume").exists)
+    end(process, signal.SIGKILL)
+    if (tmp_path / "parts.jsonl.resume").exists():
+        with parts.open("ab") as stream:
+            stream.write(b'{"kind":"mess')  # what a kill in the middle of a line leaves
+
+    assert remora(sidecar.endpoint, "export", parts)[0] == 1, "without --resume nothing is overwritten"
+    done(sidecar.endpoint, "export", "--resume", parts)
+
+    assert parts.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.jsonl", "whole.jsonl"]
+    done(sidecar.endpoint, "export", "--resume", parts)
+    assert parts.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.timeout(600)
+def test_memory_does_not_grow_with_what_is_moved(sidecar: Sidecar, tmp_path: Path) -> None:
+    small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
+    write_export(small, conversation_lines("small", 10, TEXT))
+    write_export(large, conversation_lines("large", 50_000, TEXT * 5))
+    allowed = 24 << 20
+    assert large.stat().st_size > allowed
+
+    little = measured(sidecar.endpoint, "import", "--tenant", "a", small)
+    much = measured(sidecar.endpoint, "import", "--tenant", "b", large)
+    out = measured(sidecar.endpoint, "export", "--tenant", "b", tmp_path / "out.jsonl")
+
+    assert (little.code, much.code, out.code) == (0, 0, 0)
+    assert much.memory - little.memory < allowed
+    assert out.memory - little.memory < allowed
+    assert without_token_counts((tmp_path / "out.jsonl").read_bytes()) == large.read_bytes()
+
+
+def test_a_pipe_from_one_store_to_another_needs_no_file(sidecar: Sidecar, tmp_path: Path) -> None:
+    path = tmp_path / "some.jsonl"
+    write_export(path, conversation_lines("c", 10, TEXT))
+    done(sidecar.endpoint, "import", "--tenant", "a", path)
+
+    code, _, said = remora(
+        sidecar.endpoint,
+        "import",
+        "-",
+        given=done(sidecar.endpoint, "export", "-", variables={"REMORA_TENANT": "a"}),
+        variables={"REMORA_TENANT": "b"},
+    )
+
+    assert (code, said) == (0, "11 records imported\n")
+    assert done(sidecar.endpoint, "export", "-", "--tenant", "b") == done(
+        sidecar.endpoint, "export", "-", "--tenant", "a"
+    )
+
+
+FORMAT = b'{"kind":"format","version":1}\n'
+LINES = conversation_lines("c", 3, "said")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "line 1 is missing or cut"),
+        (b"hello\n", "line 1 is not JSON"),
+        (b"[1]\n", "line 1 is no object with a kind"),
+        (LINES[0], "line 1 is not the first line of an export"),
+        (b'{"kind":"format","version":2}\n', "line 1 says format 2; this version of Remora reads 1"),
+        (FORMAT + LINES[0] + b'{"kind":"nonsense"}\n', "line 3 has the unknown kind nonsense"),
+        (FORMAT + LINES[0] + b'{"kind":"message","nonsense":1}\n', "line 3 is no message"),
+        (FORMAT + LINES[0] + LINES[1][:-5], "line 3 is missing or cut"),
+        (FORMAT + LINES[0] + LINES[1], "line 4 is missing or cut"),
+        (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 records of 2"),
+        (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: INVALID_FIELD"),
+        (FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'), "line 3: INVALID_FIELD"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named_by_its_number(
+    shared: Sidecar, tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "wrong.jsonl"
+    path.write_bytes(content)
+
+    code, _, error = remora(shared.endpoint, "import", "--tenant", tmp_path.name, path)
+
+    assert code == 1
+    assert error.startswith(f"remora: {path}")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        running = Sidecar(Path(directory), "--model=none")
+        running.start()
+        yield running
+        running.kill()
+
+
+def test_another_message_in_a_place_ends_the_import_at_its_line(shared: Sidecar, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    write_export(first, LINES)
+    write_export(second, [*LINES[:3], LINES[3].replace(b"said", b"sung")])
+    done(shared.endpoint, "import", "--tenant", "conflict", first)
+
+    code, _, error = remora(shared.endpoint, "import", "--tenant", "conflict", second)
+
+    assert code == 1
+    assert f"{second}: line 5: RECORD_CONFLICT" in error
+    assert is_exported(shared, "conflict", first)
+
+
+def is_exported(sidecar: Sidecar, tenant: str, path: Path) -> bool:
+    return without_token_counts(done(sidecar.endpoint, "export", "--tenant", tenant, "-")) == path.read_bytes()
+
+
+def test_what_cannot_be_read_or_written_is_said_in_one_line(shared: Sidecar, tmp_path: Path) -> None:
+    for arguments in (
+        ("import", tmp_path / "nowhere"),
+        ("export", tmp_path / "nowhere" / "file"),
+        ("export", "--conversation", "nowhere", "-"),
+        ("export", "/dev/full"),
+    ):
+        code, _, error = remora(shared.endpoint, *arguments)
+
+        assert code == 1
+        assert error.startswith("remora: ")
+        assert error.count("\n") == 1
+
+
+def test_an_export_of_nothing_is_complete(shared: Sidecar) -> None:
+    lines = done(shared.endpoint, "export", "--tenant", "nobody", "-").splitlines()
+
+    assert [json.loads(line) for line in lines] == [{"kind": "format", "version": 1}, {"kind": "end", "records": 0}]
