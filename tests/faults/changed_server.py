@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from tests.faults import planted
+
 from remora_server.main import main
 from remora_server.storage import applier, database
 
@@ -30,7 +32,11 @@ def next_schema() -> None:
     database.SCHEMA_VERSION = number
 
 
-CHANGES: dict[str, Callable[[], None]] = {"checkpoint_often": checkpoint_often, "next_schema": next_schema}
+CHANGES: dict[str, Callable[[], None]] = {
+    "checkpoint_often": checkpoint_often,
+    "next_schema": next_schema,
+    **planted.FAULTS,
+}
 
 
 if __name__ == "__main__":

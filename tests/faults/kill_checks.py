@@ -268,7 +268,11 @@ class KillCheck:
     def _repeat(self, account: Account, checker: Checker) -> Iterator[str]:
         """Send again what was acknowledged: the answer is the first one. And, sometimes, what was not answered."""
         for asked, reply in self._random.sample(account.answered, min(REPEATS, len(account.answered))):
-            again = asked.send(checker.store)
+            try:
+                again = asked.send(checker.store)
+            except grpc.RpcError as error:
+                yield f"{account.user}: {asked.method} was answered, its repeat is refused with {error.code().name}"
+                continue
             if again != reply:
                 yield f"{account.user}: {asked.method} was answered {reply!r}, its repeat {again!r}"
         unanswered, account.unanswered = account.unanswered, None

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from tests.faults.database_checks import applied_revision
 from tests.faults.kill_checks import Account, Checker, Faults, KillCheck
 from tests.faults.sidecar import ROOT, Sidecar
 from tests.faults.user_model import UserModel
@@ -82,6 +83,7 @@ class KillRun:
         self._check = KillCheck(accounts, SHARED, seed)
         self._seed = seed
         self._writers: list[WriterProcess] = []
+        self._applied = 0
 
     @property
     def acknowledged(self) -> int:
@@ -147,8 +149,13 @@ class KillRun:
         self._drain()
 
     def _drain(self) -> None:
+        """Wait for the writers of a dead server, and look at its database."""
         for writer in self._writers:
             writer.wait("unanswered")
+        applied = applied_revision(self.sidecar.directory / "data")
+        if applied < self._applied:
+            raise Faults([f"the database is at revision {applied}, after {self._applied}"])
+        self._applied = applied
 
     def die_under_load(self, *changes: str, **failpoints: str) -> int:
         """Start the server with failpoints and let all write until it has died of them; its exit code."""

@@ -1,0 +1,161 @@
+"""Faults that the check of kills must find: each breaks one promise of the server that runs it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import duckdb
+
+from remora_server.domain.calls import Outcome, Write
+from remora_server.failpoints import JOURNAL_VARIABLE
+from remora_server.storage.batch import Batch
+from remora_server.storage.commits import Accepted, Commits
+from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.v1 import record_pb2
+
+EVERY = 10
+"""Records that are spoiled: one of so many."""
+
+
+def acknowledge_before_it_is_written() -> None:
+    """Replies do not wait for the journal, whose writes take their time."""
+    os.environ[JOURNAL_VARIABLE] = "before_write=delay:40"
+
+    def finish(self: Commits, write: Write, accepted: Accepted) -> Outcome:
+        return replace(accepted.outcome, revision=accepted.revision)
+
+    Commits.finish = finish  # type: ignore[method-assign]
+
+
+def write_in_halves() -> None:
+    """An append is two records, and the process dies between them."""
+    whole, appends = Commits.accept, itertools.count()
+
+    def accept(  # noqa: PLR0917 - as it is
+        self: Commits, write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str = ""
+    ) -> Accepted:
+        listed = list(changes)
+        puts = [change for change in listed if change.HasField("put_message")]
+        if len(puts) > 1 and next(appends) >= EVERY:
+            half = whole(self, write, now, [change for change in listed if change is not puts[-1]], outcome, user_id)
+            self.wait_published(half.revision, None)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(self, write, now, listed, outcome, user_id)
+
+    Commits.accept = accept  # type: ignore[method-assign]
+
+
+def _spoil_records(spoil: Callable[[record_pb2.Record], None]) -> None:
+    """What is applied of some records is not what the journal has."""
+    add = Batch.add
+
+    def spoiled(self: Batch, revision: int, payload: bytes) -> None:
+        record = record_pb2.Record.FromString(payload)
+        if revision % EVERY == 0:
+            spoil(record)
+        add(self, revision, record.SerializeToString())
+
+    Batch.add = spoiled  # type: ignore[method-assign]
+
+
+def lose_records() -> None:
+    """The database does not get some records."""
+    _spoil_records(lambda record: record.ClearField("changes"))
+
+
+def reorder_messages() -> None:
+    """The database has messages of one append in another order."""
+
+    def swap(record: record_pb2.Record) -> None:
+        puts = [change.put_message for change in record.changes if change.HasField("put_message")]
+        if puts:
+            puts[0].body, puts[-1].body = puts[-1].body, puts[0].body
+            puts[0].id, puts[-1].id = puts[-1].id, puts[0].id
+
+    _spoil_records(swap)
+
+
+def miscount_messages() -> None:
+    """The database has heads that count a message too many."""
+
+    def miscount(record: record_pb2.Record) -> None:
+        for change in record.changes:
+            if change.HasField("put_head"):
+                change.put_head.message_count += 1
+
+    _spoil_records(miscount)
+
+
+def lose_vectors() -> None:
+    """The database does not get the vectors of some messages."""
+
+    def lose(record: record_pb2.Record) -> None:
+        for change in record.changes:
+            if change.HasField("put_message"):
+                change.put_message.ClearField("embedding_model")
+
+    _spoil_records(lose)
+
+
+def lose_working_memory() -> None:
+    """The database does not get some working memories."""
+
+    def lose(record: record_pb2.Record) -> None:
+        kept = [change for change in record.changes if not change.HasField("put_working_memory")]
+        record.ClearField("changes")
+        record.changes.extend(kept)
+
+    _spoil_records(lose)
+
+
+def apply_twice() -> None:
+    """Some messages are in the database twice."""
+    write = Batch.write
+
+    def twice(self: Batch, cursor: duckdb.DuckDBPyConnection) -> None:
+        [(before,)] = cursor.execute("SELECT coalesce(max(revision), 0) FROM messages").fetchall()
+        write(self, cursor)
+        cursor.execute("INSERT INTO messages SELECT * FROM messages WHERE revision > ?", [before])
+
+    Batch.write = twice  # type: ignore[method-assign]
+
+
+def forget_applied_revision() -> None:
+    """What was applied is applied again after a kill, because the database does not know how far it is."""
+    write = Batch.write
+
+    def forgetful(self: Batch, cursor: duckdb.DuckDBPyConnection) -> None:
+        write(self, cursor)
+        cursor.execute("UPDATE meta SET value = '0' WHERE key = 'applied_revision'")
+
+    Batch.write = forgetful  # type: ignore[method-assign]
+
+
+def forget_requests() -> None:
+    """A restarted server does not know what it was asked before."""
+
+    def remember(self: EmbeddedStore) -> None:
+        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+
+    EmbeddedStore._remember = remember  # type: ignore[method-assign]
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        acknowledge_before_it_is_written,
+        write_in_halves,
+        lose_records,
+        reorder_messages,
+        miscount_messages,
+        lose_vectors,
+        lose_working_memory,
+        apply_twice,
+        forget_applied_revision,
+        forget_requests,
+    )
+}

@@ -1,0 +1,55 @@
+"""The check of kills finds what it is for: it is run against servers with a fault planted in each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.faults.kill_checks import Faults
+from tests.faults.kills import KillRun
+from tests.faults.planted import FAULTS
+
+WRITERS = 3
+ROUNDS = 10
+IN_USUAL_TESTS = {"acknowledge_before_it_is_written", "write_in_halves", "forget_applied_revision"}
+
+REPORTS = {
+    "acknowledge_before_it_is_written": "the store is at revision|not ",
+    "write_in_halves": "neither without an unanswered (AppendMessages|EditMessages)",
+    "lose_records": "head counts other messages|not ",
+    "reorder_messages": "messages of .* is .*, not ",
+    "miscount_messages": "head counts other messages",
+    "lose_vectors": "a search finds",
+    "lose_working_memory": "working memories",
+    "apply_twice": "messages with another's place",
+    "forget_applied_revision": "rows of revisions that were not applied|with another's place",
+    "forget_requests": "its repeat|refused",
+}
+"""What the check says of each."""
+
+
+def planted() -> list[object]:
+    return [pytest.param(name, marks=[] if name in IN_USUAL_TESTS else pytest.mark.faults) for name in FAULTS]
+
+
+def test_every_fault_has_its_report() -> None:
+    assert FAULTS
+    assert FAULTS.keys() == REPORTS.keys()
+    assert FAULTS.keys() > IN_USUAL_TESTS
+
+
+def fill_again_and_again(run: KillRun) -> None:
+    for _ in range(ROUNDS):
+        run.fill(0.6)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("fault", planted())
+def test_a_planted_fault_is_found(tmp_path: Path, fault: str) -> None:
+    run = KillRun(tmp_path, fault, changes=[fault], writers=WRITERS)
+
+    with run.open(), pytest.raises(Faults) as raised:
+        fill_again_and_again(run)
+
+    assert any(re.search(REPORTS[fault], text, re.DOTALL) for text in raised.value.found), raised.value
