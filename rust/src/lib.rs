@@ -9,6 +9,7 @@ pub mod kernels;
 pub mod lexical;
 pub mod recall;
 pub mod tokens;
+pub mod transport;
 pub mod windows;
 pub mod wire;
 

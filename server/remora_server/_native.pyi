@@ -1,8 +1,8 @@
 """Types of the Rust engine, one section per module of the crate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Self, final
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
@@ -641,3 +641,57 @@ def strip_names(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:
     Names go as whole words, in either case, with a possessive "'s" and the blanks that they leave. Role words and
     single letters are no names, and a text of nothing else stays as it is.
     """
+
+# transport
+
+@final
+class Transport:
+    """gRPC over HTTP/2. It is bound, started, run by one thread and worked for by others, and stopped, each once."""
+
+    def __new__(cls, *, room: int, connections: int, receive_limit_bytes: int, default_timeout: float) -> Transport: ...
+    def bind_unix(self, path: str) -> None:
+        """Take a Unix socket, whose mode the umask gives. OSError where it cannot be had."""
+
+    def bind_tcp(self, address: str, port: int) -> int:
+        """Take a port of an IP address, a free one for 0, and return it. OSError where it cannot be had."""
+
+    def set_health(self, service: str, serving: bool) -> None:
+        """Say whether a service serves, to all who ask for its health or watch it."""
+
+    def start(
+        self,
+        *,
+        methods: Sequence[tuple[str, str, Callable[[bytes, Any, float | None, str], object]]],
+        identify: Callable[[str, str], object],
+        report: Callable[[str], object],
+        overloaded: tuple[int, str, bytes],
+        deadline_exceeded: tuple[int, str, bytes],
+        not_published: tuple[int, str, bytes],
+        core: Core | None,
+    ) -> None:
+        """Prepare to serve.
+
+        `methods` are paths with how calls are answered and by what: quick (in the thread of `run` with no time to
+        wait, else in one of `work`), pool (in one of `work`) or each (every message of a stream by one message, in
+        `work`). The callable gets the encoded request, the caller, the seconds that it may take and the header
+        `traceparent`. It returns the encoded reply and the revision of `core` that must be published before the reply
+        is sent, or a failure: its code, message and encoded `google.rpc.Status`. Where the seconds are None and it
+        would have to wait, it returns None, has had no effect, and is called again with time.
+
+        `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
+        caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. The failures
+        are those of calls that find no room, that are not answered in time, and whose revision will not be published.
+        Without a core, nothing is waited for.
+        """
+
+    def run(self) -> None:
+        """Serve in the calling thread until `stop`. OSError where the sockets cannot be used."""
+
+    def work(self) -> None:
+        """Answer calls in the calling thread until `run` has returned."""
+
+    def stop(self, grace: float) -> None:
+        """Have `run` take no more calls, give those under way so many seconds, and return."""
+
+    def close(self) -> None:
+        """Let go of addresses that were taken and never served."""

@@ -36,10 +36,11 @@ from remora_server.rpc.listeners import ListenError, parse_listener, require_gua
 from remora_server.rpc.memory import MemoryHandlers
 from remora_server.rpc.messages import MessageHandlers
 from remora_server.rpc.page_tokens import PageTokens
-from remora_server.rpc.server import Server, ServerOptions
+from remora_server.rpc.server import Server
 from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
 from remora_server.rpc.transfers import TransferHandlers
+from remora_server.rpc.transports import ServerOptions
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
@@ -93,12 +94,14 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         indexer.start()
     closing.callback(server.stop, settings.shutdown_grace)
     handlers = _handlers(store, embedder, tokens, model, waiters=settings.threads // WAITING_SHARE)
-    server.start(handlers, model, works=lambda: not store.failure())
+    server.start(handlers, model, works=lambda: not store.failure(), core=store.core)
     _announce(endpoints, store, settings, model)
 
 
 def _server_options(settings: Settings) -> ServerOptions:
     return ServerOptions(
+        transport=settings.transport,
+        connections=settings.connections,
         threads=settings.threads,
         waiting=settings.waiting_calls,
         receive_limit_bytes=settings.receive_limit_bytes,

@@ -58,8 +58,10 @@ class Settings:
     insecure: bool
     log_format: str
     log_level: str
+    transport: str
     threads: int
     waiting_calls: int
+    connections: int
     receive_limit_bytes: int
     default_timeout: float
     window_bytes: int
@@ -185,8 +187,10 @@ KEYS: tuple[Key, ...] = (
     Key("insecure", "let other machines in without a token", _flag, default=False),
     Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
     Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
+    Key("transport", "what carries calls: native, or grpcio", _one_of("native", "grpcio"), "native"),
     Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
     Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
+    Key("connections", "connections at a time, over the native transport", _whole(1, 1_000_000), 4_096),
     Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
     Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
     Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 64 << 20),

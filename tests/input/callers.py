@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn, Protocol, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -19,11 +20,11 @@ from grpc_status import rpc_status
 from remora_server import application
 from remora_server.domain.status import ModelStatus
 from remora_server.engine.tokens import NativeTokenCounter
-from remora_server.rpc.calls import Calls
-from remora_server.rpc.errors import ANSWERS
+from remora_server.rpc.calls import Call
+from remora_server.rpc.errors import ANSWERS, to_status
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.limits import Limits
-from remora_server.rpc.methods import Method, snake_case
+from remora_server.rpc.methods import Method, methods_of
 from remora_server.rpc.server import SERVICES
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 
@@ -102,29 +103,6 @@ class WireCaller:
             return refused(status)
 
 
-class _Aborted(Exception):
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class _Context:
-    """What a handler asks of gRPC."""
-
-    headers: Headers
-
-    def invocation_metadata(self) -> Headers:
-        return self.headers
-
-    def time_remaining(self) -> float:
-        return 30.0
-
-    def abort_with_status(self, status: grpc.Status) -> NoReturn:
-        details = dict(status.trailing_metadata)
-        raise _Aborted(Status.FromString(cast("bytes", details["grpc-status-details-bin"])))
-
-
 @dataclass(frozen=True)
 class DirectCaller:
     """Calls handlers over a store of their own, as a tenant."""
@@ -134,11 +112,12 @@ class DirectCaller:
     headers: Headers = ()
 
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
-        context = _Context((*self.headers, *headers))
         try:
-            return Answer("OK", self.methods[method](request, cast("grpc.ServicerContext", context)))
-        except _Aborted as aborted:
-            return refused(aborted.status)
+            tenant_id = Identity().tenant((*self.headers, *headers))
+            call = Call(method, tenant_id, time.monotonic() + 30.0)
+            return Answer("OK", self.methods[method].answer(call, request)[0])
+        except Exception as error:  # noqa: BLE001 - as a transport does
+            return refused(to_status(error))
 
 
 @contextmanager
@@ -148,16 +127,9 @@ def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCa
     count = partial(application._count_tokens, tokens)
     store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count, model="")
     handlers = application._handlers(store, None, tokens, ModelStatus(), waiters=1)
-    calls, limits = Calls(Identity(), 30.0), Limits(model)
+    limits = Limits(model)
     try:
-        methods = {name: _method(descriptor, handlers, limits, calls) for name, descriptor in METHODS.items()}
+        methods = {method.name: method for service in SERVICES for method in methods_of(service, handlers, limits)}
         yield DirectCaller(methods, store, (("remora-tenant", tenant),))
     finally:
         store.close()
-
-
-def _method(descriptor: MethodDescriptor, handlers: list[object], limits: Limits, calls: Calls) -> Method:
-    name = snake_case(descriptor.name)
-    handler = next(getattr(one, name) for one in handlers if hasattr(one, name))
-    request = GetMessageClass(descriptor.input_type)
-    return Method(descriptor.name, request, limits.rules(request), handler, calls)

@@ -13,6 +13,7 @@ from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepPage
 from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
+from remora_server.storage.deadlines import require_time
 
 STATUS = StoreStatus(
     store_id="0123456789abcdef0123456789abcdef",
@@ -85,6 +86,7 @@ class FakeStore:
     def _ask(self, name: str, *arguments: object) -> None:
         self.asked[name] = arguments
         if self.waiting_for is not None:
+            require_time(arguments[0].deadline if arguments else None)  # type: ignore[attr-defined]
             self.waiting_for.wait()
         if self.error is not None:
             raise self.error

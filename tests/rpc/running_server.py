@@ -27,10 +27,11 @@ from remora_server.rpc.listeners import UnixListener
 from remora_server.rpc.memory import MemoryHandlers
 from remora_server.rpc.messages import MessageHandlers
 from remora_server.rpc.page_tokens import PageTokens
-from remora_server.rpc.server import SERVICES, Server, ServerOptions
+from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
 from remora_server.rpc.transfers import TransferHandlers
+from remora_server.rpc.transports import ServerOptions
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 
 M = TypeVar("M", bound=Message)

@@ -19,7 +19,8 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Read
 from remora_server.rpc.health import REFLECTION
 from remora_server.rpc.identity import Identity, Tokens
-from remora_server.rpc.server import SERVICES, ServerOptions
+from remora_server.rpc.server import SERVICES
+from remora_server.rpc.transports import ServerOptions
 
 Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 

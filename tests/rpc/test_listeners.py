@@ -6,12 +6,11 @@ import socket
 import stat
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import grpc
 import pytest
 
+from remora_server.rpc.identity import Identity
 from remora_server.rpc.listeners import (
     Listener,
     ListenError,
@@ -20,6 +19,8 @@ from remora_server.rpc.listeners import (
     parse_listener,
     require_guarded,
 )
+from remora_server.rpc.server import TRANSPORTS
+from remora_server.rpc.transports import ServerOptions, Transport
 
 
 @pytest.fixture
@@ -29,11 +30,11 @@ def directory() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture
-def grpc_server() -> Iterator[grpc.Server]:
-    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
-    yield server
-    server.stop(None)
+@pytest.fixture(params=TRANSPORTS)
+def binder(request: pytest.FixtureRequest) -> Iterator[Transport]:
+    transport = TRANSPORTS[request.param](ServerOptions(), Identity())
+    yield transport
+    transport.stop(0.0)
 
 
 @pytest.mark.parametrize(
@@ -77,78 +78,78 @@ def test_this_machine_needs_no_tokens() -> None:
     require_guarded([parse_listener("unix:/s"), parse_listener("127.0.0.1:1")], guarded=False)
 
 
-def test_a_socket_and_its_directory_are_their_owners_alone(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_socket_and_its_directory_are_their_owners_alone(directory: Path, binder: Transport) -> None:
     path = directory / "new" / "s"
 
-    assert UnixListener(path).bind(grpc_server) == f"unix:{path}"
+    assert UnixListener(path).bind(binder) == f"unix:{path}"
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_socket_that_a_dead_server_left_is_replaced(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_socket_that_a_dead_server_left_is_replaced(directory: Path, binder: Transport) -> None:
     path = directory / "s"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
 
-    UnixListener(path).bind(grpc_server)
+    UnixListener(path).bind(binder)
 
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
 
 
-def test_a_socket_that_someone_listens_on_is_left_alone(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_socket_that_someone_listens_on_is_left_alone(directory: Path, binder: Transport) -> None:
     path = directory / "s"
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
         other.listen()
 
         with pytest.raises(ListenError, match="another process listens on"):
-            UnixListener(path).bind(grpc_server)
+            UnixListener(path).bind(binder)
 
         assert path.exists()
 
 
-def test_a_file_that_is_no_socket_is_left_alone(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_file_that_is_no_socket_is_left_alone(directory: Path, binder: Transport) -> None:
     path = directory / "s"
     path.write_text("precious")
 
     with pytest.raises(ListenError, match="is no socket"):
-        UnixListener(path).bind(grpc_server)
+        UnixListener(path).bind(binder)
 
     assert path.read_text() == "precious"
 
 
-def test_a_directory_that_cannot_be_made_is_named(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_directory_that_cannot_be_made_is_named(directory: Path, binder: Transport) -> None:
     (directory / "file").write_text("")
 
     with pytest.raises(ListenError, match=r"the directory .*file/sub cannot be made"):
-        UnixListener(directory / "file" / "sub" / "s").bind(grpc_server)
+        UnixListener(directory / "file" / "sub" / "s").bind(binder)
 
 
-def test_a_path_too_long_for_a_socket_is_refused(directory: Path, grpc_server: grpc.Server) -> None:
+def test_a_path_too_long_for_a_socket_is_refused(directory: Path, binder: Transport) -> None:
     with pytest.raises(ListenError, match="the path has more than"):
-        UnixListener(directory / ("s" * 200)).bind(grpc_server)
+        UnixListener(directory / ("s" * 200)).bind(binder)
 
 
-def test_port_0_takes_a_free_port_and_says_which(grpc_server: grpc.Server) -> None:
-    endpoint = TcpListener("127.0.0.1", 0).bind(grpc_server)
+def test_port_0_takes_a_free_port_and_says_which(binder: Transport) -> None:
+    endpoint = TcpListener("127.0.0.1", 0).bind(binder)
 
     bound = parse_listener(endpoint)
     assert isinstance(bound, TcpListener)
     assert bound.port > 0
 
 
-def test_a_port_in_use_is_refused(grpc_server: grpc.Server) -> None:
+def test_a_port_in_use_is_refused(binder: Transport) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
 
         with pytest.raises(ListenError, match=rf"cannot listen on 127.0.0.1:{port}: Address already in use"):
-            TcpListener("127.0.0.1", port).bind(grpc_server)
+            TcpListener("127.0.0.1", port).bind(binder)
 
 
-def test_a_host_that_is_not_here_is_refused(grpc_server: grpc.Server) -> None:
+def test_a_host_that_is_not_here_is_refused(binder: Transport) -> None:
     with pytest.raises(ListenError, match=r"cannot listen on 192\.0\.2\.1:1"):
-        TcpListener("192.0.2.1", 1).bind(grpc_server)
+        TcpListener("192.0.2.1", 1).bind(binder)

@@ -12,14 +12,11 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora_server.domain.messages import MessageDraft
 from remora_server.domain.status import ModelStatus
-from remora_server.rpc.calls import Calls
-from remora_server.rpc.identity import Identity
 from remora_server.rpc.limits import Limits
-from remora_server.rpc.methods import generic_handler, snake_case
+from remora_server.rpc.methods import methods_of, snake_case
 from remora_server.rpc.server import SERVICES
 
 LIMITS = Limits(ModelStatus())
-CALLS = Calls(Identity(), 30.0)
 
 
 class Handlers:
@@ -32,7 +29,7 @@ class Handlers:
 
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 def test_a_service_whose_rpcs_have_handlers_can_be_served(service: object) -> None:
-    generic_handler(service, [Handlers()], LIMITS, CALLS)  # type: ignore[arg-type]
+    assert methods_of(service, [Handlers()], LIMITS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("missing", METHODS)
@@ -40,14 +37,14 @@ def test_an_rpc_without_a_handler_fails_at_start(missing: str) -> None:
     service = METHODS[missing].containing_service
 
     with pytest.raises(LookupError, match=rf"{missing} has no handler {snake_case(missing)}"):
-        generic_handler(service, [Handlers(missing)], LIMITS, CALLS)
+        methods_of(service, [Handlers(missing)], LIMITS)
 
 
 def test_a_stream_cannot_be_handled() -> None:
     service = health_pb2.DESCRIPTOR.services_by_name["Health"]
 
     with pytest.raises((LookupError, KeyError)):
-        generic_handler(service, [Handlers()], LIMITS, CALLS)  # type: ignore[arg-type]
+        methods_of(service, [Handlers()], LIMITS)  # type: ignore[arg-type]
 
 
 def test_names_are_split_at_capitals() -> None:

@@ -26,6 +26,7 @@ mod waiters;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -124,6 +125,12 @@ impl Journal {
     /// closed before publishing it.
     pub fn wait(&self, revision: u64, timeout: Option<Duration>) -> Result<Waited, JournalError> {
         self.stream().waiters.wait(revision, timeout)
+    }
+
+    /// Has `changed` called whenever something was published, and when the journal ends, in the thread that does it: it
+    /// must be short. False where another follows already.
+    pub fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>) -> bool {
+        self.stream().waiters.follow(changed)
     }
 
     /// The published records after `revision`, oldest first: of at most `max_bytes` of payload together, but at least one

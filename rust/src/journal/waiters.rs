@@ -1,8 +1,8 @@
 //! Threads that wait for a revision to be published. Publishing wakes those it completes and no others.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,11 @@ pub enum Waited {
 pub(super) struct Waiters {
     published: AtomicU64,
     waiting: Mutex<Waiting>,
+    follower: OnceLock<Follower>,
 }
+
+/// Called after each change of what is published, and at the end.
+type Follower = Arc<dyn Fn() + Send + Sync>;
 
 /// The revision waited for, and the order of arrival.
 type Ticket = (u64, u64);
@@ -46,6 +50,7 @@ impl Waiters {
         Self {
             published: AtomicU64::new(published),
             waiting: Mutex::default(),
+            follower: OnceLock::new(),
         }
     }
 
@@ -61,6 +66,18 @@ impl Waiters {
         let completed = std::mem::replace(&mut waiting.threads, later);
         drop(waiting);
         wake(completed);
+        self.tell();
+    }
+
+    /// Has `changed` called from now on; false where another follows already.
+    pub(super) fn follow(&self, changed: Follower) -> bool {
+        self.follower.set(changed).is_ok()
+    }
+
+    fn tell(&self) {
+        if let Some(changed) = self.follower.get() {
+            changed();
+        }
     }
 
     /// Ends every wait, now and later, for a revision that was not published. The first reason stays.
@@ -70,6 +87,7 @@ impl Waiters {
         let threads = std::mem::take(&mut waiting.threads);
         drop(waiting);
         wake(threads);
+        self.tell();
     }
 
     pub(super) fn ended(&self) -> Option<JournalError> {

@@ -46,7 +46,7 @@ exceptions! {
 
 /// See `_native.pyi`.
 #[pyclass(name = "Core", module = "remora_server._native", frozen)]
-struct PyCore {
+pub(super) struct PyCore {
     core: Arc<Core>,
     kernels: &'static Kernels,
 }
@@ -385,6 +385,10 @@ impl PyCore {
 }
 
 impl PyCore {
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// A commit that need not wait; `None` where it is left to one that may.
     fn commit_at_once(&self, record: &Bytes) -> Option<Result<Committed, CommitError>> {
         if record.len() > BRIEF_RECORD_BYTES {

@@ -9,6 +9,7 @@ mod index;
 mod lexical;
 mod recall;
 mod tokens;
+mod transport;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -19,5 +20,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     lexical::register(module)?;
     recall::register(module)?;
     tokens::register(module)?;
+    transport::register(module)?;
     Ok(())
 }

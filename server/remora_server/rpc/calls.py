@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from dataclasses import dataclass
 from typing import Protocol
-
-import grpc
 
 from remora.v1.message_pb2 import Origin
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.errors import OperatorOnly
-from remora_server.rpc.identity import Identity, Metadata
-
-# What grpcio says of a call without a deadline is centuries away.
-_FAR_AWAY = 86_400 * 365
 
 # https://www.w3.org/TR/trace-context/#traceparent-header-field-values
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+NO_TIME = 0.0
+"""The deadline of a call that must not wait for anything: a time that is over."""
 
 
 class ReadRequest(Protocol):
@@ -43,13 +39,17 @@ class WriteRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler knows of its call. `deadline` is a time of the monotonic clock in seconds."""
+    """What a handler knows of its call. `deadline` is a time of the monotonic clock in seconds.
+
+    A call that does not wait for the disk leaves it to its transport to acknowledge what it wrote when that is durable.
+    """
 
     method: str
     tenant_id: str
     deadline: float
     traceparent: str = ""
     is_operator: bool = False
+    waits_for_disk: bool = True
 
     def require_operator(self) -> None:
         """Raise OperatorOnly where the caller is not the operator."""
@@ -72,6 +72,7 @@ class Call:
             agent_id=origin.agent_id,
             run_id=origin.run_id,
             traceparent=self.traceparent,
+            waits_for_disk=self.waits_for_disk,
         )
 
     def _fingerprint(self, request: WriteRequest) -> bytes:
@@ -79,28 +80,6 @@ class Call:
         return hashlib.blake2b(b"%b\0%b" % (self.method.encode(), payload), digest_size=16).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Makes the Call of a gRPC call. One without a deadline gets `default_timeout`, in seconds."""
-
-    identity: Identity
-    default_timeout: float
-
-    def open(self, context: grpc.ServicerContext, method: str) -> Call:
-        """The call of a method, by its short name. Raises Unauthenticated."""
-        metadata: Metadata = context.invocation_metadata()
-        remaining = context.time_remaining()
-        timeout = self.default_timeout if remaining > _FAR_AWAY else remaining
-        return Call(
-            method,
-            self.identity.tenant(metadata),
-            time.monotonic() + timeout,
-            traceparent(metadata),
-            is_operator=self.identity.is_operator(metadata),
-        )
-
-
-def traceparent(metadata: Metadata) -> str:
-    """The trace that the call belongs to; empty where it names none, or not as the standard says."""
-    found = next((value for key, value in metadata if key == "traceparent"), "")
-    return found if isinstance(found, str) and _TRACEPARENT.match(found) else ""
+def traceparent(value: str | bytes) -> str:
+    """The trace that a header names; empty where it names none, or not as the standard says."""
+    return value if isinstance(value, str) and _TRACEPARENT.match(value) else ""

@@ -11,6 +11,7 @@ from remora_server.domain.conversations import ConversationOrder, ConversationQu
 from remora_server.domain.store import Store
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
+from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
 
 ORDERS = {
@@ -28,6 +29,7 @@ class ConversationHandlers:
     store: Store
     page_tokens: PageTokens
 
+    @quick
     def create_conversation(self, call: Call, request: pb.CreateConversationRequest) -> pb.CreateConversationResponse:
         given = request.conversation
         draft = decode.conversation(given, given.id, given.user_id or DEFAULT_USER)
@@ -38,6 +40,7 @@ class ConversationHandlers:
             revision=outcome.revision,
         )
 
+    @quick
     def get_conversation(self, call: Call, request: pb.GetConversationRequest) -> pb.GetConversationResponse:
         conversation, revision = self.store.get_conversation(
             call.read(request), request.conversation_id, request.user_id
@@ -65,6 +68,7 @@ class ConversationHandlers:
         count, revision = self.store.count_conversations(call.read(request), request.user_id, request.resource_id)
         return pb.CountConversationsResponse(count=count, revision=revision)
 
+    @quick
     def update_conversation(self, call: Call, request: pb.UpdateConversationRequest) -> pb.UpdateConversationResponse:
         given = request.conversation
         draft = decode.conversation(given, given.id, given.user_id)
@@ -72,6 +76,7 @@ class ConversationHandlers:
         outcome = self.store.update_conversation(call.write(request), given.id, request.user_id, update)
         return pb.UpdateConversationResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
 
+    @quick
     def delete_conversation(self, call: Call, request: pb.DeleteConversationRequest) -> pb.DeleteConversationResponse:
         outcome = self.store.delete_conversation(
             call.write(request), request.conversation_id, request.user_id, allow_missing=request.allow_missing

@@ -73,13 +73,18 @@ def to_status(error: Exception) -> Status:
     return _status(answer, error.message, details)
 
 
-def abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
-    """End the call with the error's status. What is not an answer to the caller goes to the log, where its text is left
-    out: it may quote contents.
+def logged_status(error: Exception, method: str) -> Status:
+    """The status of an error that ends a call. What is not an answer to the caller goes to the log, where its text is
+    left out: it may quote contents.
     """
     if answer_to(error) is INTERNAL:
         logger.error("call failed", extra={"method": method}, exc_info=error)
-    context.abort_with_status(rpc_status.to_status(to_status(error)))
+    return to_status(error)
+
+
+def abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
+    """End a call of grpcio with the error's status."""
+    context.abort_with_status(rpc_status.to_status(logged_status(error, method)))
 
 
 def _status(answer: Answer, message: str, details: list[Message]) -> Status:

@@ -1,49 +1,43 @@
-"""The standard services beside Remora's own, health and reflection, each on threads of its own."""
+"""The standard services beside Remora's own: whether the process is well, and what it offers."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import grpc
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1 import health, health_pb2
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 HEALTH = cast("ServiceDescriptor", health_pb2.DESCRIPTOR.services_by_name["Health"])
 REFLECTION = cast("ServiceDescriptor", reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"])
 
 LIVENESS, READINESS, OVERALL = "liveness", "readiness", ""
-SERVING = health_pb2.HealthCheckResponse.SERVING
-NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+Say = Callable[[str, bool], None]
 
 
 class Health:
     """The state of the process: alive while it runs, ready while it can answer.
 
-    `OVERALL` and the services' own names say the same as `READINESS`.
+    `OVERALL` and the services' own names say the same as `READINESS`. What changes is told to `say`.
     """
 
-    def __init__(self, services: Iterable[str]) -> None:
-        self._servicer = health.HealthServicer()
-        self._servicer.set(LIVENESS, SERVING)
+    def __init__(self, services: Iterable[str], say: Say) -> None:
+        self._say = say
         self._ready_names = (OVERALL, READINESS, *services)
         self._stopped = threading.Event()
+        self._changing = threading.Lock()
+        say(LIVENESS, True)
         self.set_ready(ready=False)
 
-    def generic_handler(self, pool: ThreadPoolExecutor) -> grpc.GenericRpcHandler:
-        """The handlers of the health service."""
-        return _on_own_threads(HEALTH, self._servicer, pool)
-
     def set_ready(self, *, ready: bool) -> None:
-        """Say whether calls are welcome."""
-        for name in self._ready_names:
-            self._servicer.set(name, SERVING if ready else NOT_SERVING)
+        """Say whether calls are welcome; after `drain` they are not."""
+        with self._changing:
+            for name in self._ready_names:
+                self._say(name, ready and not self._stopped.is_set())
 
     def follow(self, works: Callable[[], bool], *, interval: float) -> None:
         """Ask every so many seconds whether the server works, and be ready while it does. Returns at once."""
@@ -59,33 +53,21 @@ class Health:
             was_ready = ready
 
     def drain(self) -> None:
-        """Be not ready from now on."""
+        """Be neither alive nor ready from now on."""
         self._stopped.set()
-        self._servicer.enter_graceful_shutdown()
+        self.set_ready(ready=False)
+        self._say(LIVENESS, False)
 
 
-def reflection_handler(services: Iterable[str], pool: ThreadPoolExecutor) -> grpc.GenericRpcHandler:
-    """The handlers of the reflection service, which describes these services, health and itself."""
-    names = (*services, HEALTH.full_name, REFLECTION.full_name)
-    return _on_own_threads(REFLECTION, reflection.ReflectionServicer(names), pool)
+class Reflection:
+    """Describes services, and answers each question apart."""
 
+    def __init__(self, services: Iterable[str]) -> None:
+        names = (*services, HEALTH.full_name, REFLECTION.full_name)
+        self._servicer = reflection.ReflectionServicer(names)
 
-def _on_own_threads(service: ServiceDescriptor, servicer: object, pool: ThreadPoolExecutor) -> grpc.GenericRpcHandler:
-    handlers = {method.name: _handler(method, getattr(servicer, method.name), pool) for method in service.methods}
-    return grpc.method_handlers_generic_handler(service.full_name, handlers)
-
-
-def _handler(
-    method: MethodDescriptor, behavior: Callable[..., Any], pool: ThreadPoolExecutor
-) -> grpc.RpcMethodHandler[Message, Message]:
-    on_pool: Any = partial(behavior)
-    on_pool.experimental_thread_pool = pool
-    on_pool.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[method.client_streaming, method.server_streaming]
-    return make(
-        on_pool, GetMessageClass(method.input_type).FromString, GetMessageClass(method.output_type).SerializeToString
-    )
+    def answer(self, request: reflection_pb2.ServerReflectionRequest) -> reflection_pb2.ServerReflectionResponse:
+        """The reply to one message of the stream."""
+        # It asks nothing of its context.
+        replies = self._servicer.ServerReflectionInfo(iter([request]), cast("grpc.ServicerContext", None))
+        return cast("reflection_pb2.ServerReflectionResponse", next(iter(replies)))

@@ -78,6 +78,14 @@ class OperatorToken:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a call."""
+
+    tenant_id: str
+    is_operator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Tells a caller's tenant. Without tokens the caller says it itself."""
 
@@ -87,6 +95,10 @@ class Identity:
     def is_operator(self, metadata: Metadata) -> bool:
         """Whether the caller shows the operator's token."""
         return self.operator is not None and self.operator.is_shown(_value(metadata, AUTHORIZATION))
+
+    def caller(self, metadata: Metadata) -> Caller:
+        """The caller of a call. The same metadata always tell the same. Raises Unauthenticated and InvalidField."""
+        return Caller(self.tenant(metadata), self.is_operator(metadata))
 
     def tenant(self, metadata: Metadata) -> str:
         """The caller's tenant; the operator names any. Raises Unauthenticated and InvalidField."""

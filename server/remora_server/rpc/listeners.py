@@ -12,16 +12,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import grpc
+from typing import Protocol
 
 UNIX = "unix:"
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
-SOCKET_UMASK = 0o177  # the socket is its owner's alone: grpcio checks no peer
+SOCKET_UMASK = 0o177  # the socket is its owner's alone: nobody checks the peer
 
 
 class ListenError(Exception):
     """The server cannot listen there; the message says where, why and what to do."""
+
+
+class Binder(Protocol):
+    """Takes addresses for a server."""
+
+    def bind_unix(self, path: str) -> None:
+        """Take a Unix socket. Raises OSError."""
+
+    def bind_tcp(self, host: str, port: int) -> int:
+        """Take a port of a host and return it. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +49,14 @@ class UnixListener:
         """Whether only this machine reaches it."""
         return True
 
-    def bind(self, server: grpc.Server) -> str:
+    def bind(self, server: Binder) -> str:
         """Take the socket and return its endpoint. A file that a dead server left behind is removed first."""
         if len(os.fsencode(self.path)) > MAX_SOCKET_PATH:
             raise ListenError(f"cannot listen on {self.endpoint}: the path has more than {MAX_SOCKET_PATH} bytes")
         self._make_directory()
         self._remove_stale()
-        with _umask(SOCKET_UMASK):
-            _add_port(server, self.endpoint)
+        with _umask(SOCKET_UMASK), _named(self.endpoint):
+            server.bind_unix(str(self.path))
         return self.endpoint
 
     def _make_directory(self) -> None:
@@ -97,22 +106,10 @@ class TcpListener:
         except ValueError:
             return False
 
-    def bind(self, server: grpc.Server) -> str:
+    def bind(self, server: Binder) -> str:
         """Take the port and return its endpoint."""
-        self._require_free()
-        return replace(self, port=_add_port(server, self.endpoint)).endpoint
-
-    def _require_free(self) -> None:
-        """Take the port for a moment: of grpcio's own failure only the log says why."""
-        try:
-            family, kind, protocol, _, address = socket.getaddrinfo(
-                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(address)
-        except OSError as error:
-            raise ListenError(f"cannot listen on {self.endpoint}: {error.strerror}") from error
+        with _named(self.endpoint):
+            return replace(self, port=server.bind_tcp(self.host, self.port)).endpoint
 
 
 Listener = UnixListener | TcpListener
@@ -141,14 +138,12 @@ def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
         )
 
 
-def _add_port(server: grpc.Server, endpoint: str) -> int:
+@contextmanager
+def _named(endpoint: str) -> Iterator[None]:
     try:
-        port = server.add_insecure_port(endpoint)
-    except RuntimeError as error:
-        raise ListenError(f"cannot listen on {endpoint}: {error}") from error
-    if port == 0:
-        raise ListenError(f"cannot listen on {endpoint}")
-    return port
+        yield
+    except OSError as error:
+        raise ListenError(f"cannot listen on {endpoint}: {error.strerror or error}") from error
 
 
 @contextmanager

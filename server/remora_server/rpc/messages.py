@@ -11,6 +11,7 @@ from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, Remo
 from remora_server.domain.store import Store
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
+from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
 
 
@@ -21,6 +22,7 @@ class MessageHandlers:
     store: Store
     page_tokens: PageTokens
 
+    @quick
     def append_messages(self, call: Call, request: pb.AppendMessagesRequest) -> pb.AppendMessagesResponse:
         write = call.write(request)
         create = _conversation_to_create(request)
@@ -33,6 +35,7 @@ class MessageHandlers:
             revision=outcome.revision,
         )
 
+    @quick
     def list_messages(self, call: Call, request: pb.ListMessagesRequest) -> bytes:
         query = _query(request, self.page_tokens.position(call, request))
         page = self.store.list_messages(call.read(request), query)
@@ -41,6 +44,7 @@ class MessageHandlers:
         rest = pb.ListMessagesResponse(next_page_token=token, revision=page.revision)
         return page.encoded + rest.SerializeToString()
 
+    @quick
     def delete_messages(self, call: Call, request: pb.DeleteMessagesRequest) -> pb.DeleteMessagesResponse:
         outcome = self.store.delete_messages(
             call.write(request), request.conversation_id, request.user_id, list(request.message_ids)

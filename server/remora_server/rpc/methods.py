@@ -1,4 +1,4 @@
-"""Makes gRPC's handlers from plain functions: every RPC of a service finds its own by name."""
+"""Makes methods from plain functions: every RPC of a service finds its own by name."""
 
 from __future__ import annotations
 
@@ -7,53 +7,64 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from remora_server.domain.errors import InvalidField
-from remora_server.rpc.calls import Call, Calls
-from remora_server.rpc.errors import abort, answer_to
+from remora_server.rpc.calls import NO_TIME, Call
+from remora_server.rpc.errors import answer_to
 from remora_server.rpc.limits import Limits
 from remora_server.rpc.rules import Rule
 
 Handler: TypeAlias = Callable[[Call, Any], Message | bytes]
+F = TypeVar("F", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
 
 
+def quick(handler: F) -> F:
+    """Marks a handler that is brief, and keeps a deadline that is over: what it would wait for, and whatever asks the
+    database, fails with DeadlineExceeded before it has had any effect. A transport may run it in between.
+    """
+    handler.is_quick = True  # type: ignore[attr-defined]
+    return handler
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC with one request and one reply, both encoded: opens the call, checks the request, asks the handler.
+    """One RPC with one request and one reply, both encoded: checks the request, asks the handler.
 
     Fields that the contract does not know are dropped, so that nothing is stored that was not checked.
     """
 
+    path: str
     name: str
     request_type: type[Message]
     check: Rule
     handler: Handler
-    calls: Calls
+    writes: bool
 
-    def __call__(self, encoded: bytes, context: grpc.ServicerContext) -> bytes:
+    @property
+    def is_quick(self) -> bool:
+        """Whether it may be tried without time to wait."""
+        return getattr(self.handler, "is_quick", False)
+
+    def answer(self, call: Call, encoded: bytes) -> tuple[bytes, int]:
+        """The reply, and the revision that must be published before it is sent: 0 where there is none."""
         began = time.perf_counter()
         try:
-            reply = self._answer(encoded, context)
-        except Exception as error:  # noqa: BLE001 - the one place where any failure becomes a status
-            self._log(answer_to(error).reason, began)
-            abort(context, error, self.name)
+            reply = self.handler(call, self._decode(encoded))
+        except Exception as error:
+            if call.deadline != NO_TIME:
+                self._log(answer_to(error).reason, began)
+            raise
         self._log("OK", began)
-        return reply
-
-    def _answer(self, encoded: bytes, context: grpc.ServicerContext) -> bytes:
-        call = self.calls.open(context, self.name)
-        request = self._decode(encoded)
-        self.check(request)
-        reply = self.handler(call, request)
-        return reply if isinstance(reply, bytes) else reply.SerializeToString()
+        if isinstance(reply, bytes):
+            return reply, 0
+        return reply.SerializeToString(), getattr(reply, "revision", 0) if self.writes else 0
 
     def _decode(self, encoded: bytes) -> Message:
         try:
@@ -61,6 +72,7 @@ class Method:
         except DecodeError:
             raise InvalidField("request", f"cannot be decoded as a {self.request_type.DESCRIPTOR.full_name}") from None
         request.DiscardUnknownFields()
+        self.check(request)
         return request
 
     def _log(self, result: str, began: float) -> None:
@@ -69,30 +81,30 @@ class Method:
             logger.debug("call", extra={"method": self.name, "result": result, "micros": micros})
 
 
-def generic_handler(
-    service: ServiceDescriptor, implementations: Iterable[object], limits: Limits, calls: Calls
-) -> grpc.GenericRpcHandler:
-    """The handlers of a service: each RPC's is the method of that name of one of the implementations.
+def methods_of(service: ServiceDescriptor, implementations: Iterable[object], limits: Limits) -> list[Method]:
+    """The methods of a service: each RPC's handler is the method of that name of one of the implementations.
 
     Raises LookupError for an RPC without a handler.
     """
     candidates = list(implementations)
-    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-        method.name: grpc.unary_unary_rpc_method_handler(_method(method, candidates, limits, calls))
-        for method in service.methods
-    }
-    return grpc.method_handlers_generic_handler(service.full_name, handlers)
+    return [_method(method, candidates, limits) for method in service.methods]
 
 
-def _method(method: MethodDescriptor, implementations: list[object], limits: Limits, calls: Calls) -> Method:
+def _method(method: MethodDescriptor, implementations: list[object], limits: Limits) -> Method:
     if method.client_streaming or method.server_streaming:
         raise LookupError(f"{method.full_name} streams: only calls with one request and one reply can be handled")
     name = snake_case(method.name)
     handler = next((getattr(one, name) for one in implementations if hasattr(one, name)), None)
     if handler is None:
         raise LookupError(f"{method.full_name} has no handler {name}")
-    request_type = GetMessageClass(method.input_type)
-    return Method(method.name, request_type, limits.rules(request_type), handler, calls)
+    return Method(
+        path=f"/{method.containing_service.full_name}/{method.name}",
+        name=method.name,
+        request_type=(request_type := GetMessageClass(method.input_type)),
+        check=limits.rules(request_type),
+        handler=handler,
+        writes="request_id" in method.input_type.fields_by_name,
+    )
 
 
 def snake_case(name: str) -> str:

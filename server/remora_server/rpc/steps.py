@@ -9,6 +9,7 @@ from remora_server.domain.steps import StepQuery
 from remora_server.domain.store import Store
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
+from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
 
 
@@ -19,6 +20,7 @@ class StepHandlers:
     store: Store
     page_tokens: PageTokens
 
+    @quick
     def save_steps(self, call: Call, request: pb.SaveStepsRequest) -> pb.SaveStepsResponse:
         write = call.write(request)
         outcome = self.store.save_steps(write, [decode.step(step) for step in request.steps])

@@ -9,6 +9,7 @@ from remora_server.domain.store import Store
 from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner
 from remora_server.rpc import encode
 from remora_server.rpc.calls import Call
+from remora_server.rpc.methods import quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class WorkingMemoryHandlers:
             revision=memory.revision,
         )
 
+    @quick
     def set_working_memory(self, call: Call, request: pb.SetWorkingMemoryRequest) -> pb.SetWorkingMemoryResponse:
         owner = _owner(request.scope, request.user_id)
         outcome = self.store.set_working_memory(call.write(request), owner, request.content)

@@ -19,7 +19,7 @@ from remora_server.domain.errors import (
 )
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
-from remora_server.storage.deadlines import remaining
+from remora_server.storage.deadlines import remaining, require_time
 from remora_server.storage.v1 import record_pb2
 
 Clock = Callable[[], int]
@@ -111,6 +111,7 @@ class Commits:
 
     def begin_query(self, read: Read) -> int:
         """The same for a read that asks DuckDB: everything that it should see has been applied."""
+        require_time(read.deadline)
         revision = self.begin(read)
         self.wait_applied(revision, read.deadline)
         return revision

@@ -1,0 +1,282 @@
+//! The transport for Python: it is bound, started with callables that answer, run by one thread, worked for by others.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyTuple};
+
+use super::core::PyCore;
+use crate::core::Core;
+use crate::transport::{
+    Answer, Answering, Code, Credentials, Handler, Health, Listener, Method, Options, Publication,
+    Question, Refusals, Status, Transport, framed,
+};
+
+/// See `_native.pyi`.
+#[pyclass(name = "Transport", module = "remora_server._native", frozen)]
+struct PyTransport {
+    options: Options,
+    listeners: Mutex<Vec<Listener>>,
+    health: Arc<Health>,
+    started: OnceLock<Transport<Callables>>,
+}
+
+#[pymethods]
+impl PyTransport {
+    #[new]
+    #[pyo3(signature = (*, room, connections, receive_limit_bytes, default_timeout))]
+    fn new(
+        room: usize,
+        connections: usize,
+        receive_limit_bytes: usize,
+        default_timeout: f64,
+    ) -> PyResult<Self> {
+        let options = Options {
+            room,
+            connections,
+            receive_limit_bytes,
+            default_timeout: seconds(default_timeout)?,
+            ..Options::default()
+        };
+        Ok(Self {
+            options,
+            listeners: Mutex::default(),
+            health: Arc::default(),
+            started: OnceLock::new(),
+        })
+    }
+
+    fn bind_unix(&self, path: PathBuf) -> PyResult<()> {
+        self.listeners.lock().push(Listener::unix(&path)?);
+        Ok(())
+    }
+
+    fn bind_tcp(&self, address: IpAddr, port: u16) -> PyResult<u16> {
+        let (listener, port) = Listener::tcp(SocketAddr::new(address, port))?;
+        self.listeners.lock().push(listener);
+        Ok(port)
+    }
+
+    fn set_health(&self, service: &str, serving: bool) {
+        self.health.set(service, serving);
+    }
+
+    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, core))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn start(
+        &self,
+        methods: Vec<(String, String, Py<PyAny>)>,
+        identify: Py<PyAny>,
+        report: Py<PyAny>,
+        overloaded: Failure,
+        deadline_exceeded: Failure,
+        not_published: Failure,
+        core: Option<&Bound<'_, PyCore>>,
+    ) -> PyResult<()> {
+        let mut callables = Vec::with_capacity(methods.len());
+        let mut named = Vec::with_capacity(methods.len());
+        for (path, answering, callable) in methods {
+            let answering = answering_named(&answering)?;
+            named.push(Method { path, answering });
+            callables.push(callable);
+        }
+        let handler = Callables {
+            methods: callables,
+            identify,
+            report,
+        };
+        let refusals = Refusals {
+            overloaded: overloaded.into(),
+            deadline_exceeded: deadline_exceeded.into(),
+            not_published: not_published.into(),
+        };
+        let publication: Arc<dyn Publication> = match core {
+            Some(core) => Arc::new(OfCore(Arc::clone(core.get().core()))),
+            None => Arc::new(Everything),
+        };
+        let health = Arc::clone(&self.health);
+        let options = self.options.clone();
+        let transport = Transport::new(options, handler, named, refusals, publication, health);
+        let started = self.started.set(transport);
+        started.map_err(|_| PyRuntimeError::new_err("the transport is started already"))
+    }
+
+    fn run(&self, py: Python<'_>) -> PyResult<()> {
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        let transport = self.started()?;
+        Ok(py.detach(|| transport.run(listeners))?)
+    }
+
+    fn work(&self, py: Python<'_>) -> PyResult<()> {
+        let transport = self.started()?;
+        py.detach(|| transport.work());
+        Ok(())
+    }
+
+    fn stop(&self, grace: f64) -> PyResult<()> {
+        self.started()?.stop(seconds(grace)?);
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.listeners.lock().clear();
+    }
+}
+
+impl PyTransport {
+    fn started(&self) -> PyResult<&Transport<Callables>> {
+        let started = self.started.get();
+        started.ok_or_else(|| PyRuntimeError::new_err("the transport is not started"))
+    }
+}
+
+fn seconds(seconds: f64) -> PyResult<Duration> {
+    let duration = Duration::try_from_secs_f64(seconds);
+    duration.map_err(|_| PyValueError::new_err("not a number of seconds"))
+}
+
+fn answering_named(name: &str) -> PyResult<Answering> {
+    match name {
+        "quick" => Ok(Answering::Quick),
+        "pool" => Ok(Answering::Pool),
+        "each" => Ok(Answering::Each),
+        _ => Err(PyValueError::new_err(format!(
+            "no way of answering: {name}"
+        ))),
+    }
+}
+
+/// (code, message, encoded `google.rpc.Status`).
+#[derive(FromPyObject)]
+struct Failure(u8, String, PyBackedBytes);
+
+impl From<Failure> for Status {
+    fn from(Failure(code, message, details): Failure) -> Self {
+        Self {
+            code: Code(code),
+            message,
+            details: details.to_vec().into(),
+        }
+    }
+}
+
+/// Answers by calling Python.
+struct Callables {
+    methods: Vec<Py<PyAny>>,
+    identify: Py<PyAny>,
+    report: Py<PyAny>,
+}
+
+impl Handler for Callables {
+    type Caller = Py<PyAny>;
+
+    fn identify(&self, credentials: &Credentials<'_>) -> Result<Py<PyAny>, Status> {
+        Python::attach(|py| {
+            let arguments = (credentials.authorization, credentials.tenant);
+            let told = self.identify.bind(py).call1(arguments);
+            let told = told.map_err(|error| broken(py, &error))?;
+            match told.extract::<Failure>() {
+                Ok(failure) => Err(failure.into()),
+                Err(_) => Ok(told.unbind()),
+            }
+        })
+    }
+
+    fn answer(&self, question: &Question<'_, Py<PyAny>>) -> Answer {
+        Python::attach(|py| {
+            let answer = self.call(py, question);
+            answer.unwrap_or_else(|error| Answer::Failure(broken(py, &error)))
+        })
+    }
+
+    fn together(&self, work: &mut dyn FnMut()) {
+        Python::attach(|_| work());
+    }
+
+    fn report(&self, trouble: &str) {
+        Python::attach(|py| {
+            if let Err(error) = self.report.bind(py).call1((trouble,)) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
+impl Callables {
+    fn call(&self, py: Python<'_>, question: &Question<'_, Py<PyAny>>) -> PyResult<Answer> {
+        let Some(method) = self.methods.get(question.method) else {
+            return Err(PyRuntimeError::new_err("there is no such method"));
+        };
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        let answered = method.bind(py).call1((
+            PyBytes::new(py, question.message),
+            question.caller.bind(py),
+            question
+                .deadline
+                .map(|deadline| left(deadline).as_secs_f64()),
+            question.traceparent,
+        ))?;
+        if answered.is_none() {
+            return Ok(Answer::WouldWait);
+        }
+        let parts = answered.cast::<PyTuple>()?;
+        if parts.len() == 3 {
+            return Ok(Answer::Failure(parts.extract::<Failure>()?.into()));
+        }
+        let message = parts.get_item(0)?;
+        Ok(Answer::Reply {
+            message: framed(message.cast::<PyBytes>()?.as_bytes()),
+            after: parts.get_item(1)?.extract()?,
+        })
+    }
+}
+
+/// What a caller learns of a callable that raised: nothing. Python's hook for such errors is told.
+fn broken(py: Python<'_>, error: &PyErr) -> Status {
+    error.clone_ref(py).write_unraisable(py, None);
+    Status::new(Code::INTERNAL, "the server failed; its log says why")
+}
+
+/// The publication of a core's journal.
+struct OfCore(Arc<Core>);
+
+impl Publication for OfCore {
+    fn published(&self) -> u64 {
+        self.0.journal().published()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.journal().ended().is_some()
+    }
+
+    fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>) {
+        // A second transport of a core would be told nothing; `Transport` is made once for each.
+        self.0.journal().follow(changed);
+    }
+}
+
+/// Where nothing need be waited for.
+struct Everything;
+
+impl Publication for Everything {
+    fn published(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    fn follow(&self, _changed: Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// Adds the names of this module.
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTransport>()
+}

@@ -1,0 +1,95 @@
+//! What the transport asks of those who answer calls.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::identities::Credentials;
+use super::status::Status;
+
+/// How calls of a method are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answering {
+    /// On the transport's thread where nothing must be waited for, else in a thread of the pool.
+    Quick,
+    /// In a thread of the pool.
+    Pool,
+    /// Each message of a stream by one message, in the pool, in order.
+    Each,
+}
+
+/// A method: its path, `/package.Service/Method`, and how its calls are answered.
+#[derive(Clone, Debug)]
+pub struct Method {
+    pub path: String,
+    pub answering: Answering,
+}
+
+/// A request to be answered.
+pub struct Question<'a, Caller> {
+    /// The place of its method in the list of methods.
+    pub method: usize,
+    pub caller: &'a Caller,
+    /// The header `traceparent`, empty where there is none.
+    pub traceparent: &'a str,
+    pub message: &'a [u8],
+    /// Until when the answer may take; `None`: it must not wait for anything.
+    pub deadline: Option<Instant>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// A message made by `framed`, to be sent when the revision `after` is published.
+    Reply {
+        message: Bytes,
+        after: u64,
+    },
+    Failure(Status),
+    /// It would have had to wait, and had no effect. Only where there was no deadline.
+    WouldWait,
+}
+
+/// Answers calls, on the transport's thread and on those of the pool.
+pub trait Handler: Send + Sync + 'static {
+    /// Who makes a call.
+    type Caller: Send + Sync + 'static;
+
+    /// Tells a caller by its credentials. Short: it runs on the transport's thread.
+    fn identify(&self, credentials: &Credentials<'_>) -> Result<Self::Caller, Status>;
+
+    /// Answers a request.
+    fn answer(&self, question: &Question<'_, Self::Caller>) -> Answer;
+
+    /// Runs work that answers several requests: what they all need is taken once.
+    fn together(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+
+    /// Tells those who run the server of trouble that no caller learns of.
+    fn report(&self, trouble: &str);
+}
+
+/// Where revisions are published.
+pub trait Publication: Send + Sync + 'static {
+    /// The newest published revision.
+    fn published(&self) -> u64;
+
+    /// Whether nothing will be published any more.
+    fn has_ended(&self) -> bool;
+
+    /// Has `changed` called after each change of either, from any thread. It is called by one transport, once.
+    fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>);
+}
+
+/// What the transport answers by itself.
+#[derive(Clone, Debug)]
+pub struct Refusals {
+    /// There is no room for the call.
+    pub overloaded: Status,
+    /// The deadline passed before there was an answer.
+    pub deadline_exceeded: Status,
+    /// The revision that the reply speaks of will not be published.
+    pub not_published: Status,
+}

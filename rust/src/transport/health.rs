@@ -1,0 +1,173 @@
+//! The standard health service (grpc.health.v1): what is said of each service, told at once to whoever watches.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use parking_lot::Mutex;
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::budget::{Budget, Share};
+use super::message::Messages;
+use super::reply::{Reply, framed};
+use super::room::Room;
+use super::status::{Code, Status};
+
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+const LIST: &str = "/grpc.health.v1.Health/List";
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+
+const SERVING: i32 = 1;
+const NOT_SERVING: i32 = 2;
+const SERVICE_UNKNOWN: i32 = 3;
+
+/// The longest request; a service's name is in it.
+const REQUEST_BYTES: usize = 1024;
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+/// How many may watch at a time.
+const WATCHERS: usize = 1024;
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct CheckRequest {
+    #[prost(string, tag = "1")]
+    service: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct CheckResponse {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ListResponse {
+    #[prost(map = "string, message", tag = "1")]
+    statuses: HashMap<String, CheckResponse>,
+}
+
+/// What is said of each service.
+pub struct Health {
+    states: Mutex<HashMap<String, watch::Sender<i32>>>,
+    stopped: watch::Sender<bool>,
+    watchers: Arc<Room>,
+    requests: Arc<Budget>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            states: Mutex::default(),
+            stopped: watch::Sender::new(false),
+            watchers: Room::new(WATCHERS),
+            requests: Budget::new(usize::MAX / 2),
+        }
+    }
+}
+
+impl Health {
+    /// Says whether a service serves.
+    pub fn set(&self, service: &str, serving: bool) {
+        let status = if serving { SERVING } else { NOT_SERVING };
+        let mut states = self.states.lock();
+        match states.get(service) {
+            Some(state) => drop(state.send_replace(status)),
+            None => drop(states.insert(service.to_owned(), watch::Sender::new(status))),
+        }
+    }
+
+    /// Lets watchers go, once they know the last state.
+    pub(super) fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    pub(super) fn serves(&self, path: &str) -> bool {
+        matches!(path, CHECK | LIST | WATCH)
+    }
+
+    pub(super) async fn answer(&self, path: &str, body: RecvStream, reply: Reply) {
+        let messages = Messages::new(body, Share::of(&self.requests), REQUEST_BYTES);
+        let Ok(Ok((message, _))) = timeout(REQUEST_PATIENCE, messages.only()).await else {
+            let status = Status::new(
+                Code::INVALID_ARGUMENT,
+                "the request did not come, or is none",
+            );
+            return reply.fail(&status);
+        };
+        let Ok(request) = CheckRequest::decode(message.bytes) else {
+            let status = Status::new(Code::INVALID_ARGUMENT, "the request cannot be decoded");
+            return reply.fail(&status);
+        };
+        match path {
+            WATCH => self.watch(&request.service, reply).await,
+            LIST => send(reply, self.list()).await,
+            _ => match self.status(&request.service) {
+                Some(status) => send(reply, CheckResponse { status }).await,
+                None => reply.fail(&Status::new(Code::NOT_FOUND, "the service is not known")),
+            },
+        }
+    }
+
+    fn status(&self, service: &str) -> Option<i32> {
+        Some(*self.states.lock().get(service)?.borrow())
+    }
+
+    fn list(&self) -> ListResponse {
+        let states = self.states.lock();
+        let said = states.iter().map(|(service, state)| {
+            let status = *state.borrow();
+            (service.clone(), CheckResponse { status })
+        });
+        ListResponse {
+            statuses: said.collect(),
+        }
+    }
+
+    async fn watch(&self, service: &str, mut reply: Reply) {
+        let Some(_place) = self.watchers.take() else {
+            let status = Status::new(Code::RESOURCE_EXHAUSTED, "too many watch already");
+            return reply.fail(&status);
+        };
+        let mut state = self.state(service);
+        let mut stopped = self.stopped.subscribe();
+        loop {
+            let status = *state.borrow_and_update();
+            if reply
+                .message(encoded(&CheckResponse { status }))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            tokio::select! {
+                biased;
+                Ok(()) = state.changed() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => break,
+                () = poll_fn(|context| reply.poll_reset(context)) => return,
+            }
+        }
+        reply.fail(&Status::new(Code::UNAVAILABLE, "the server is stopping"));
+    }
+
+    /// A service's state, followed; of one that is not known a state that stays.
+    fn state(&self, service: &str) -> watch::Receiver<i32> {
+        match self.states.lock().get(service) {
+            Some(state) => state.subscribe(),
+            None => watch::Sender::new(SERVICE_UNKNOWN).subscribe(),
+        }
+    }
+}
+
+async fn send(mut reply: Reply, response: impl prost::Message) {
+    if reply.message(encoded(&response)).await.is_ok() {
+        reply.end();
+    }
+}
+
+fn encoded(response: &impl prost::Message) -> Bytes {
+    framed(&response.encode_to_vec())
+}

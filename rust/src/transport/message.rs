@@ -1,0 +1,245 @@
+//! The messages of a request: a flag, a length and so many bytes each, read within bounds.
+
+use std::future::poll_fn;
+use std::io::Read;
+
+use bytes::{Buf, Bytes, BytesMut};
+use flate2::read::{GzDecoder, ZlibDecoder};
+use h2::RecvStream;
+
+use super::budget::Share;
+use super::status::{Code, Status};
+
+/// The flag and the length in front of each message.
+pub(super) const PREFIX_BYTES: usize = 5;
+
+/// How the messages of a call that say so are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Identity,
+    Gzip,
+    Deflate,
+}
+
+/// What a server may be sent.
+pub(super) const ACCEPTED: &str = "identity,gzip,deflate";
+
+impl Encoding {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "identity" => Some(Self::Identity),
+            "gzip" => Some(Self::Gzip),
+            "deflate" => Some(Self::Deflate),
+            _ => None,
+        }
+    }
+}
+
+/// A message as it came.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) bytes: Bytes,
+    pub(super) is_compressed: bool,
+}
+
+impl Message {
+    /// Leaves an empty message.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            bytes: std::mem::take(&mut self.bytes),
+            ..*self
+        }
+    }
+
+    /// The bytes that it stands for, at most `limit`. What would be more is not unpacked.
+    pub(super) fn unpacked(self, encoding: Encoding, limit: usize) -> Result<Bytes, Status> {
+        if !self.is_compressed {
+            return Ok(self.bytes);
+        }
+        let packed = self.bytes.reader();
+        match encoding {
+            Encoding::Gzip => unpacked(GzDecoder::new(packed), limit),
+            Encoding::Deflate => unpacked(ZlibDecoder::new(packed), limit),
+            Encoding::Identity => Err(Status::new(
+                Code::INTERNAL,
+                "a message is compressed, and the call does not say how",
+            )),
+        }
+    }
+}
+
+fn unpacked(packed: impl Read, limit: usize) -> Result<Bytes, Status> {
+    let mut bytes = Vec::new();
+    let bound = limit as u64 + 1;
+    if packed.take(bound).read_to_end(&mut bytes).is_err() {
+        let message = "a message cannot be decompressed";
+        return Err(Status::new(Code::INTERNAL, message));
+    }
+    if bytes.len() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(bytes.into())
+}
+
+fn too_large(limit: usize) -> Status {
+    let message = format!("a message is larger than {limit} bytes");
+    Status::new(Code::RESOURCE_EXHAUSTED, message)
+}
+
+/// Why reading ended.
+pub(super) enum Interrupted {
+    /// The call is answered with this.
+    Refused(Status),
+    /// There is no room for the bytes.
+    NoRoom,
+    /// The peer ended the call or the connection.
+    Gone,
+}
+
+/// Reads the messages of a call.
+pub(super) struct Messages {
+    body: RecvStream,
+    held: BytesMut,
+    share: Share,
+    limit: usize,
+}
+
+impl Messages {
+    /// What it holds counts into `share`; a message has at most `limit` bytes.
+    pub(super) fn new(body: RecvStream, share: Share, limit: usize) -> Self {
+        Self {
+            body,
+            held: BytesMut::new(),
+            share,
+            limit,
+        }
+    }
+
+    /// The only message of the call, and what it counts.
+    pub(super) async fn only(mut self) -> Result<(Message, Share), Interrupted> {
+        let message = self.next().await?;
+        let Some(message) = message else {
+            return Err(refused("the call has no message"));
+        };
+        if self.next().await?.is_some() {
+            return Err(refused("the call has more than one message"));
+        }
+        Ok((message, self.share))
+    }
+
+    /// The next message; `None` at the end of the call.
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, Interrupted> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok(Some(message));
+            }
+            match self.chunk().await? {
+                Some(chunk) => self.held.extend_from_slice(&chunk),
+                None if self.held.is_empty() => return Ok(None),
+                None => return Err(refused("the call ends within a message")),
+            }
+        }
+    }
+
+    /// Says that a message that was taken is no longer held.
+    pub(super) fn let_go(&mut self, bytes: usize) {
+        self.share.shrink(bytes + PREFIX_BYTES);
+    }
+
+    /// The message at the front, where it is whole.
+    fn take(&mut self) -> Result<Option<Message>, Interrupted> {
+        let Some(prefix) = self.held.get(..PREFIX_BYTES) else {
+            return Ok(None);
+        };
+        let is_compressed = match prefix[0] {
+            0 => false,
+            1 => true,
+            _ => return Err(refused("a message begins with an unknown flag")),
+        };
+        let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+        if length > self.limit {
+            return Err(Interrupted::Refused(too_large(self.limit)));
+        }
+        if self.held.len() < PREFIX_BYTES + length {
+            return Ok(None);
+        }
+        self.held.advance(PREFIX_BYTES);
+        Ok(Some(Message {
+            bytes: self.held.split_to(length).freeze(),
+            is_compressed,
+        }))
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Interrupted> {
+        let chunk = match poll_fn(|context| self.body.poll_data(context)).await {
+            None => return Ok(None),
+            Some(Err(_)) => return Err(Interrupted::Gone),
+            Some(Ok(chunk)) => chunk,
+        };
+        if self
+            .body
+            .flow_control()
+            .release_capacity(chunk.len())
+            .is_err()
+        {
+            return Err(Interrupted::Gone);
+        }
+        if !self.share.grow(chunk.len()) {
+            return Err(Interrupted::NoRoom);
+        }
+        Ok(Some(chunk))
+    }
+}
+
+fn refused(message: &str) -> Interrupted {
+    Interrupted::Refused(Status::new(Code::INTERNAL, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzipped(bytes: &[u8]) -> Message {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        Message {
+            bytes: encoder.finish().unwrap().into(),
+            is_compressed: true,
+        }
+    }
+
+    #[test]
+    fn what_is_compressed_is_unpacked() {
+        let bytes = gzipped(b"abc").unpacked(Encoding::Gzip, 3).unwrap();
+        assert_eq!(&bytes[..], b"abc");
+    }
+
+    #[test]
+    fn what_would_be_more_than_the_limit_is_refused() {
+        let status = gzipped(&[0; 1 << 20])
+            .unpacked(Encoding::Gzip, 1000)
+            .unwrap_err();
+        assert_eq!(status.code, Code::RESOURCE_EXHAUSTED);
+    }
+
+    #[test]
+    fn what_is_no_gzip_is_refused() {
+        let message = Message {
+            bytes: Bytes::from_static(b"not gzip"),
+            is_compressed: true,
+        };
+        let status = message.unpacked(Encoding::Gzip, 1000).unwrap_err();
+        assert_eq!(status.code, Code::INTERNAL);
+    }
+
+    #[test]
+    fn a_compressed_message_needs_a_named_compression() {
+        let status = gzipped(b"abc").unpacked(Encoding::Identity, 3).unwrap_err();
+        assert_eq!(status.code, Code::INTERNAL);
+    }
+}

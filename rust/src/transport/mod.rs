@@ -1,0 +1,38 @@
+//! gRPC over HTTP/2: listens, reads requests, has them answered by a `Handler`, and sends the replies.
+//!
+//! One thread runs everything here. It answers *quick* calls itself, one after the other, with no time to wait; what would
+//! wait, and every other call, goes to a pool of threads. A reply that speaks of a revision is held until that revision is
+//! published, with no thread waiting for it. Calls beyond the room for them are refused before anything else is done.
+//!
+//! Nothing here knows what a call means. What a peer can make this process hold is bounded by `Options`.
+
+mod authority;
+mod budget;
+mod call;
+mod connection;
+mod handler;
+mod head;
+mod health;
+mod held;
+mod identities;
+mod keepalive;
+mod listener;
+mod message;
+mod options;
+mod pool;
+mod quick;
+mod reply;
+mod room;
+mod server;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use handler::{Answer, Answering, Handler, Method, Publication, Question, Refusals};
+pub use health::Health;
+pub use identities::Credentials;
+pub use listener::Listener;
+pub use options::Options;
+pub use reply::framed;
+pub use server::Transport;
+pub use status::{Code, Status};

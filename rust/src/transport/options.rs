@@ -1,0 +1,64 @@
+//! What the transport takes on, and what a peer can make it hold.
+
+use std::time::Duration;
+
+/// The bounds of a transport.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The longest request message, after decompression.
+    pub receive_limit_bytes: usize,
+    /// What a call without a deadline gets; its request must arrive in that time too.
+    pub default_timeout: Duration,
+    /// Calls that may be under way in threads or wait for one.
+    pub room: usize,
+    /// Connections at a time; more are closed as they come.
+    pub connections: usize,
+    /// Calls that are open at a time, those included that have not sent their request and those whose reply is held.
+    pub open_calls: usize,
+    /// Bytes of requests that have not been answered.
+    pub request_bytes: usize,
+    /// Bytes of replies that the peers have not taken.
+    pub reply_bytes: usize,
+    /// Bytes of replies of one connection beyond which its further calls wait.
+    pub connection_reply_bytes: usize,
+    /// Calls of one connection at a time.
+    pub streams: u32,
+    /// How long a connection may take to say that it speaks HTTP/2.
+    pub handshake_timeout: Duration,
+    /// How often a peer is asked whether it is there, and how long it may take to say so.
+    pub keepalive: Duration,
+    pub keepalive_timeout: Duration,
+    /// How long a peer may leave a reply where it is.
+    pub stall_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            receive_limit_bytes: 4 << 20,
+            default_timeout: Duration::from_secs(30),
+            room: 16 + 256,
+            connections: 4096,
+            open_calls: 16_384,
+            request_bytes: 256 << 20,
+            reply_bytes: 256 << 20,
+            connection_reply_bytes: 8 << 20,
+            streams: 100,
+            handshake_timeout: Duration::from_secs(5),
+            keepalive: Duration::from_secs(60),
+            keepalive_timeout: Duration::from_secs(20),
+            stall_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// The longest list of a request's headers.
+pub(super) const HEADER_LIST_BYTES: u32 = 16 << 10;
+/// What a peer may send of one request, and of all of a connection, before it was read.
+pub(super) const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+pub(super) const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Calls that were reset before they were looked at: more close the connection. A client whose deadlines are short resets
+/// as many as it may have open while this thread is busy.
+pub(super) const PENDING_RESETS: usize = 400;
+/// Requests up to this size are answered on the transport's own thread.
+pub(super) const QUICK_REQUEST_BYTES: usize = 64 << 10;

@@ -1,0 +1,210 @@
+//! How replies are sent, without holding more for a peer that does not read than it may.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::budget::{Budget, Share};
+use super::message::{ACCEPTED, PREFIX_BYTES};
+use super::status::{Status, ok_trailers};
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// Replies up to this size are handed over whole: a connection has room for one of each of its streams.
+const SMALL_BYTES: usize = 16 << 10;
+/// What a larger one is handed over in.
+const PART_BYTES: usize = 64 << 10;
+/// What a peer that takes a reply takes in a second.
+const SLOWEST_BYTES: usize = 16 << 10;
+
+/// A message with its flag and length in front, as it is sent.
+pub fn framed(message: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + message.len());
+    bytes.put_u8(0);
+    // A reply of 4 GiB cannot be made: its record would be larger than the store takes.
+    bytes.put_u32(message.len() as u32);
+    bytes.put_slice(message);
+    bytes.freeze()
+}
+
+/// What a connection has not taken yet.
+pub(super) struct Backlog {
+    of_connection: Arc<Budget>,
+    of_all: Arc<Budget>,
+    shrank: Notify,
+    stall: Duration,
+}
+
+impl Backlog {
+    pub(super) fn new(bound: usize, of_all: &Arc<Budget>, stall: Duration) -> Self {
+        Self {
+            of_connection: Budget::new(bound),
+            of_all: Arc::clone(of_all),
+            shrank: Notify::new(),
+            stall,
+        }
+    }
+
+    /// Waits until the connection has taken enough for another reply.
+    pub(super) async fn until_shorter(&self) {
+        while self.of_connection.is_spent() {
+            self.shrank.notified().await;
+        }
+    }
+}
+
+/// The reply to a call.
+pub(super) struct Reply {
+    state: State,
+    backlog: Arc<Backlog>,
+}
+
+enum State {
+    Unsent(SendResponse<Bytes>),
+    Sending(SendStream<Bytes>),
+}
+
+/// The peer ended the call or the connection, or does not read.
+pub(super) struct Gone;
+
+impl From<h2::Error> for Gone {
+    fn from(_: h2::Error) -> Self {
+        Self
+    }
+}
+
+impl Reply {
+    pub(super) fn new(respond: SendResponse<Bytes>, backlog: &Arc<Backlog>) -> Self {
+        Self {
+            state: State::Unsent(respond),
+            backlog: Arc::clone(backlog),
+        }
+    }
+
+    /// Ready when the peer has ended the call.
+    pub(super) fn poll_reset(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let reset = match &mut self.state {
+            State::Unsent(respond) => respond.poll_reset(context),
+            State::Sending(stream) => stream.poll_reset(context),
+        };
+        reset.map(drop)
+    }
+
+    /// Sends a message that `framed` made.
+    pub(super) async fn message(&mut self, message: Bytes) -> Result<(), Gone> {
+        let backlog = Arc::clone(&self.backlog);
+        let stream = self.begin()?;
+        if message.len() <= SMALL_BYTES {
+            return Ok(stream.send_data(message, false)?);
+        }
+        let patience = backlog.stall + Duration::from_secs((message.len() / SLOWEST_BYTES) as u64);
+        let sent = timeout(patience, send_in_parts(stream, message, &backlog)).await;
+        sent.unwrap_or_else(|_| {
+            stream.send_reset(Reason::CANCEL);
+            Err(Gone)
+        })
+    }
+
+    fn begin(&mut self) -> Result<&mut SendStream<Bytes>, Gone> {
+        if let State::Unsent(respond) = &mut self.state {
+            self.state = State::Sending(respond.send_response(head(), false)?);
+        }
+        match &mut self.state {
+            State::Sending(stream) => Ok(stream),
+            State::Unsent(_) => Err(Gone),
+        }
+    }
+
+    /// Ends the call well.
+    pub(super) fn end(mut self) {
+        if let Ok(stream) = self.begin() {
+            // A peer that is gone needs no trailers.
+            let _ = stream.send_trailers(ok_trailers());
+        }
+    }
+
+    /// Ends the call with a status.
+    pub(super) fn fail(self, status: &Status) {
+        // A peer that is gone needs no status.
+        let _ = match self.state {
+            State::Unsent(respond) => refuse(respond, status),
+            State::Sending(mut stream) => stream.send_trailers(status.trailers()),
+        };
+    }
+}
+
+async fn send_in_parts(
+    stream: &mut SendStream<Bytes>,
+    mut message: Bytes,
+    backlog: &Backlog,
+) -> Result<(), Gone> {
+    let mut of_connection = Share::of(&backlog.of_connection);
+    let mut of_all = Share::of(&backlog.of_all);
+    of_connection.force(message.len());
+    of_all.force(message.len());
+    while !message.is_empty() {
+        let room = capacity(stream, message.len().min(PART_BYTES)).await?;
+        let part = message.split_to(room.min(message.len()));
+        of_connection.shrink(part.len());
+        of_all.shrink(part.len());
+        backlog.shrank.notify_waiters();
+        stream.send_data(part, false)?;
+    }
+    Ok(())
+}
+
+/// How much the peer takes now, once it takes something.
+async fn capacity(stream: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, Gone> {
+    stream.reserve_capacity(wanted);
+    while stream.capacity() == 0 {
+        match poll_fn(|context| stream.poll_capacity(context)).await {
+            None => return Err(Gone),
+            Some(granted) => granted?,
+        };
+    }
+    Ok(stream.capacity())
+}
+
+fn head() -> Response<()> {
+    let mut response = Response::new(());
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// Answers with nothing but a status.
+pub(super) fn refuse(mut respond: SendResponse<Bytes>, status: &Status) -> Result<(), h2::Error> {
+    let mut response = head();
+    status.write(response.headers_mut());
+    respond.send_response(response, true).map(drop)
+}
+
+/// As `refuse`, and says how messages may be compressed.
+pub(super) fn refuse_encoding(
+    mut respond: SendResponse<Bytes>,
+    status: &Status,
+) -> Result<(), h2::Error> {
+    let mut response = head();
+    status.write(response.headers_mut());
+    let accepted = HeaderValue::from_static(ACCEPTED);
+    response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    respond.send_response(response, true).map(drop)
+}
+
+/// Answers what is no call.
+pub(super) fn refuse_http(
+    mut respond: SendResponse<Bytes>,
+    status: StatusCode,
+) -> Result<(), h2::Error> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    respond.send_response(response, true).map(drop)
+}

@@ -1,0 +1,46 @@
+//! How many there may be of something at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts what is there, up to a capacity.
+pub(super) struct Room {
+    taken: AtomicUsize,
+    capacity: usize,
+}
+
+impl Room {
+    pub(super) fn new(capacity: usize) -> Arc<Self> {
+        Arc::new(Self {
+            taken: AtomicUsize::new(0),
+            capacity,
+        })
+    }
+
+    /// A place, where there is one.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
+        let room = Arc::clone(self);
+        if room.taken.fetch_add(1, Ordering::Relaxed) >= room.capacity {
+            room.taken.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Place(room))
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.taken() >= self.capacity
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// A place that is taken, until this is dropped.
+pub(super) struct Place(Arc<Room>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}

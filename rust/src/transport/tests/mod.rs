@@ -1,0 +1,1 @@
+//! The transport, met over real sockets.

@@ -1,0 +1,41 @@
+"""What the server asks of a transport, and how much a transport takes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from remora_server._native import Core
+from remora_server.rpc.health import Reflection
+from remora_server.rpc.listeners import Binder
+from remora_server.rpc.methods import Method
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How much the server takes on: threads that answer, calls that may wait for one, connections, bytes of a request.
+
+    `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets
+    `default_timeout`, in seconds.
+    """
+
+    transport: str = "native"
+    threads: int = 16
+    waiting: int = 256
+    connections: int = 4_096
+    receive_limit_bytes: int = 4 * 1024 * 1024
+    default_timeout: float = 30.0
+
+
+class Transport(Binder, Protocol):
+    """Carries calls to methods. It takes addresses, is started and stopped, each once."""
+
+    def start(self, methods: Sequence[Method], reflection: Reflection, core: Core | None) -> None:
+        """Answer calls. Where there is a core, the transport may wait in its place for what its methods write."""
+
+    def say(self, service: str, serving: bool) -> None:
+        """Tell who asks for the health of a service."""
+
+    def stop(self, grace: float) -> None:
+        """Take no new calls, give those under way so many seconds, and end."""
