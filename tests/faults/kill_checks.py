@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
 from tests.faults.user_requests import VECTOR_MODEL
 from tests.faults.user_writer import OPTIONS
@@ -51,8 +52,8 @@ class Asked:
     method: str
     request: Any
 
-    def send(self, stub: conversation_service_pb2_grpc.ConversationServiceStub) -> Reply:
-        return getattr(stub, self.method)(self.request, timeout=WAIT)
+    def send(self, channel: grpc.Channel) -> Reply:
+        return contract.call(channel, self.method, self.request, WAIT)
 
 
 @dataclass
@@ -84,14 +85,14 @@ class Account:
 
     def _take(self, kind: str, *content: str) -> list[str]:
         if kind == "ask":
-            request = getattr(pb, f"{content[0]}Request").FromString(base64.b64decode(content[1]))
+            request = contract.request_from(content[0], base64.b64decode(content[1]))
             self.unanswered = Asked(content[0], request)
             return []
         asked, self.unanswered = self.unanswered, None
         assert asked is not None
         if kind == "refused":
             return self.refused(asked, content[0], content[1])
-        return self.replied(asked, getattr(pb, f"{asked.method}Response").FromString(base64.b64decode(content[0])))
+        return self.replied(asked, contract.reply_from(asked.method, base64.b64decode(content[0])))
 
     def refused(self, asked: Asked, code: str, details: str) -> list[str]:
         """An answer that is an error."""
@@ -164,13 +165,13 @@ class Checker:
     """Looks at a store through its API, as its users see it."""
 
     def __init__(self, endpoint: str) -> None:
-        self._channel = grpc.insecure_channel(endpoint, options=OPTIONS)
-        self.store = conversation_service_pb2_grpc.ConversationServiceStub(self._channel)
-        self._memory = memory_service_pb2_grpc.MemoryServiceStub(self._channel)
-        self._admin = admin_service_pb2_grpc.AdminServiceStub(self._channel)
+        self.channel = grpc.insecure_channel(endpoint, options=OPTIONS)
+        self.store = conversation_service_pb2_grpc.ConversationServiceStub(self.channel)
+        self._memory = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
+        self._admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
 
     def close(self) -> None:
-        self._channel.close()
+        self.channel.close()
 
     def status(self) -> admin_service_pb2.StoreStatus:
         return self._admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=WAIT).store
@@ -269,7 +270,7 @@ class KillCheck:
         """Send again what was acknowledged: the answer is the first one. And, sometimes, what was not answered."""
         for asked, reply in self._random.sample(account.answered, min(REPEATS, len(account.answered))):
             try:
-                again = asked.send(checker.store)
+                again = asked.send(checker.channel)
             except grpc.RpcError as error:
                 yield f"{account.user}: {asked.method} was answered, its repeat is refused with {error.code().name}"
                 continue
@@ -285,7 +286,7 @@ class KillCheck:
         """Its first outcome, where it was done; else it is done now."""
         before = checker.status().revision
         try:
-            reply = asked.send(checker.store)
+            reply = asked.send(checker.channel)
         except grpc.RpcError as error:
             yield from account.refused(asked, error.code().name, error.details() or "")
             return

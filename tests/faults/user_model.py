@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import transfer_service_pb2 as transfer
 
 LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
 """Fields that a model may not know."""
@@ -191,6 +192,7 @@ class UserModel:
             "DeleteMessages": self._delete_messages,
             "ClearMessages": self._clear,
             "DeleteUser": self._delete_user,
+            "ImportRecords": self._import,
             "SaveSteps": self._save_steps,
             "SetWorkingMemory": self._set_memory,
             "DeleteWorkingMemory": self._delete_memory,
@@ -289,6 +291,17 @@ class UserModel:
         messages += _cleared(parts, revision_of(reply))
         self.memory = None
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
+
+    def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
+        given = request.records[0].conversation.conversation
+        if given.id in self.kept:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS)
+        kept = self._begin(given, given.id, reply)
+        kept.messages = [copied(record.message.message) for record in request.records[1:]]
+        for message in kept.messages:
+            message.revision = revision_of(reply)
+        kept.row.message_count = len(kept.messages)
+        return Expected(True, {"imported_records": len(request.records)})
 
     def _save_steps(self, request: pb.SaveStepsRequest, reply: Reply) -> Expected:
         parts = {step.conversation_id: self._find(step.conversation_id) for step in request.steps}

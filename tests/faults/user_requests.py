@@ -10,10 +10,12 @@ from google.protobuf.message import Message
 
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import transfer_service_pb2 as transfer
 
 VECTOR_MODEL = "callers"
 NAMES = ("a", "b", "c")
 IDS = 12
+LONG_AGO = 1_700_000_000
 PLAIN_SHARE = 0.1
 """Of so many requests, one has no request id."""
 
@@ -28,6 +30,7 @@ WEIGHTS = {
     "DeleteWorkingMemory": 4,
     "ClearMessages": 3,
     "DeleteConversation": 3,
+    "ImportRecords": 3,
     "DeleteUser": 1,
 }
 
@@ -51,6 +54,7 @@ class UserRequests:
             "DeleteWorkingMemory": self._delete_memory,
             "ClearMessages": self._clear,
             "DeleteConversation": self._delete,
+            "ImportRecords": self._import,
             "DeleteUser": lambda: pb.DeleteUserRequest(user_id=self._user),
         }
 
@@ -155,6 +159,25 @@ class UserRequests:
 
     def _delete(self) -> Message:
         return pb.DeleteConversationRequest(conversation_id=self._own(), allow_missing=self._random.random() < 0.5)
+
+    def _import(self) -> Message:
+        """A conversation of long ago, with gaps in its sequences."""
+        row = self._conversation(self._own())
+        sequences = sorted(self._random.sample(range(1, 50), self._random.randint(0, 6)))
+        row.last_sequence = 50
+        row.create_time.FromSeconds(LONG_AGO)
+        row.update_time.FromSeconds(LONG_AGO + 100)
+        own = transfer.ConversationRecord(conversation=row)
+        own.last_append_time.FromSeconds(LONG_AGO + 50)
+        messages = [self._imported(row.id, sequence) for sequence in sequences]
+        return transfer.ImportRecordsRequest(records=[transfer.Record(conversation=own), *messages])
+
+    def _imported(self, name: str, sequence: int) -> transfer.Record:
+        message = self._message()
+        message.id, message.user_id, message.sequence = f"imported-{sequence}", self._user, sequence
+        message.create_time.FromSeconds(LONG_AGO + sequence)
+        message.update_time.FromSeconds(LONG_AGO + sequence)
+        return transfer.Record(message=transfer.MessageRecord(conversation_id=name, message=message))
 
     def _save_steps(self) -> Message:
         steps = [self._step() for _ in range(self._random.randint(1, 3))]

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import grpc
 from google.protobuf.message import Message
+from tests.faults.contract import call
 from tests.faults.user_requests import UserRequests
-
-from remora.v1 import conversation_service_pb2_grpc
 
 TIMEOUT_SECONDS = 10.0
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
@@ -47,12 +46,11 @@ def encoded(message: Message) -> str:
 def write_until_unanswered(endpoint: str, requests: UserRequests, log: Log) -> None:
     """Write, one request after the other, until one is not answered."""
     with grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
-        stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
         while True:
             method, request = requests.draw()
             log.add("ask", method, encoded(request))
             try:
-                reply = getattr(stub, method)(request, timeout=TIMEOUT_SECONDS)
+                reply = call(channel, method, request, TIMEOUT_SECONDS)
             except grpc.RpcError as error:
                 if error.code() in UNANSWERED:
                     return
