@@ -149,6 +149,8 @@ pub struct Conversation {
     pub id: String,
     #[prost(string, tag = "2")]
     pub user_id: String,
+    #[prost(int32, optional, tag = "7")]
+    pub storage_limit: Option<i32>,
 }
 
 /// What the engine reads of a stored `remora.v1.Message`; opaque payloads are skipped.

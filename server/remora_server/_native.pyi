@@ -237,6 +237,10 @@ class Head:
         """An encoded remora.v1.Conversation with the fields that a caller sets."""
 
     @property
+    def storage_limit(self) -> int | None:
+        """How many messages it may hold, as the body says."""
+
+    @property
     def create_time(self) -> int: ...
     @property
     def last_sequence(self) -> int:

@@ -467,6 +467,12 @@ impl PyHead {
     }
 
     #[getter]
+    fn storage_limit(&self) -> PyResult<Option<i32>> {
+        let limit = self.0.storage_limit();
+        limit.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    #[getter]
     fn create_time(&self) -> i64 {
         self.0.create_time
     }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use prost::{DecodeError, Message as _};
 
 use super::change::{Counters, PutRow};
+use crate::wire::Conversation;
 
 /// A conversation as it is after one record. Times in microseconds since 1970, UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,11 @@ impl Head {
             update_time: row.create_time,
             revision,
         }
+    }
+
+    /// How many messages it may hold, as its row says.
+    pub fn storage_limit(&self) -> Result<Option<i32>, DecodeError> {
+        Ok(Conversation::decode(self.body.clone())?.storage_limit)
     }
 
     pub(super) fn with_row(&self, row: &PutRow, revision: u64) -> Self {

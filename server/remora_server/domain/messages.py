@@ -7,7 +7,7 @@ times, what goes), so that applying it needs none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from remora_server.domain.calls import Placed
@@ -142,7 +142,7 @@ class _Draft:
         self.new_id = new_id
         self.last_sequence = view.head.last_sequence
         self.puts: dict[int, Put] = {}
-        wanted = list(dict.fromkeys(i for i in ids if i))
+        wanted = [i for i in dict.fromkeys(ids) if i]
         found = view.find(user_id, wanted) if wanted else []
         self.known = {i: place for i, place in zip(wanted, found, strict=True) if place is not None}
 
@@ -169,9 +169,7 @@ class _Draft:
         put = Put(draft, message_id, self.user_id, sequence, create_time, self.now, replaces)
         before = self.puts.get(sequence)
         new = before is not None and not before.replaces
-        self.puts[sequence] = Put(
-            draft, message_id, self.user_id, sequence, create_time, self.now, replaces and not new
-        )
+        self.puts[sequence] = replace(put, replaces=False) if new else put
         return put
 
     def moved_head(self, message_count: int) -> Head:
@@ -193,12 +191,11 @@ class _Draft:
 def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDraft], now: int, new_id: NewId) -> Plan:
     """Append in order; an id that the user has already, here or earlier in the list, is replaced in its place."""
     working = _Draft(view, user_id, (draft.id for draft in drafts), now, new_id)
-    placed = tuple(working.append(draft).placed for draft in drafts)
-    added = sum(not put.replaces for put in working.puts.values())
-    over = _over(view.head, view.head.message_count + added)
-    removals = _removals(_prune(view, working, set(), over))
-    head = working.moved_head(view.head.message_count + added - over)
-    return Plan(removals, working.ordered_puts(), head, placed, pruned=over)
+    placed = tuple([working.append(draft).placed for draft in drafts])
+    count = view.head.message_count + working.last_sequence - view.head.last_sequence
+    over = _over(view.head, count)
+    removals = _removals(_prune(view, working, set(), over)) if over else ()
+    return Plan(removals, working.ordered_puts(), working.moved_head(count - over), placed, pruned=over)
 
 
 def _over(head: Head, count: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from remora_server import _native
 from remora_server._native import Core
@@ -18,6 +18,7 @@ from remora_server.domain.errors import (
     StoreFull,
 )
 from remora_server.storage.applier import Applier
+from remora_server.storage.changes import Change
 from remora_server.storage.database import Database
 from remora_server.storage.deadlines import remaining, require_time
 from remora_server.storage.v1 import record_pb2
@@ -63,7 +64,7 @@ class Commits:
         return self._first_outcome(write, revision)
 
     def accept(
-        self, write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str = ""
+        self, write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str = ""
     ) -> Accepted:
         """Give the changes their revision."""
         payload = _record(write, now, changes, outcome, user_id).SerializeToString()
@@ -87,7 +88,7 @@ class Commits:
             return self._first_outcome(write, accepted.revision)
         if write.waits_for_disk:
             self.wait_published(accepted.revision, write.deadline)
-        return replace(accepted.outcome, revision=accepted.revision)
+        return accepted.outcome.at(accepted.revision)
 
     def nothing(self, write: Write) -> Outcome:
         """The outcome of a write that found nothing to change in what was accepted, which may not be durable yet."""
@@ -139,12 +140,10 @@ class Commits:
             "SELECT outcome FROM requests WHERE tenant_id = ? AND request_id = ? AND revision = ?",
             [write.tenant_id, write.request_id, revision],
         )
-        return replace(decode_outcome(rows[0][0]), revision=revision)
+        return decode_outcome(rows[0][0]).at(revision)
 
 
-def _record(
-    write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str
-) -> record_pb2.Record:
+def _record(write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str) -> record_pb2.Record:
     record = record_pb2.Record(
         tenant_id=write.tenant_id,
         time=now,
@@ -153,8 +152,9 @@ def _record(
         run_id=write.run_id,
         traceparent=write.traceparent,
         method=write.method,
-        changes=changes,
     )
+    for fill in changes:
+        fill(record.changes.add())
     if write.request_id:
         record.request_id = write.request_id
         record.fingerprint = write.fingerprint

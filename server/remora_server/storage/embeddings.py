@@ -17,6 +17,7 @@ from remora_server import _native, failpoints
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.search import MessageVector, Unembedded
+from remora_server.storage import changes
 from remora_server.storage.commits import Clock, Commits
 from remora_server.storage.database import Database
 from remora_server.storage.speakers import Speakers, Thread
@@ -177,7 +178,7 @@ class PendingEmbeddings:
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
         """Record finished vectors of the server's model; those whose message has moved on are ignored later."""
-        by_tenant: dict[str, list[record_pb2.Change]] = {}
+        by_tenant: dict[str, list[changes.Change]] = {}
         for vector in vectors:
             by_tenant.setdefault(vector.message.tenant_id, []).append(_put_embedding(self._model, vector))
         for tenant_id, puts in by_tenant.items():
@@ -188,10 +189,10 @@ class PendingEmbeddings:
             failpoints.hit("vectors_published")
 
 
-def _put_embedding(model: str, vector: MessageVector) -> record_pb2.Change:
+def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
     message = vector.message
-    return record_pb2.Change(
-        put_embedding=record_pb2.PutEmbedding(
+    return changes.put_embedding(
+        record_pb2.PutEmbedding(
             conversation_uid=message.conversation_uid,
             conversation_id=message.conversation_id,
             sequence=message.sequence,

@@ -182,6 +182,4 @@ def _without_server_fields(message: message_pb2.Message) -> message_pb2.Message:
 
 
 def _put_step(uid: int, step: ImportedStep) -> changes.Change:
-    return changes.Change(
-        put_step=record_pb2.PutStep(conversation_uid=uid, step=step_pb2.Step.FromString(step.draft.body))
-    )
+    return changes.put_step(record_pb2.PutStep(conversation_uid=uid, step=step_pb2.Step.FromString(step.draft.body)))

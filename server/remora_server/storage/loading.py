@@ -8,7 +8,7 @@ from typing import TypeVar
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Terms
-from remora_server.domain.conversations import Head
+from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import StoreFailed
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
@@ -51,7 +51,6 @@ class AcceptedConversation:
         self._terms = terms
         self._id = conversation_id
         self.row = row
-        self.draft = conversation_draft(row.body)
         self.head = Head(
             uid=row.uid,
             user_id=row.user_id,
@@ -59,8 +58,13 @@ class AcceptedConversation:
             message_count=row.message_count,
             last_time=row.last_time,
             update_time=row.update_time,
-            storage_limit=self.draft.storage_limit,
+            storage_limit=row.storage_limit,
         )
+
+    @property
+    def draft(self) -> ConversationDraft:
+        """The fields that a caller sets."""
+        return conversation_draft(self.row.body)
 
     def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
         return self._while_resident(lambda: self._core.find_messages(self._terms.tenant_id, self._id, user_id, ids))

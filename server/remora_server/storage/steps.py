@@ -38,7 +38,7 @@ class Steps:
             found = {i: self._conversations.accepted(write, i) for i in ids}
             puts = [_put(found[step.conversation_id], step, now) for step in steps]
             last = {(put.conversation_uid, put.step.user_id, put.step.id): put for put in puts}
-            saved = [changes.Change(put_step=put) for put in last.values()]
+            saved = [changes.put_step(put) for put in last.values()]
             heads = [_touched(conversation_id, view, now) for conversation_id, view in found.items()]
             accepted = self._commits.accept(write, now, [*saved, *heads], Outcome(revision=0, time=now))
         return self._commits.finish(write, accepted)

@@ -36,6 +36,7 @@ fn creation(id: &str) -> Kind {
     let row = wire::Conversation {
         id: id.to_owned(),
         user_id: "ann".to_owned(),
+        storage_limit: None,
     };
     Kind::PutConversation(wire::PutConversation {
         conversation: row.encode_to_vec().into(),
