@@ -13,12 +13,13 @@ import pytest
 from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown
 
 from remora.v1 import step_pb2
-from remora_server.domain.calls import Read
+from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.conversations import ConversationDraft, ConversationOrder, ConversationQuery
 from remora_server.domain.errors import ConversationNotFound, RequestIdReused, RevisionUnknown
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
 from remora_server.domain.search import MessageVector
 from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore
@@ -136,6 +137,29 @@ def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
 
     assert store.append_messages(write, "c", "sarah", [draft(text="once")], NEW) == first
     store.close()
+
+
+def test_a_repeated_request_that_found_nothing_leaves_what_came_since(store: EmbeddedStore) -> None:
+    writes = [replace(WRITE, request_id=f"r{number}", fingerprint=bytes(16)) for number in range(4)]
+    owner = UserMemory("sarah")
+
+    def erase() -> list[Outcome]:
+        return [
+            store.delete_messages(writes[0], "c", "sarah", ["m"]),
+            store.delete_working_memory(writes[1], owner),
+            store.delete_conversation(writes[2], "d", "", allow_missing=True),
+            store.clear_messages(writes[3], "", "tom"),
+        ]
+
+    store.append_messages(WRITE, "c", "sarah", [], NEW)
+    first = erase()
+    store.append_messages(WRITE, "c", "sarah", [draft("m")], None)
+    store.append_messages(WRITE, "d", "tom", [draft("m")], NEW)
+    store.set_working_memory(WRITE, owner, b"since")
+
+    assert erase() == first
+    assert [name for name in "cd" if shown(store, name, "sarah" if name == "c" else "tom")] == ["c", "d"]
+    assert store.get_working_memory(READ, owner).content == b"since"
 
 
 def test_a_request_id_with_another_payload_is_refused(store: EmbeddedStore) -> None:

@@ -90,9 +90,14 @@ class Commits:
             self.wait_published(accepted.revision, write.deadline)
         return accepted.outcome.at(accepted.revision)
 
-    def nothing(self, write: Write) -> Outcome:
-        """The outcome of a write that found nothing to change in what was accepted, which may not be durable yet."""
-        return self.finish(write, Accepted(self._core.accepted(), Outcome(revision=0)))
+    def nothing(self, write: Write, now: int) -> Accepted:
+        """A write that found nothing to change in what was accepted, which may not be durable yet.
+
+        One with a request id is remembered: what is there when it comes again is not its own to change.
+        """
+        if write.request_id:
+            return self.accept(write, now, [], Outcome(revision=0))
+        return Accepted(self._core.accepted(), Outcome(revision=0))
 
     def wait_published(self, revision: int, deadline: float | None) -> None:
         """Wait until readers see the revision. Raises DeadlineExceeded, StoreFailed."""

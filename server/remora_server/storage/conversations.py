@@ -18,6 +18,7 @@ from remora_server.domain.conversations import (
 )
 from remora_server.domain.errors import ConversationExists, ConversationNotFound
 from remora_server.storage import changes
+from remora_server.storage.commits import Accepted
 from remora_server.storage.context import StoreContext
 from remora_server.storage.encoding import conversation_draft
 from remora_server.storage.loading import AcceptedConversation
@@ -94,15 +95,19 @@ class Conversations:
         with self._locks.of(write, conversation_id):
             found = self._loader.accepted(write, conversation_id)
             if found is None or (user_id and user_id != found.head.user_id):
-                if allow_missing:
-                    return self._commits.nothing(write)
-                raise ConversationNotFound(conversation_id)
-            outcome = Outcome(
-                revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=found.head.message_count
-            )
-            change = changes.delete_conversation(found.head.uid, conversation_id)
-            accepted = self._commits.accept(write, self._clock(), [change], outcome, found.head.user_id)
+                if not allow_missing:
+                    raise ConversationNotFound(conversation_id)
+                accepted = self._commits.nothing(write, self._clock())
+            else:
+                accepted = self._accept_deletion(write, conversation_id, found.head)
         return self._commits.finish(write, accepted)
+
+    def _accept_deletion(self, write: Write, conversation_id: str, head: Head) -> Accepted:
+        outcome = Outcome(
+            revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=head.message_count
+        )
+        change = changes.delete_conversation(head.uid, conversation_id)
+        return self._commits.accept(write, self._clock(), [change], outcome, head.user_id)
 
     def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
         revision = self._commits.begin_query(read)

@@ -58,7 +58,7 @@ class Imports:
             return repeated
         _require_distinct(given)
         accepted = self._into_conversation(write, given) if given.conversation_id else self._of_users(write, given)
-        return self._commits.nothing(write) if accepted is None else self._commits.finish(write, accepted)
+        return self._commits.finish(write, accepted or self._commits.nothing(write, self._clock()))
 
     def _of_users(self, write: Write, given: Import) -> Accepted | None:
         """Accept users' working memories; None where all are there."""

@@ -128,9 +128,10 @@ class Messages:
         with self._locks.of(write, conversation_id):
             found, now = self._conversations.accepted(write, conversation_id), self._clock()
             plan = make_plan(found, user_id or found.head.user_id, now)
-            if not plan.changes_messages:
-                return self._commits.nothing(write)
-            accepted = self._accept(write, conversation_id, plan, counts)
+            if plan.changes_messages:
+                accepted = self._accept(write, conversation_id, plan, counts)
+            else:
+                accepted = self._commits.nothing(write, now)
         return self._commits.finish(write, accepted)
 
     def _accept(

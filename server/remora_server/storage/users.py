@@ -64,10 +64,11 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            if not moves:
-                return self._commits.nothing(write)
-            accepted = self._commits.accept(write, now, moves, outcome, user_id)
-            self._on_erased(user_id)
+            if moves:
+                accepted = self._commits.accept(write, now, moves, outcome, user_id)
+                self._on_erased(user_id)
+            else:
+                accepted = self._commits.nothing(write, now)
         return self._commits.finish(write, accepted)
 
     @contextmanager

@@ -48,7 +48,7 @@ class WorkingMemories:
         if repeated is not None:
             return repeated
         if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
-            return self._commits.nothing(write)
+            return self._commits.finish(write, self._commits.nothing(write, self._clock()))
         with self._lock(write, owner):
             uid, user_id = self._accepted_key(write, owner)
             change = changes.delete_working_memory(uid, user_id)
