@@ -52,6 +52,9 @@ impl<'a> Batches<'a> {
         let mut bytes = [0; BATCH_HEADER_BYTES];
         self.source.read_exact(&mut bytes)?;
         match BatchHeader::decode(&bytes, self.segment.scope(), self.offset) {
+            Some(header) if header.is_seal() && header.body_bytes > 0 => {
+                Ok(Found::Damaged("a seal with a body"))
+            }
             Some(header) if header.is_seal() => {
                 Ok(self.pass(&header, Found::Seal(header.first_revision)))
             }

@@ -26,6 +26,8 @@ pub(super) const RECORD_HEADER_BYTES: usize = 16;
 pub(super) const ALIGNMENT: usize = 8;
 /// The largest payload of a record.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+/// The largest revision at which bytes that were read may begin: sums of what follows stay within their type.
+const MAX_FIRST_REVISION: u64 = 1 << 62;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"REMORAJ1";
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"RBAT");
@@ -113,9 +115,13 @@ impl SegmentHeader {
         }
         let mut store_id = [0; 16];
         fields.copy_to_slice(&mut store_id);
+        let first_revision = fields.get_u64_le();
+        if !(1..=MAX_FIRST_REVISION).contains(&first_revision) {
+            return Err(HeaderFault::Damaged("segment header's first revision"));
+        }
         Ok(Self {
             store_id,
-            first_revision: fields.get_u64_le(),
+            first_revision,
             segment_bytes: fields.get_u64_le(),
         })
     }
@@ -194,11 +200,12 @@ impl BatchHeader {
             fields.get_u32_le(),
         );
         fields.advance(4);
-        Some(Self {
+        let first_revision = fields.get_u64_le();
+        (first_revision <= MAX_FIRST_REVISION).then_some(Self {
             body_crc,
             body_bytes,
             records,
-            first_revision: fields.get_u64_le(),
+            first_revision,
         })
     }
 }

@@ -269,5 +269,8 @@ fn checked_header(
             ),
         );
     }
+    if length < Segment::BEGIN {
+        return damaged(length, "shorter than a segment's header".to_owned());
+    }
     Ok(header)
 }
