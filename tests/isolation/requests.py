@@ -1,0 +1,425 @@
+"""The requests of a tenant, one method for each RPC, and what the tenant knows to be stored because of them."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+from tests.isolation.canaries import Canary
+
+from remora.v1.scalar_pb2 import Operator
+
+USERS = range(3)
+EVERYBODY = frozenset(USERS)
+NOBODY: frozenset[int] = frozenset()
+CONVERSATIONS = [f"c{number}" for number in range(6)]
+MESSAGES = [f"m{number}" for number in range(12)]
+NOT_FOUND = "CONVERSATION_NOT_FOUND"
+OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
+
+Json: TypeAlias = "dict[str, Any]"
+Held: TypeAlias = "dict[int, set[str]]"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request; whose canaries a reply may show; how it may be refused; what to learn from a reply, and what is wrong
+    with it.
+    """
+
+    request: Json
+    visible: frozenset[int] = NOBODY
+    refusals: frozenset[str] = frozenset()
+    learn: Callable[[Any], str] = lambda _reply: ""
+
+
+def _user(number: int) -> str:
+    return f"u{number}"
+
+
+@dataclass
+class Requests:
+    """Draws requests. `stored` has the message ids of each user in each conversation that is there."""
+
+    tenant: int
+    choice: random.Random
+    known: list[Canary]
+    stored: dict[str, Held] = field(default_factory=dict)
+    _canaries: int = 0
+    _ids: int = 0
+
+    # What requests are made of
+
+    def canary(self, user: int) -> str:
+        """A new one, which all tenants then know."""
+        self._canaries += 1
+        canary = Canary(self.tenant, user, self._canaries)
+        self.known.append(canary)
+        return str(canary)
+
+    def anybodys(self) -> str:
+        """A canary that somebody wrote lately, most often somebody else."""
+        return str(self.choice.choice(self.known[-200:])) if self.known else "none"
+
+    def user(self) -> int:
+        return self.choice.choice(USERS)
+
+    def conversation(self) -> str:
+        draw = self.choice.random()
+        if draw < 0.9 or not self.stored:
+            return self.choice.choice(CONVERSATIONS)
+        return self.anybodys() if draw < 0.95 else self.choice.choice(list(self.stored))
+
+    def owner(self, conversation: str) -> int:
+        """Whose a conversation is: in every tenant the same."""
+        return CONVERSATIONS.index(conversation) % len(USERS) if conversation in CONVERSATIONS else 0
+
+    def part(self) -> tuple[Json, int, str]:
+        """A user's part of a conversation: how a request names it, whose it is, and the conversation."""
+        conversation = self.conversation()
+        if self.choice.random() < 0.4:
+            return {"conversation_id": conversation}, self.owner(conversation), conversation
+        user = self.user()
+        return {"conversation_id": conversation, "user_id": _user(user)}, user, conversation
+
+    def refusals(self, conversation: str) -> frozenset[str]:
+        """A conversation that is stored is found."""
+        return frozenset() if conversation in self.stored else frozenset({NOT_FOUND})
+
+    def request_id(self) -> Json:
+        """The same ids in every tenant, one after the other."""
+        self._ids += 1
+        return {"request_id": f"r{self._ids}", "origin": {"agent_id": "a", "run_id": "r"}} if self._ids % 3 else {}
+
+    def message(self, user: int) -> Json:
+        canary = self.canary
+        message: Json = {
+            "id": self.choice.choice(MESSAGES) if self.choice.random() < 0.8 else canary(user),
+            "role": self.choice.choice(("user", "assistant")),
+            "name": canary(user),
+            "text": f"The night train {canary(user)} leaves at ten.",
+            "parts": canary(user).encode(),
+            "metadata": canary(user).encode(),
+            "attributes": {"k": {"text": canary(user)}, canary(user): {"integer": 1}},
+            "session_id": canary(user),
+        }
+        if self.choice.random() < 0.2:
+            message["tool_calls"] = [{"id": canary(user), "name": canary(user), "arguments": canary(user).encode()}]
+        if self.choice.random() < 0.2:
+            message["embedding"] = self.embedding()
+        return message
+
+    def embedding(self) -> Json:
+        return {"model": "callers", "values": struct.pack("<4f", *(self.choice.random() + 0.1 for _ in range(4)))}
+
+    def described(self, conversation: str, owner: int) -> Json:
+        return {
+            "id": conversation,
+            "user_id": _user(owner),
+            "title": self.canary(owner),
+            "resource_id": self.choice.choice(("planner", self.canary(owner))),
+            "metadata": self.canary(owner).encode(),
+            "attributes": {"k": {"text": self.canary(owner)}},
+        }
+
+    # What is known to be stored
+
+    def held(self, conversation: str, user: int) -> set[str]:
+        return self.stored[conversation].setdefault(user, set())
+
+    def _created(self, conversation: str) -> str:
+        if conversation in self.stored:
+            return "the conversation was there"
+        self.stored[conversation] = {}
+        return ""
+
+    def _appended(self, conversation: str, user: int, ids: Iterable[str], *, created: bool) -> str:
+        wrong = self._created(conversation) if created else ""
+        if conversation not in self.stored:
+            return "the conversation was not there"
+        self.held(conversation, user).update(ids)
+        return wrong
+
+    def _removed(self, conversation: str, user: int, ids: Iterable[str], count: int) -> str:
+        gone = self.held(conversation, user) & set(ids)
+        self.held(conversation, user).difference_update(gone)
+        return "" if count == len(gone) else f"{count} messages went, not {len(gone)}"
+
+    def _deleted(self, conversation: str, count: int) -> str:
+        gone = sum(map(len, self.stored.pop(conversation).values()))
+        return "" if count == gone else f"{count} messages went, not {gone}"
+
+    def _cleared(self, user: int, count: int) -> str:
+        gone = [self.stored[conversation].pop(user, set()) for conversation in self.stored]
+        return "" if count == sum(map(len, gone)) else f"{count} messages went, not {sum(map(len, gone))}"
+
+    # ConversationService
+
+    def create_conversation(self) -> Asked:
+        conversation = self.choice.choice(CONVERSATIONS)
+        is_there = conversation in self.stored
+        return Asked(
+            {"conversation": self.described(conversation, self.owner(conversation)), **self.request_id()},
+            refusals=frozenset({"CONVERSATION_EXISTS"} if is_there else ()),
+            learn=lambda _: self._created(conversation),
+        )
+
+    def get_conversation(self) -> Asked:
+        conversation = self.conversation()
+        owner = self.owner(conversation)
+        asked = self.choice.choice((None, owner, self.user()))
+        of = {} if asked is None else {"user_id": _user(asked)}
+        refusals = self.refusals(conversation) if asked in (None, owner) else frozenset({NOT_FOUND})
+        return Asked(
+            {"conversation_id": conversation, **of},
+            frozenset({owner}),
+            refusals,
+            lambda reply: self._counted(conversation, reply.conversation.message_count),
+        )
+
+    def _counted(self, conversation: str, count: int) -> str:
+        held = sum(map(len, self.stored.get(conversation, {}).values()))
+        return "" if count == held else f"has {count} messages, not {held}"
+
+    def list_conversations(self) -> Asked:
+        user = self.choice.choice((None, *USERS))
+        of = {} if user is None else {"user_id": _user(user)}
+        if self.choice.random() < 0.2:
+            return Asked({**of, "page_size": 5, "resource_id": self.anybodys()}, EVERYBODY)
+        visible = EVERYBODY if user is None else frozenset({user})
+        return Asked({**of, "page_size": self.choice.choice((1, 2, 100))}, visible)
+
+    def count_conversations(self) -> Asked:
+        user = self.choice.choice((None, *USERS))
+        owned = [one for one in self.stored if user is None or self.owner(one) == user]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            return "" if reply.count == len(owned) else f"counted {reply.count}, not {len(owned)}"
+
+        return Asked({} if user is None else {"user_id": _user(user)}, learn=learn)
+
+    def update_conversation(self) -> Asked:
+        conversation = self.conversation()
+        mask = {"paths": self.choice.sample(["title", "metadata", "attributes"], 2)}
+        described = self.described(conversation, self.owner(conversation))
+        request = {"conversation": described, "update_mask": mask, **self.request_id()}
+        return Asked(request, refusals=self.refusals(conversation))
+
+    def delete_conversation(self) -> Asked:
+        conversation = self.conversation()
+        return Asked(
+            {"conversation_id": conversation, **self.request_id()},
+            refusals=self.refusals(conversation),
+            learn=lambda reply: self._deleted(conversation, reply.deleted_messages),
+        )
+
+    def append_messages(self) -> Asked:
+        part, user, conversation = self.part()
+        if conversation not in CONVERSATIONS:
+            part, user, conversation = {"conversation_id": "c0"}, 0, "c0"
+        messages = [self.message(user) for _ in range(self.choice.randint(1, 3))]
+        described = self.described(conversation, self.owner(conversation))
+        ids = [message["id"] for message in messages]
+        return Asked(
+            {**part, "messages": messages, "create_if_missing": described, **self.request_id()},
+            learn=lambda reply: self._appended(conversation, user, ids, created=reply.conversation_created),
+        )
+
+    def list_messages(self) -> Asked:
+        part, user, conversation = self.part()
+        size = self.choice.choice((1, 3, 1_000))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {message.id for message in reply.messages}
+            held = self.held(conversation, user)
+            is_right = found <= held if size < 1_000 else found == held
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(held)}"
+
+        return Asked({**part, "page_size": size}, frozenset({user}), self.refusals(conversation), learn)
+
+    def delete_messages(self) -> Asked:
+        part, user, conversation = self.part()
+        ids = [*self.choice.sample(MESSAGES, 2), self.anybodys()]
+        return Asked(
+            {**part, "message_ids": ids, **self.request_id()},
+            refusals=self.refusals(conversation),
+            learn=lambda reply: self._removed(conversation, user, ids, reply.deleted_messages),
+        )
+
+    def clear_messages(self) -> Asked:
+        if self.choice.random() < 0.2:
+            user = self.user()
+            request = {"user_id": _user(user), **self.request_id()}
+            return Asked(request, learn=lambda reply: self._cleared(user, reply.deleted_messages))
+        part, user, conversation = self.part()
+        return Asked(
+            {**part, **self.request_id()},
+            refusals=self.refusals(conversation),
+            learn=lambda reply: self._removed(
+                conversation, user, set(self.held(conversation, user)), reply.deleted_messages
+            ),
+        )
+
+    def delete_user(self) -> Asked:
+        user = self.user()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            owned = [one for one in self.stored if self.owner(one) == user]
+            gone = sum(len(ids) for one in owned for ids in self.stored.pop(one).values())
+            wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
+            return wrong or self._cleared(user, reply.deleted_messages - gone)
+
+        return Asked({"user_id": _user(user), **self.request_id()}, learn=learn)
+
+    def edit_messages(self) -> Asked:
+        part, user, conversation = self.part()
+        added, gone = self.message(user), self.choice.choice((*MESSAGES, self.anybodys()))
+        edits = [{"remove": gone}, {"append": added}, {"replace": {**self.message(user), "id": added["id"]}}]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            wrong = self._removed(conversation, user, [gone], reply.deleted_messages)
+            return wrong or self._appended(conversation, user, [added["id"]], created=False)
+
+        request = {**part, "edits": edits, "allow_missing": True, **self.request_id()}
+        return Asked(request, refusals=self.refusals(conversation), learn=learn)
+
+    def save_steps(self) -> Asked:
+        part, user, conversation = self.part()
+        said = {
+            name: self.canary(user) for name in ("agent_id", "agent_name", "operation_id", "content", "sub_agent_id")
+        }
+        opaque = {name: self.canary(user).encode() for name in ("arguments", "result", "usage")}
+        step = {**part, "id": self.choice.choice(("s0", "s1", self.canary(user))), "type": 1, **said, **opaque}
+        return Asked({"steps": [step], **self.request_id()}, refusals=self.refusals(conversation))
+
+    def list_steps(self) -> Asked:
+        part, user, conversation = self.part()
+        operation = {"operation_id": self.anybodys()} if self.choice.random() < 0.2 else {}
+        request = {**part, **operation, "page_size": self.choice.choice((1, 100))}
+        return Asked(request, frozenset({user}), self.refusals(conversation))
+
+    def _scope(self) -> tuple[Json, int, frozenset[str]]:
+        if self.choice.random() < 0.5:
+            user = self.user()
+            return {"user_id": _user(user)}, user, frozenset()
+        conversation = self.conversation()
+        return {"conversation_id": conversation}, self.owner(conversation), self.refusals(conversation)
+
+    def get_working_memory(self) -> Asked:
+        scope, user, refusals = self._scope()
+        return Asked({"scope": scope}, frozenset({user}), refusals)
+
+    def set_working_memory(self) -> Asked:
+        scope, user, refusals = self._scope()
+        content = self.canary(user).encode()
+        return Asked({"scope": scope, "content": content, **self.request_id()}, refusals=refusals)
+
+    def delete_working_memory(self) -> Asked:
+        scope, _, refusals = self._scope()
+        return Asked({"scope": scope, **self.request_id()}, refusals=refusals)
+
+    # MemoryService
+
+    def search_messages(self) -> Asked:
+        scope, visible, refusals = self._searched()
+        query: Json = {"text": f"night train {self.anybodys()}"}
+        if self.choice.random() < 0.2:
+            query = {"embedding": self.embedding()}
+        profile = 0 if "embedding" in query else self.choice.choice((0, 1, 3))
+        condition = {"key": "k", "operator": Operator.OPERATOR_EQ, "values": [{"text": self.anybodys()}]}
+        searched = {"conditions": [condition]} if self.choice.random() < 0.2 else {}
+        options = {"k": 100, "profile": profile, "filter": searched}
+        return Asked({**scope, **query, "options": options, "explain": True, **self._wait()}, visible, refusals)
+
+    def _searched(self) -> tuple[Json, frozenset[int], frozenset[str]]:
+        match self.choice.randrange(3):
+            case 0:
+                part, user, conversation = self.part()
+                return {"conversation": part}, frozenset({user}), self.refusals(conversation)
+            case 1:
+                user = self.user()
+                return {"user_id": _user(user)}, frozenset({user}), frozenset()
+            case _:
+                return {"tenant": {}}, EVERYBODY, frozenset()
+
+    def _wait(self) -> Json:
+        return {"index_wait": Duration(nanos=self.choice.choice((0, 50_000_000)))}
+
+    def assemble_context(self) -> Asked:
+        part, user, conversation = self.part()
+        request = {
+            **part,
+            "query": self.choice.choice(("", f"night train {self.anybodys()}")),
+            "max_tokens": self.choice.choice((200, 5_000)),
+            "search": {"k": 50},
+            "search_user_scope": self.choice.random() < 0.5,
+            "rendering": self.choice.choice((1, 2)),
+            **self._wait(),
+        }
+        return Asked(request, frozenset({user}), self.refusals(conversation))
+
+    # TransferService
+
+    def export_records(self) -> Asked:
+        conversation = self.conversation() if self.choice.random() < 0.5 else ""
+        of = {"conversation_id": conversation} if conversation else {}
+        refusals = self.refusals(conversation) if conversation else frozenset()
+        size = self.choice.choice((1, 5, 1_000))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {
+                (record.message.conversation_id, record.message.message.user_id, record.message.message.id)
+                for record in reply.records
+                if record.WhichOneof("kind") == "message"
+            }
+            held = {
+                (of, _user(user), message)
+                for of, users in self.stored.items()
+                if conversation in ("", of)
+                for user, ids in users.items()
+                for message in ids
+            }
+            is_right = found <= held if size < 1_000 or reply.next_page_token else found == held
+            return "" if is_right else f"exported {sorted(found ^ held)} too much or too little"
+
+        return Asked({**of, "page_size": size}, EVERYBODY, refusals, learn)
+
+    def import_records(self) -> Asked:
+        user = self.user()
+        conversation = f"i{len(self.stored)}-{self._ids}"
+        times = {"create_time": Timestamp(seconds=1), "update_time": Timestamp(seconds=2)}
+        of = {**self.described(conversation, 0), **times, "last_sequence": 7}
+        message = {**self.message(user), **times, "user_id": _user(user), "sequence": 7}
+        records = [
+            {"conversation": {"conversation": of, "last_append_time": Timestamp(seconds=1)}},
+            {"message": {"conversation_id": conversation, "message": message}},
+        ]
+        return Asked(
+            {"records": records, **self.request_id()},
+            learn=lambda _: self._appended(conversation, user, [message["id"]], created=True),
+        )
+
+    # TextService and AdminService show nothing that is stored, but for backups: those are the operator's
+
+    def count_tokens(self) -> Asked:
+        return Asked({"texts": [self.anybodys()], "encoding": {"name": "approximate"}})
+
+    def embed(self) -> Asked:
+        return Asked({"texts": [self.anybodys()]}, refusals=frozenset({"MODEL_UNAVAILABLE"}))
+
+    def get_status(self) -> Asked:
+        return Asked({})
+
+    def create_backup(self) -> Asked:
+        return Asked({}, refusals=OPERATOR_ONLY)
+
+    def read_backup(self) -> Asked:
+        return Asked({"backup_id": "b"}, refusals=OPERATOR_ONLY)
+
+    def delete_backup(self) -> Asked:
+        return Asked({"backup_id": "b"}, refusals=OPERATOR_ONLY)

@@ -1,0 +1,135 @@
+"""A tenant that does everything an RPC allows, as drawn from a seed, and sees to it that nothing of others shows.
+
+All tenants use the same ids: of conversations, users, messages, steps and requests. What they write is full of
+canaries. A reply may show those of the tenant's users whom the request is about; an error may repeat what the request
+said. What a tenant wrote must be there, and only that: another's write or delete under the same ids changes nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+from tests.input.callers import METHODS, Answer, Caller
+from tests.isolation.canaries import Canary, canaries
+from tests.isolation.requests import OPERATOR_ONLY, Asked, Requests
+
+from remora_server.rpc.methods import snake_case
+
+WEIGHTS = {
+    "AppendMessages": 24,
+    "ListMessages": 16,
+    "SearchMessages": 10,
+    "GetConversation": 8,
+    "CreateConversation": 8,
+    "EditMessages": 6,
+    "AssembleContext": 6,
+    "SaveSteps": 4,
+    "SetWorkingMemory": 4,
+    "GetWorkingMemory": 4,
+    "DeleteUser": 1,
+}
+NAMES = sorted(METHODS)
+
+Page: TypeAlias = "tuple[int, str, bytes]"
+"""A tenant, a list and its filters: what a page token is good for."""
+
+
+class Leak(AssertionError):
+    """Something of one tenant or user was seen by another, or changed by them."""
+
+
+@dataclass
+class Shared:
+    """What the tenants know of each other, to try it: canaries that somebody wrote, page tokens that somebody got."""
+
+    canaries: list[Canary] = field(default_factory=list)
+    tokens: list[tuple[Page, str]] = field(default_factory=list)
+
+
+@dataclass
+class Tenant:
+    """One tenant and its caller. `answered` are the RPCs that succeeded, or are not a tenant's."""
+
+    number: int
+    caller: Caller
+    choice: random.Random
+    shared: Shared
+    answered: set[str] = field(default_factory=set)
+    _last_write: tuple[str, bytes, bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.requests = Requests(self.number, self.choice, self.shared.canaries)
+
+    def step(self) -> None:
+        """Make one call. Raises Leak."""
+        if self._last_write is not None and self.choice.random() < 0.1:
+            self._repeat(*self._last_write)
+            return
+        (name,) = self.choice.choices(NAMES, [WEIGHTS.get(name, 2) for name in NAMES])
+        asked: Asked = getattr(self.requests, snake_case(name))()
+        request: Any = GetMessageClass(METHODS[name].input_type)(**asked.request)
+        page = (self.number, name, request.SerializeToString(deterministic=True))
+        is_foreign = "page_size" in asked.request and self._take_a_token(page, request)
+        encoded = request.SerializeToString(deterministic=True)
+        answer = self.caller.call(name, encoded)
+        if answer.code != "OK":
+            self._check_refusal(name, asked, encoded, answer, is_foreign=is_foreign)
+        elif is_foreign:
+            raise Leak(f"{name} of tenant {self.number} went on with the page token of another list: {asked}")
+        else:
+            self._check_reply(METHODS[name], asked, encoded, answer)
+            self._keep_token(METHODS[name], page, answer)
+
+    def _repeat(self, name: str, encoded: bytes, reply: bytes) -> None:
+        """A request that comes again gets the first reply, whatever others did under its id."""
+        self._last_write = None
+        answer = self.caller.call(name, encoded)
+        if answer.reply != reply:
+            raise Leak(f"{name} of tenant {self.number} was answered otherwise when it came again: {answer}")
+
+    def _take_a_token(self, page: Page, request: Any) -> bool:  # noqa: ANN401
+        """Sometimes put anybody's page token into the request; whether it is another list's."""
+        if not self.shared.tokens or self.choice.random() < 0.7:
+            return False
+        lately = self.shared.tokens[-200:]
+        same = [(of, token) for of, token in lately if of[1:] == page[1:]]
+        of, request.page_token = self.choice.choice(same if same and self.choice.random() < 0.5 else lately)
+        return of != page
+
+    def _check_refusal(self, name: str, asked: Asked, encoded: bytes, answer: Answer, *, is_foreign: bool) -> None:
+        allowed = asked.refusals | ({"PAGE_TOKEN_INVALID"} if is_foreign else set())
+        if answer.reason not in allowed:
+            raise Leak(f"{name} of tenant {self.number} was refused: {answer}, {asked}")
+        status = b"" if answer.status is None else answer.status.SerializeToString()
+        if asked.refusals == OPERATOR_ONLY:
+            self.answered.add(name)
+        leaked = canaries(status) - canaries(encoded)
+        if leaked:
+            raise Leak(f"a refusal of {name} showed {sorted(map(str, leaked))} to tenant {self.number}: {asked}")
+
+    def _check_reply(self, method: MethodDescriptor, asked: Asked, encoded: bytes, answer: Answer) -> None:
+        mine = {one for one in canaries(answer.reply) if one.tenant == self.number}
+        is_read = bool(method.GetOptions().idempotency_level)
+        allowed = {one for one in mine if one.user in asked.visible} if is_read else mine & canaries(encoded)
+        leaked = canaries(answer.reply) - allowed
+        if leaked:
+            raise Leak(f"{method.name} showed {sorted(map(str, leaked))} to tenant {self.number}: {asked}")
+        wrong = asked.learn(GetMessageClass(method.output_type).FromString(answer.reply))
+        if wrong:
+            raise Leak(f"{method.name} of tenant {self.number}: {wrong}: {asked}")
+        self.answered.add(method.name)
+        if not is_read:
+            self._last_write = (method.name, encoded, answer.reply) if asked.request.get("request_id") else None
+
+    def _keep_token(self, method: MethodDescriptor, page: Page, answer: Answer) -> None:
+        reply: Any = GetMessageClass(method.output_type).FromString(answer.reply)
+        token = getattr(reply, "next_page_token", "")
+        if not token:
+            return
+        if canaries(token.encode()):
+            raise Leak(f"a page token of {method.name} holds {canaries(token.encode())}")
+        self.shared.tokens.append((page, token))

@@ -1,0 +1,188 @@
+"""Three tenants with the same ids on one server: whatever they do, none sees or changes anything of another."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import grpc
+import pytest
+from tests.faults.sidecar import Sidecar
+from tests.input.callers import METHODS, Answer, Caller, DirectCaller, Headers, WireCaller, direct_caller
+from tests.input.table import MODEL
+from tests.isolation.canaries import Canary, canaries
+from tests.isolation.tenant import Leak, Shared, Tenant
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.calls import Write
+from remora_server.rpc.page_tokens import PageTokens
+from remora_server.storage.messages import Messages
+
+TENANTS = range(3)
+SEED = 7
+EVERYTHING = [("grpc.max_receive_message_length", -1)]
+
+
+def tenants(callers: Sequence[Caller]) -> list[Tenant]:
+    shared = Shared()
+    return [Tenant(number, caller, random.Random(f"{SEED} {number}"), shared) for number, caller in enumerate(callers)]
+
+
+def act(tenants: Sequence[Tenant], operations: int) -> None:
+    """Each tenant in a thread of its own, until one sees a leak. Raises Leak."""
+    stopping = threading.Event()
+
+    def run(tenant: Tenant) -> None:
+        for _ in range(operations // len(tenants)):
+            if stopping.is_set():
+                return
+            try:
+                tenant.step()
+            except BaseException:
+                stopping.set()
+                raise
+
+    with ThreadPoolExecutor(len(tenants)) as threads:
+        for done in [threads.submit(run, tenant) for tenant in tenants]:
+            done.result()
+
+
+def headers_of(tenant: int, tokens: str) -> Headers:
+    """Who a tenant says it is: by its name or, where there are tokens, by its token and beside it another's name."""
+    if not tokens:
+        return [("remora-tenant", f"tenant-{tenant}")]
+    return [("authorization", f"Bearer secret-{tenant}"), ("remora-tenant", f"tenant-{(tenant + 1) % len(TENANTS)}")]
+
+
+@pytest.fixture
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short enough for a socket."""
+    return tmp_path_factory.mktemp("i")
+
+
+@pytest.fixture(params=["names", "tokens"])
+def identity(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def sidecar(directory: Path, identity: str) -> Iterator[Sidecar]:
+    model = ["--model-dir", os.environ["REMORA_MODEL_DIR"], "--precision", "int8"]
+    arguments = ["--log-level", "debug", "--log-format", "json", *model]
+    if identity == "tokens":
+        (directory / "tokens").write_text("".join(f"secret-{tenant} tenant-{tenant}\n" for tenant in TENANTS))
+        arguments += ["--token-file", str(directory / "tokens")]
+    server = Sidecar(directory, *arguments, token="secret-0" if identity == "tokens" else None)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("operations", [750, pytest.param(10_000, marks=pytest.mark.faults)])
+def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identity: str, operations: int) -> None:
+    tokens = identity if identity == "tokens" else ""
+    with grpc.insecure_channel(sidecar.endpoint, options=EVERYTHING) as channel:
+        acting = tenants([WireCaller(channel, headers_of(tenant, tokens)) for tenant in TENANTS])
+        act(acting, operations)
+
+    assert set.union(*(tenant.answered for tenant in acting)) == set(METHODS)
+    assert sidecar.stop() == 0
+    log = sidecar.log.read_bytes()
+    assert log.count(b'"method": "AppendMessages"') > operations // 50
+    assert canaries(log) == set()
+    assert b"secret-" not in log
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A caller that is now and then wrong: every fifth call is made by `mistake`."""
+
+    caller: DirectCaller
+    mistake: Callable[[DirectCaller, str, bytes], Answer]
+    choice: random.Random
+
+    def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
+        if self.choice.random() < 0.2:
+            return self.mistake(self.caller, method, request)
+        return self.caller.call(method, request, headers)
+
+
+def as_another_tenant(caller: DirectCaller, method: str, request: bytes) -> Answer:
+    return replace(caller, headers=(("remora-tenant", "tenant-1"),)).call(method, request)
+
+
+def as_another_user(caller: DirectCaller, method: str, request: bytes) -> Answer:
+    if method == "ListMessages":
+        asked = pb.ListMessagesRequest.FromString(request)
+        asked.user_id = "u1" if asked.user_id != "u1" else "u2"
+        request = asked.SerializeToString()
+    return caller.call(method, request)
+
+
+def with_a_text_in_the_error(caller: DirectCaller, method: str, request: bytes) -> Answer:
+    answer = caller.call(method, request)
+    if answer.status is not None:
+        answer.status.message += str(Canary(1, 0, 7))
+    return answer
+
+
+@pytest.fixture
+def direct() -> Iterator[list[DirectCaller]]:
+    """A caller of each tenant, without a transport."""
+    with direct_caller(MODEL) as caller:
+        yield [replace(caller, headers=headers_of(tenant, "")) for tenant in TENANTS]
+
+
+def test_tenants_without_a_transport_are_apart_too(direct: list[DirectCaller]) -> None:
+    act(tenants(direct), 300)
+
+
+@pytest.mark.parametrize("mistake", [as_another_tenant, as_another_user, with_a_text_in_the_error])
+def test_a_call_that_is_made_as_somebody_else_is_noticed(
+    direct: list[DirectCaller], mistake: Callable[[DirectCaller, str, bytes], Answer]
+) -> None:
+    first = Wrong(direct[0], mistake, random.Random(SEED))
+
+    with pytest.raises(Leak):
+        act(tenants([first, *direct[1:]]), 30_000)
+
+
+def test_a_store_that_takes_one_tenant_for_another_is_noticed(
+    direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, writes = Messages.append, iter(range(1_000_000))
+
+    def misled(self: Messages, write: Write, *arguments: object) -> object:
+        tenant = "tenant-2" if next(writes) % 50 == 49 else write.tenant_id
+        return append(self, replace(write, tenant_id=tenant), *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Messages, "append", misled)
+
+    with pytest.raises(Leak):
+        act(tenants(direct), 30_000)
+
+
+def test_page_tokens_that_any_tenant_may_use_are_noticed(
+    direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = PageTokens._code
+    monkeypatch.setattr(PageTokens, "_code", lambda self, call, *rest: code(self, replace(call, tenant_id=""), *rest))
+
+    with pytest.raises(Leak):
+        act(tenants(direct), 30_000)
+
+
+def test_a_canary_is_seen_in_what_base64_hides() -> None:
+    canary = Canary(1, 2, 345)
+    hidden = base64.urlsafe_b64encode(b"\0\0" + str(canary).encode())
+
+    assert canaries(b"log: " + str(canary).encode()) == {canary}
+    assert canaries(b"token=" + hidden + b",") == {canary}
+    assert canaries(b"zq1x2xqz and words") == set()
