@@ -6,13 +6,14 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import duckdb
 
 from remora_server.domain.calls import Outcome, Write
 from remora_server.failpoints import JOURNAL_VARIABLE
+from remora_server.storage import commits
 from remora_server.storage.batch import Batch
+from remora_server.storage.changes import Change
 from remora_server.storage.commits import Accepted, Commits
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.v1 import record_pb2
@@ -26,27 +27,32 @@ def acknowledge_before_it_is_written() -> None:
     os.environ[JOURNAL_VARIABLE] = "before_write=delay:40"
 
     def finish(self: Commits, write: Write, accepted: Accepted) -> Outcome:
-        return replace(accepted.outcome, revision=accepted.revision)
+        return accepted.outcome.at(accepted.revision)
 
     Commits.finish = finish  # type: ignore[method-assign]
 
 
 def write_in_halves() -> None:
-    """An append is two records, and the process dies between them."""
-    whole, appends = Commits.accept, itertools.count()
+    """A record lacks a message, and the process dies when it is written, before the rest is."""
+    whole, finish, appends = commits._record, Commits.finish, itertools.count()
+    halves: list[record_pb2.Record] = []
 
-    def accept(  # noqa: PLR0917 - as it is
-        self: Commits, write: Write, now: int, changes: Iterable[record_pb2.Change], outcome: Outcome, user_id: str = ""
-    ) -> Accepted:
-        listed = list(changes)
-        puts = [change for change in listed if change.HasField("put_message")]
+    def half(write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str) -> record_pb2.Record:
+        record = whole(write, now, changes, outcome, user_id)
+        puts = [change for change in record.changes if change.HasField("put_message")]
         if len(puts) > 1 and next(appends) >= EVERY:
-            half = whole(self, write, now, [change for change in listed if change is not puts[-1]], outcome, user_id)
-            self.wait_published(half.revision, None)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return whole(self, write, now, listed, outcome, user_id)
+            record.changes.remove(puts[-1])
+            halves.append(record)
+        return record
 
-    Commits.accept = accept  # type: ignore[method-assign]
+    def die(self: Commits, write: Write, accepted: Accepted) -> Outcome:
+        outcome = finish(self, write, accepted)
+        if halves:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
+
+    commits._record = half
+    Commits.finish = die  # type: ignore[method-assign]
 
 
 def _spoil_records(spoil: Callable[[record_pb2.Record], None]) -> None:

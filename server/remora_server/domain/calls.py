@@ -66,6 +66,7 @@ class Outcome:
     pruned_messages: int = 0
     deleted_messages: int = 0
     deleted_conversations: int = 0
+    imported_records: int = 0
 
     def at(self, revision: int) -> Outcome:
         """The same with its revision. Every write asks for it, and `dataclasses.replace` takes six times as long."""
@@ -79,6 +80,5 @@ class Outcome:
             self.pruned_messages,
             self.deleted_messages,
             self.deleted_conversations,
+            self.imported_records,
         )
-
-    imported_records: int = 0

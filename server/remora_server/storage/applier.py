@@ -44,6 +44,7 @@ class Applier:
         self._stopping = False
         self._last_batch = self._last_idle = time.monotonic()
         self._last_purge = 0.0
+        self._must_reopen = False
         self.failure = ""
         """Why nothing can be applied at the moment; empty where it can."""
         self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
@@ -85,6 +86,7 @@ class Applier:
             kicked = self._kick.wait(TICK_SECONDS)
             self._kick.clear()
             try:
+                self._reopen_if_failed()
                 self._work(at_once=kicked or bool(self.failure))
             except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
@@ -96,9 +98,14 @@ class Applier:
         if not self.failure:
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         self.failure = f"the database cannot be written: {type(error).__name__}"
-        if isinstance(error, duckdb.FatalException):
-            self._database.reopen()
+        self._must_reopen |= isinstance(error, duckdb.FatalException)
         time.sleep(RETRY_SECONDS)
+
+    def _reopen_if_failed(self) -> None:
+        """A database that failed for good answers nothing until it is opened again, which may fail, too."""
+        if self._must_reopen:
+            self._database.reopen()
+            self._must_reopen = False
 
     def _work(self, *, at_once: bool) -> None:
         reach = self._core.published()

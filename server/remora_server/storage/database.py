@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "remora.duckdb"
 MEMORY = ":memory:"
 SCHEMA_VERSION = 1
+REOPEN_SECONDS = 5.0
+"""How long a query waits for a database that failed to be opened again."""
 
 
 class SchemaTooNew(Exception):
@@ -42,6 +44,7 @@ class Database:
         self._path = None if directory is None else directory / FILE_NAME
         self._own = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._reopened = threading.Condition()
         self._connection = self._connect()
         self._migrate()
 
@@ -79,13 +82,29 @@ class Database:
         return cursor
 
     def reopen(self) -> None:
-        """Open the database again: after a FatalException every statement fails until then. Queries under way fail."""
+        """Open the database again: after a FatalException every statement fails until then.
+
+        Where it cannot be opened, it stays closed until the next try.
+        """
         self.close()
-        self._connection = self._connect()
+        connection = self._connect()
+        with self._reopened:
+            self._connection = connection
+            self._reopened.notify_all()
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
+        """All rows of a query. One that meets a database that has failed is asked again when it is open again."""
+        asked = self._connection
+        try:
+            return self.cursor().execute(sql, parameters).fetchall()
+        except (duckdb.ConnectionException, duckdb.FatalException):
+            if not self._wait_reopened(asked):
+                raise
         return self.cursor().execute(sql, parameters).fetchall()
+
+    def _wait_reopened(self, failed: duckdb.DuckDBPyConnection) -> bool:
+        with self._reopened:
+            return self._reopened.wait_for(lambda: self._connection is not failed, REOPEN_SECONDS)
 
     def transact(self, write: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
         """Write in one transaction: all of it or nothing."""

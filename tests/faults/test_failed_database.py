@@ -1,0 +1,124 @@
+"""A database that fails for good in the midst of a checkpoint is opened again, and has everything in the end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.faults.sidecar import Sidecar
+from tests.storage.opening import TENANT, WRITE, draft, open_store, shown
+
+from remora import Remora
+from remora.v1 import conversation_pb2, message_pb2
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.storage import applier
+from remora_server.storage.embedded import EmbeddedStore
+
+SEGMENT_BYTES = 1 << 20
+PART_BYTES = 32 << 10
+WAIT_SECONDS = 30.0
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def count(store: EmbeddedStore) -> int:
+    return store.count_conversations(Read(TENANT, deadline=time.monotonic() + WAIT_SECONDS), "", "")[0]
+
+
+def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path)
+    checkpoint, reopen = store.database.checkpoint, store.database.reopen
+    failures = iter([True, True])
+    reopened: list[str] = []
+
+    def fail_twice() -> None:
+        if next(failures, False):
+            raise duckdb.FatalException("the disk is full")
+        checkpoint()
+
+    def noted_reopen() -> None:
+        reopened.append(store.failure())
+        if len(reopened) == 1:
+            raise duckdb.IOException("the disk is full")
+        reopen()
+
+    monkeypatch.setattr(applier, "CHECKPOINT_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(store.database, "checkpoint", fail_twice)
+    monkeypatch.setattr(store.database, "reopen", noted_reopen)
+    store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
+    before = store.database.cursor()
+    wait_until(lambda: len(reopened) == 3 and not store.failure())
+
+    assert [text.split(": ")[1] for text in reopened] == ["FatalException", "IOException", "FatalException"]
+    assert store.database.cursor() is not before, "cursors of the failed one are not used again"
+    store.append_messages(WRITE, "d", "sarah", [draft("m2", text="later")], ConversationDraft("d"))
+    assert count(store) == 2
+    store.close()
+    again = open_store(tmp_path)
+    assert [shown(again, name, "sarah")[0][2] for name in ("c", "d")] == ["kept", "later"]
+    again.close()
+
+
+@pytest.fixture
+def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
+    server = Sidecar(tmp_path, "--model", "none", "--segment-bytes", str(SEGMENT_BYTES))
+    server.start()
+    yield server
+    server.kill()
+
+
+def append(memory: Remora, name: str) -> None:
+    """A message that no database makes smaller."""
+    request = pb.AppendMessagesRequest(
+        conversation_id=name,
+        messages=[message_pb2.Message(id="m", role="user", text=name, parts=os.urandom(PART_BYTES))],
+        create_if_missing=conversation_pb2.Conversation(),
+    )
+    memory.stubs.conversations.AppendMessages(request, timeout=WAIT_SECONDS)
+
+
+def count_all(memory: Remora) -> int:
+    """How many conversations the database has, once everything is applied."""
+    request = pb.CountConversationsRequest()
+    return memory.stubs.conversations.CountConversations(request, timeout=WAIT_SECONDS).count
+
+
+def limit_files(sidecar: Sidecar, length: int) -> None:
+    """Let the server's files be no longer than this."""
+    resource.prlimit(sidecar.pid, resource.RLIMIT_FSIZE, (length, resource.RLIM_INFINITY))
+
+
+@pytest.mark.timeout(120)
+def test_a_checkpoint_that_finds_no_room_is_made_up_for_when_there_is_room(sidecar: Sidecar) -> None:
+    names = [f"c{number}" for number in range(80)]
+    with Remora(sidecar.endpoint, timeout=WAIT_SECONDS) as memory:
+        for name in names:
+            append(memory, name)
+        assert count_all(memory) == len(names), "all is in the write-ahead log"
+        # The journal's segments are as long as that; the file needs more when the checkpoint comes.
+        limit_files(sidecar, SEGMENT_BYTES)
+        wait_until(lambda: "FatalException" in sidecar.log.read_text())
+        append(memory, "with no room")
+
+        limit_files(sidecar, resource.RLIM_INFINITY)
+        wait_until(lambda: memory.status().store.failure == "")
+        assert count_all(memory) == len(names) + 1
+        assert memory.status().store.applied_revision == memory.status().store.revision
+
+    assert sidecar.stop() == 0
+    sidecar.start()
+    with Remora(sidecar.endpoint, timeout=WAIT_SECONDS) as memory:
+        texts = [memory.conversation(name).messages()[0].text for name in [*names, "with no room"]]
+        assert texts == [*names, "with no room"]
