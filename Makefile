@@ -57,7 +57,7 @@ test-python: $(READY) ## Run Python's tests
 	$(BIN)/python -m pytest -n auto --quiet
 
 .PHONY: faults
-faults: $(READY) ## Break things for minutes: faults at every point, 200 kills under load; KILLS=count, SEED=one to go through again
+faults: $(READY) ## Break things for minutes: faults at every point, tenants beside each other, 200 kills; KILLS=count, SEED=one to go through again
 	$(BIN)/python -m pytest -n auto --quiet -m faults tests
 	$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
@@ -66,6 +66,10 @@ bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append
 	$(CARGO) build --release --quiet --package remora-load
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
+
+.PHONY: fuzz
+fuzz: $(READY) .cache/fuzz/.installed ## Fuzz requests, the journal, records and token counts, 10 minutes each (T=journal: one; SECONDS=60)
+	tools/fuzz.sh "$(or $(T),requests journal records tokens)" $(or $(SECONDS),600)
 
 .PHONY: demo
 demo: $(READY) ## Show what Remora does, on this machine
@@ -161,4 +165,10 @@ $(BUF): package.json package-lock.json
 .cache/generate/.installed: requirements/generate.txt
 	tools/create_venv.sh .cache/generate
 	.cache/generate/bin/python $(PIP) install --require-hashes -r $<
+	touch $@
+
+# atheris joins the server's packages, which it fuzzes.
+.cache/fuzz/.installed: requirements/fuzz.txt $(VENV)/.requirements
+	$(BIN)/python $(PIP) install --require-hashes -r $<
+	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root .cache/fuzz
 	touch $@

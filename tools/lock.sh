@@ -15,5 +15,6 @@ lock() {
 }
 
 lock development pyproject.toml clients/python/pyproject.toml --group dev "${@}"
+lock fuzz --group fuzz "${@}"
 lock generate --group generate "${@}"
 lock benchmarks --group benchmarks "${@}"
