@@ -6,6 +6,7 @@ mod fingerprint;
 pub mod index;
 pub mod journal;
 pub mod kernels;
+pub mod late;
 pub mod lexical;
 pub mod recall;
 pub mod tokens;

@@ -23,7 +23,8 @@ use std::path::Path;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::kernels::Level;
+use crate::kernels::{self as arithmetic, Level};
+use crate::late::{Pieces, code};
 use forward::Activations;
 use kernels::{Buffer, Int8Kernels, Kernels, MappedFile};
 use linear::Linear;
@@ -68,6 +69,8 @@ pub struct Encoder {
     tokenizer: Tokenizer,
     weights: Weights,
     kernels: &'static Kernels,
+    /// What codes are computed with.
+    vectors: &'static arithmetic::Kernels,
     precision: Precision,
     /// One for each call that has run at the same time as others.
     idle: Mutex<Vec<Activations>>,
@@ -81,6 +84,7 @@ impl Encoder {
     pub fn open(directory: &Path, options: Options) -> Result<Self, EncoderError> {
         let level = options.level.unwrap_or_else(Level::detect);
         let kernels = Kernels::for_level(level).ok_or(EncoderError::Level(level))?;
+        let vectors = arithmetic::Kernels::for_level(level).ok_or(EncoderError::Level(level))?;
         let int8 = Int8Kernels::for_level(level).filter(|_| options.precision == Precision::Int8);
         check_config(directory)?;
         let tokenizer = Tokenizer::from_json(&read(&directory.join("tokenizer.json"))?)?;
@@ -96,6 +100,7 @@ impl Encoder {
             tokenizer,
             weights,
             kernels,
+            vectors,
             precision,
             idle: Mutex::new(Vec::new()),
         })
@@ -124,13 +129,33 @@ impl Encoder {
     /// The embeddings of the texts, in their order, [`Encoder::dimension`] values each, of unit length. The empty text has
     /// one too: that of `[CLS] [SEP]`.
     pub fn encode(&self, texts: &[&str]) -> Vec<f32> {
+        let mut embeddings = vec![0.0; texts.len() * HIDDEN];
+        self.each(texts, |index, _, states| {
+            pool(states, &mut embeddings[index * HIDDEN..][..HIDDEN]);
+        });
+        embeddings
+    }
+
+    /// The embeddings as [`Encoder::encode`] gives them and, of the same passes, the codes of each text's word pieces for
+    /// late interaction: of those that say something by themselves, or of all where none does.
+    pub fn encode_with_pieces(&self, texts: &[&str]) -> (Vec<f32>, Vec<Pieces>) {
+        let mut embeddings = vec![0.0; texts.len() * HIDDEN];
+        let mut pieces = vec![Pieces::default(); texts.len()];
+        self.each(texts, |index, ids, states| {
+            pool(states, &mut embeddings[index * HIDDEN..][..HIDDEN]);
+            pieces[index] = self.pieces(ids, states);
+        });
+        (embeddings, pieces)
+    }
+
+    /// Visits the texts in passes: each one's index, word pieces and last hidden states.
+    fn each(&self, texts: &[&str], mut visit: impl FnMut(usize, &[u32], &[f32])) {
         let tokens = texts
             .iter()
             .map(|text| self.tokenizer.encode(text, MAX_TOKENS))
             .collect::<Vec<_>>();
         let lengths = tokens.iter().map(Vec::len).collect::<Vec<_>>();
         let order = chunks::by_length(&lengths);
-        let mut embeddings = vec![0.0; texts.len() * HIDDEN];
         let mut activations = self.activations();
         for run in chunks::runs(&order, &lengths) {
             let members = &order[run];
@@ -141,12 +166,24 @@ impl Encoder {
             let mut states = activations.run(self.kernels, &self.weights, &sequences);
             for (&index, sequence) in members.iter().zip(&sequences) {
                 let (own, rest) = states.split_at(sequence.len() * HIDDEN);
-                pool(own, &mut embeddings[index * HIDDEN..][..HIDDEN]);
+                visit(index, sequence, own);
                 states = rest;
             }
         }
         self.idle.lock().push(activations);
-        embeddings
+    }
+
+    /// The codes of a sequence's pieces, without `[CLS]` and `[SEP]`.
+    fn pieces(&self, ids: &[u32], states: &[f32]) -> Pieces {
+        let inner = 1..ids.len() - 1;
+        let speaks = |place: &usize| self.tokenizer.speaks(ids[*place]);
+        let all_silent = !inner.clone().any(|place| speaks(&place));
+        let code_of = |place: usize| {
+            let id = u16::try_from(ids[place]).ok()?;
+            Some((id, code(&states[place * HIDDEN..][..HIDDEN], self.vectors)))
+        };
+        let kept = inner.filter(|place| all_silent || speaks(place));
+        Pieces::new(kept.filter_map(code_of))
     }
 
     /// The word pieces of a text and their last hidden states.

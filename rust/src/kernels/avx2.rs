@@ -4,12 +4,13 @@
 use std::arch::x86_64::*;
 
 use super::x86::{TILE, fold, fold_tile, prefetch_distance};
-use super::{Kernels, LANES, Level};
+use super::{CODE, Code, Kernels, LANES, Level, WideCode};
 
 pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Avx2,
     dot,
     dot_rows,
+    best_dots,
 };
 
 /// Values in a register.
@@ -110,4 +111,53 @@ fn quarter(sums: Sums) -> __m128 {
         _mm256_castps256_ps128(half),
         _mm256_extractf128_ps::<1>(half),
     )
+}
+
+/// Values of a code in a register, at twice the width.
+const WIDE: usize = 16;
+
+#[target_feature(enable = "avx2")]
+fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {
+    for row in rows {
+        let row = widen(row);
+        for (query, out) in queries.iter().zip(&mut *out) {
+            *out = sum(products(query, &row)).max(*out);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widen(row: &Code) -> [__m256i; CODE / WIDE] {
+    let (parts, _) = row.as_chunks::<WIDE>();
+    std::array::from_fn(|part| {
+        // SAFETY: a part holds the 16 bytes that are loaded.
+        let part = unsafe { _mm_loadu_si128(parts[part].as_ptr().cast()) };
+        _mm256_cvtepi8_epi16(part)
+    })
+}
+
+/// The products of a query and a row, some of them added up already.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn products(query: &WideCode, row: &[__m256i; CODE / WIDE]) -> __m256i {
+    let (parts, _) = query.as_chunks::<WIDE>();
+    let mut sums = _mm256_setzero_si256();
+    for (query, row) in parts.iter().zip(row) {
+        // SAFETY: a part holds the 32 bytes that are loaded.
+        let query = unsafe { _mm256_loadu_si256(query.as_ptr().cast()) };
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(query, *row));
+    }
+    sums
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sum(sums: __m256i) -> i32 {
+    let half = _mm_add_epi32(
+        _mm256_castsi256_si128(sums),
+        _mm256_extracti128_si256::<1>(sums),
+    );
+    let pairs = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+    _mm_cvtsi128_si32(_mm_add_epi32(pairs, _mm_shuffle_epi32::<1>(pairs)))
 }

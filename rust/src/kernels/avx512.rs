@@ -4,12 +4,13 @@
 use std::arch::x86_64::*;
 
 use super::x86::{TILE, fold, fold_tile, prefetch_distance};
-use super::{Kernels, LANES, Level};
+use super::{CODE, Code, Kernels, LANES, Level, WideCode};
 
 pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Avx512,
     dot,
     dot_rows,
+    best_dots,
 };
 
 #[target_feature(enable = "avx512f,avx512dq")]
@@ -90,4 +91,42 @@ fn quarter(sums: __m512) -> __m128 {
         _mm256_castps256_ps128(half),
         _mm256_extractf128_ps::<1>(half),
     )
+}
+
+/// Values of a code in a register, at twice the width.
+const WIDE: usize = 32;
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {
+    for row in rows {
+        let row = widen(row);
+        for (query, out) in queries.iter().zip(&mut *out) {
+            *out = _mm512_reduce_add_epi32(products(query, &row)).max(*out);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn widen(row: &Code) -> [__m512i; CODE / WIDE] {
+    let (parts, _) = row.as_chunks::<WIDE>();
+    std::array::from_fn(|part| {
+        // SAFETY: a part holds the 32 bytes that are loaded.
+        let part = unsafe { _mm256_loadu_si256(parts[part].as_ptr().cast()) };
+        _mm512_cvtepi8_epi16(part)
+    })
+}
+
+/// The products of a query and a row, some of them added up already.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn products(query: &WideCode, row: &[__m512i; CODE / WIDE]) -> __m512i {
+    let (parts, _) = query.as_chunks::<WIDE>();
+    let mut sums = _mm512_setzero_si512();
+    for (query, row) in parts.iter().zip(row) {
+        // SAFETY: a part holds the 64 bytes that are loaded.
+        let query = unsafe { _mm512_loadu_si512(query.as_ptr().cast()) };
+        sums = _mm512_add_epi32(sums, _mm512_madd_epi16(query, *row));
+    }
+    sums
 }

@@ -4,13 +4,15 @@
 //! congruent to `l` modulo [`LANES`], in ascending order, each by one fused multiply-add, starting from +0. Both vectors
 //! count as padded with zeros to a multiple of [`LANES`]. The sums then fold by halves: `l` with `l + 8`, `l + 4`, `l + 2`,
 //! `l + 1`. Every table follows that order, so all of them return the same bits (a NaN is a NaN: its payload is not
-//! specified), whatever the row's place among other rows and the number of threads.
+//! specified), whatever the row's place among other rows and the number of threads. Dot products of codes, small vectors of
+//! int8, are whole numbers, which any order gives exactly.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod block;
+mod code;
 mod level;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -23,6 +25,7 @@ mod x86;
 use std::sync::OnceLock;
 
 pub use block::{Block, LANES, as_floats, as_floats_mut};
+pub use code::{CODE, Code, WideCode, widened};
 pub use level::{Level, UnknownLevel};
 
 /// The functions of one instruction set. Obtained from [`Kernels::best`] or [`Kernels::for_level`], which hand out a table
@@ -34,6 +37,8 @@ pub struct Kernels {
     dot: unsafe fn(&[f32], &[f32]) -> f32,
     /// Takes a query that is not empty, rows that lie one after the other, and one output per row.
     dot_rows: unsafe fn(&[f32], &[f32], &mut [f32]),
+    /// Takes queries, rows, and for each query the best dot product so far.
+    best_dots: unsafe fn(&[WideCode], &[Code], &mut [i32]),
 }
 
 impl Kernels {
@@ -102,5 +107,17 @@ impl Kernels {
         }
         // SAFETY: a table exists only where its level is available; the query is not empty and the rows fill the outputs.
         unsafe { (self.dot_rows)(query, rows, out) }
+    }
+
+    /// Writes to `out[q]` the largest dot product of query `q` and any of the rows; `i32::MIN` where there are no rows.
+    ///
+    /// # Panics
+    /// Where there is not one output per query.
+    #[expect(unsafe_code, reason = "the call of a function for one instruction set")]
+    pub fn best_dots(&self, queries: &[WideCode], rows: &[Code], out: &mut [i32]) {
+        assert_eq!(queries.len(), out.len(), "one output per query");
+        out.fill(i32::MIN);
+        // SAFETY: a table exists only where its level is available, and there is an output per query.
+        unsafe { (self.best_dots)(queries, rows, out) }
     }
 }

@@ -4,12 +4,13 @@
 
 use std::arch::aarch64::*;
 
-use super::{Kernels, LANES, Level};
+use super::{CODE, Code, Kernels, LANES, Level, WideCode};
 
 pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Neon,
     dot,
     dot_rows,
+    best_dots,
 };
 
 /// Rows that are multiplied side by side: one load of the query serves all of them.
@@ -114,4 +115,42 @@ fn load_padded(values: &[f32]) -> [float32x4_t; 4] {
 fn fold(sums: Sums) -> f32 {
     let quarter = vaddq_f32(vaddq_f32(sums[0], sums[2]), vaddq_f32(sums[1], sums[3]));
     vpadds_f32(vadd_f32(vget_low_f32(quarter), vget_high_f32(quarter)))
+}
+
+/// Values of a code in a register, at twice the width.
+const WIDE: usize = 8;
+
+#[target_feature(enable = "neon")]
+fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {
+    for row in rows {
+        let row = widen(row);
+        for (query, out) in queries.iter().zip(&mut *out) {
+            *out = vaddvq_s32(products(query, &row)).max(*out);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn widen(row: &Code) -> [int16x8_t; CODE / WIDE] {
+    let (parts, _) = row.as_chunks::<WIDE>();
+    std::array::from_fn(|part| {
+        // SAFETY: a part holds the 8 bytes that are loaded.
+        vmovl_s8(unsafe { vld1_s8(parts[part].as_ptr()) })
+    })
+}
+
+/// The products of a query and a row, some of them added up already.
+#[inline]
+#[target_feature(enable = "neon")]
+fn products(query: &WideCode, row: &[int16x8_t; CODE / WIDE]) -> int32x4_t {
+    let (parts, _) = query.as_chunks::<WIDE>();
+    let mut sums = vdupq_n_s32(0);
+    for (query, row) in parts.iter().zip(row) {
+        // SAFETY: a part holds the 16 bytes that are loaded.
+        let query = unsafe { vld1q_s16(query.as_ptr()) };
+        sums = vmlal_s16(sums, vget_low_s16(query), vget_low_s16(*row));
+        sums = vmlal_high_s16(sums, query, *row);
+    }
+    sums
 }

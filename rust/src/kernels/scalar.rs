@@ -1,11 +1,12 @@
 //! The specification of every kernel, in portable code.
 
-use super::{Kernels, LANES, Level};
+use super::{Code, Kernels, LANES, Level, WideCode};
 
 pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Scalar,
     dot,
     dot_rows,
+    best_dots,
 };
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -43,4 +44,14 @@ fn fold(mut sums: [f32; LANES]) -> f32 {
         half /= 2;
     }
     sums[0]
+}
+
+fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {
+    for row in rows {
+        for (query, out) in queries.iter().zip(&mut *out) {
+            let products = query.iter().zip(row);
+            let dot: i32 = products.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+            *out = dot.max(*out);
+        }
+    }
 }

@@ -186,6 +186,48 @@ fn blocks_are_read_and_written_as_their_floats() {
     assert_eq!(as_floats(&blocks)[LANES], 7.0);
 }
 
+/// Codes without a pattern, the extremes among them.
+fn codes(seed: u64, count: usize) -> Vec<Code> {
+    let values = values(seed, count * CODE);
+    let code = |values: &[f32]| std::array::from_fn(|at| (values[at] * 160.0) as i8);
+    values.chunks(CODE).map(code).collect()
+}
+
+/// The largest dot products, each by itself.
+fn naive_best_dots(queries: &[Code], rows: &[Code]) -> Vec<i32> {
+    let dot = |a: &Code, b: &Code| -> i32 {
+        (0..CODE)
+            .map(|at| i32::from(a[at]) * i32::from(b[at]))
+            .sum()
+    };
+    let best = |query| rows.iter().map(|row| dot(query, row)).max();
+    queries
+        .iter()
+        .map(|query| best(query).unwrap_or(i32::MIN))
+        .collect()
+}
+
+#[test]
+fn every_level_finds_the_largest_dot_products_of_codes() {
+    let extremes = vec![[i8::MIN; CODE], [i8::MAX; CODE], [0; CODE]];
+    let lists = (0..4).map(|count| codes(9 + count, count as usize));
+    let lists: Vec<Vec<Code>> = lists.chain([extremes, codes(20, 33)]).collect();
+    for (queries, rows) in lists.iter().flat_map(|a| lists.iter().map(move |b| (a, b))) {
+        let wide: Vec<WideCode> = queries.iter().map(widened).collect();
+        for kernels in Kernels::available() {
+            let mut found = vec![7; queries.len()];
+            kernels.best_dots(&wide, rows, &mut found);
+            assert_eq!(found, naive_best_dots(queries, rows), "{}", kernels.level());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "one output per query")]
+fn queries_without_an_output_are_refused() {
+    scalar().best_dots(&[[0; CODE]], &[], &mut []);
+}
+
 proptest! {
     #[test]
     fn the_specification_is_within_the_rounding_bound_of_exact_arithmetic(

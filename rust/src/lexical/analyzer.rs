@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::document::Document;
 use super::scanner::{Piece, scan};
 use super::stem::stem;
-use super::stop_words::STOP_WORDS;
+use super::stop_words::stop_words;
 use super::term::Term;
 
 /// Turns text into terms. It keeps no state between calls, so that threads share one.
@@ -24,7 +24,7 @@ pub struct Analyzer {
 impl Analyzer {
     pub fn new() -> Self {
         Self {
-            stop_words: STOP_WORDS.split_ascii_whitespace().collect(),
+            stop_words: stop_words().collect(),
         }
     }
 

@@ -22,4 +22,5 @@ pub use analyzer::Analyzer;
 pub use document::Document;
 pub use query::{Parameters, Query, Statistics};
 pub use segment::Segment;
+pub(crate) use stop_words::stop_words;
 pub use term::Term;

@@ -6,9 +6,11 @@ mod normalize;
 mod tests;
 mod vocabulary;
 
+use rustc_hash::FxHashSet;
 use serde_json::Value;
 
 use super::error::EncoderError;
+use crate::lexical::stop_words;
 use normalize::{is_punctuation, normalized};
 use vocabulary::Vocabulary;
 
@@ -36,6 +38,8 @@ pub(super) struct Tokenizer {
     end: u32,
     /// The largest id.
     last: u32,
+    /// Pieces that say nothing by themselves: stop words, punctuation and `[UNK]`.
+    silent: FxHashSet<u32>,
 }
 
 impl Tokenizer {
@@ -51,7 +55,10 @@ impl Tokenizer {
                 .ok_or_else(|| unusable(&format!("it has no {name}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
+        let mut silent = silent_pieces(&vocabulary);
+        silent.insert(unknown);
         Ok(Self {
+            silent,
             vocabulary,
             unknown,
             begin,
@@ -63,6 +70,11 @@ impl Tokenizer {
     /// The largest id that a text can have.
     pub(super) fn last_id(&self) -> u32 {
         self.last
+    }
+
+    /// Whether a piece says something by itself: no stop word, no punctuation, nothing unknown.
+    pub(super) fn speaks(&self, id: u32) -> bool {
+        !self.silent.contains(&id)
     }
 
     /// The ids of a text between `[CLS]` and `[SEP]`, at most `limit` with both; what is beyond is not read.
@@ -143,6 +155,16 @@ fn read_vocabulary(json: &Value) -> Result<(Vocabulary, u32), EncoderError> {
         last = last.max(id);
     }
     Ok((vocabulary, last))
+}
+
+/// The ids of stop words and of pieces without a letter or digit.
+fn silent_pieces(vocabulary: &Vocabulary) -> FxHashSet<u32> {
+    let stop_words = stop_words().filter_map(|word| vocabulary.id(word));
+    let marks = vocabulary
+        .pieces()
+        .filter(|(piece, _)| !piece.contains(char::is_alphanumeric))
+        .map(|(_, id)| id);
+    stop_words.chain(marks).collect()
 }
 
 fn unusable(reason: &str) -> EncoderError {

@@ -168,3 +168,14 @@ proptest! {
         prop_assert!(Tokenizer::from_json(&bytes).is_err());
     }
 }
+
+#[test]
+fn stop_words_punctuation_and_unknown_words_say_nothing() {
+    let tokenizer = open(&definition()).unwrap();
+    let silent: Vec<_> = (0..)
+        .zip(PIECES)
+        .filter(|(id, _)| !tokenizer.speaks(*id))
+        .map(|(_, piece)| piece)
+        .collect();
+    assert_eq!(silent, ["[UNK]", "a", "[", "]", ",", "!", "##"]);
+}

@@ -46,6 +46,12 @@ impl Vocabulary {
         }
     }
 
+    /// All pieces with their ids.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (&str, u32)> {
+        let ids = self.beginnings.ids.iter();
+        ids.map(|(piece, id)| (&**piece, *id))
+    }
+
     /// The id of a whole piece.
     pub(super) fn id(&self, piece: &str) -> Option<u32> {
         self.beginnings.ids.get(piece).copied()
