@@ -1,0 +1,335 @@
+"""Backups of a server that goes on serving, and what is restored of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.commands.terminal import begin, done, remora
+from tests.faults.sidecar import Sidecar
+
+from remora import Message, Remora
+from remora.errors import (
+    BackupNotFoundError,
+    OperatorOnlyError,
+    UnauthenticatedError,
+)
+
+WRITERS = 8
+TOGETHER = 3
+"""Messages of one request."""
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def serving(directory: Path, *arguments: str, token: str | None = None) -> Iterator[Sidecar]:
+    directory.mkdir(exist_ok=True)
+    sidecar = Sidecar(directory, "--model=none", *arguments, token=token)
+    sidecar.start()
+    try:
+        yield sidecar
+    finally:
+        sidecar.kill()
+
+
+def operator(sidecar: Sidecar) -> Remora:
+    token = (sidecar.directory / "data" / "operator.token").read_text()
+    return Remora(sidecar.endpoint, token=token, timeout=60)
+
+
+def back_up(sidecar: Sidecar, destination: Path) -> dict[str, object]:
+    """Back up, and return the manifest."""
+    done(sidecar.endpoint, "backup", destination, "--data", sidecar.directory / "data")
+    manifest: dict[str, object] = json.loads((destination / "manifest.json").read_text())
+    return manifest
+
+
+@dataclass
+class Writers:
+    """Clients that append without end, several messages at once, and know what was acknowledged."""
+
+    endpoint: str
+    acknowledged: list[str] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        threads = [threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.stopping.set()
+            for thread in threads:
+                thread.join()
+
+    def _write(self, number: int) -> None:
+        with Remora(self.endpoint, timeout=60) as memory:
+            chat = memory.conversation(f"c{number}", user_id="u")
+            count = 0
+            while not self.stopping.is_set():
+                count += 1
+                tag = f"{number}-{count}"
+                chat.append([Message("user", tag, id=f"{tag}-{part}") for part in range(TOGETHER)])
+                self.acknowledged.append(tag)
+
+
+def tags(endpoint: str) -> Counter[str]:
+    """How many messages of each request a store holds."""
+    with Remora(endpoint, timeout=60) as memory:
+        found = [memory.conversation(one.id).messages(None) for one in memory.list_conversations(limit=None)]
+    return Counter(message.text for messages in found for message in messages)
+
+
+@pytest.mark.timeout(180)
+def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_half_request(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        writers = Writers(sidecar.endpoint)
+        with writers.writing():
+            while len(writers.acknowledged) < 200:
+                time.sleep(0.01)
+            before = list(writers.acknowledged)
+            manifest = back_up(sidecar, directory / "backup")
+            after = list(writers.acknowledged)
+        exported = done(sidecar.endpoint, "export", "-")
+
+    assert len(after) > len(before), "writes went on"
+    done("unix:/nowhere", "restore", directory / "backup", "--data", directory / "b" / "data")
+    with serving(directory / "b") as restored:
+        held = tags(restored.endpoint)
+        restored.kill()
+        restored.start()
+        assert tags(restored.endpoint) == held
+        assert set(before) <= set(held)
+        assert set(held.values()) == {TOGETHER}
+        with Remora(restored.endpoint, timeout=20) as memory:
+            assert memory.status().store.store_id == manifest["store_id"]
+            assert memory.conversation("new").append(Message("user", "hello")).revision == manifest["revision"] + 1  # type: ignore[operator]
+        restored.kill()
+        restored.start()
+        assert tags(restored.endpoint) == held + Counter(["hello"])
+    assert len(exported) > 0
+
+
+def test_a_restored_store_is_exported_as_the_one_that_was_backed_up(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        with Remora(sidecar.endpoint, tenant="t", timeout=20) as memory:
+            chat = memory.conversation("c", user_id="u", metadata={"a": 1})
+            chat.append([Message("user", "one"), Message("assistant", "two")])
+            memory.user("u").working_memory.set(b"\xff")
+        exported = done(sidecar.endpoint, "export", "--tenant", "t", "-")
+        back_up(sidecar, directory / "backup")
+
+    done("unix:/nowhere", "restore", directory / "backup", "--data", directory / "b" / "data")
+    with serving(directory / "b") as restored:
+        assert done(restored.endpoint, "export", "--tenant", "t", "-") == exported
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (directory / "b" / "data").rglob("*") if path.is_file()}
+    assert modes == {0o600}
+
+
+@pytest.mark.timeout(180)
+def test_a_kill_in_the_middle_of_a_backup_leaves_nothing_behind(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        with Remora(sidecar.endpoint, timeout=60) as memory:
+            for number in range(20):
+                memory.conversation(f"c{number}").append([Message("user", os.urandom(500).hex())] * 500)
+        held = tags(sidecar.endpoint)
+        snapshots = sidecar.directory / "data" / "backups"
+        process = begin(sidecar.endpoint, "backup", directory / "backup", "--data", sidecar.directory / "data")
+        while not (snapshots.exists() and any(snapshots.iterdir())):
+            assert process.poll() is None
+        sidecar.kill()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert any(snapshots.iterdir()), "the kill came too late"
+
+        sidecar.start()
+
+        assert not snapshots.exists()
+        assert tags(sidecar.endpoint) == held
+        back_up(sidecar, directory / "backup")
+        assert list(snapshots.iterdir()) == []
+        assert sorted(path.name for path in directory.iterdir()) == ["a", "backup"]
+
+
+def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        file = sidecar.directory / "data" / "operator.token"
+        with Remora(sidecar.endpoint, tenant="acme", timeout=20) as memory:
+            memory.conversation("c").append(Message("user", "secret"))
+            for forbidden in (
+                memory.create_backup,
+                lambda: memory.read_backup("b", 0),
+                lambda: memory.delete_backup("b"),
+            ):
+                with pytest.raises(OperatorOnlyError):
+                    forbidden()
+        with Remora(sidecar.endpoint, token="guessed", timeout=20) as memory, pytest.raises(OperatorOnlyError):
+            memory.create_backup()
+        first = file.read_text()
+
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert remora(sidecar.endpoint, "backup", directory / "backup", "--data", directory)[0] == 1
+        sidecar.kill()
+        sidecar.start()
+        assert file.read_text() != first
+        with Remora(sidecar.endpoint, token=first, timeout=20) as memory, pytest.raises(OperatorOnlyError):
+            memory.create_backup()
+
+
+def test_where_tokens_are_asked_for_the_operator_names_the_tenant(directory: Path) -> None:
+    tokens = directory / "tokens"
+    tokens.write_text("secret acme\n")
+    with serving(directory / "a", f"--token-file={tokens}", token="secret") as sidecar:
+        with Remora(sidecar.endpoint, token="secret", timeout=20) as memory:
+            memory.conversation("c").append(Message("user", "hello"))
+            with pytest.raises(OperatorOnlyError):
+                memory.create_backup()
+        with Remora(sidecar.endpoint, timeout=20) as memory, pytest.raises(UnauthenticatedError):
+            memory.create_backup()
+        token = (sidecar.directory / "data" / "operator.token").read_text()
+        with Remora(sidecar.endpoint, token=token, tenant="acme", timeout=20) as memory:
+            assert [message.text for message in memory.conversation("c").messages()] == ["hello"]
+        back_up(sidecar, directory / "backup")
+
+
+def test_one_backup_is_kept_and_is_read_until_it_is_deleted(directory: Path) -> None:
+    with serving(directory / "a") as sidecar, operator(sidecar) as memory:
+        first = memory.create_backup()
+        second = memory.create_backup()
+
+        with pytest.raises(BackupNotFoundError):
+            memory.read_backup(first.id, 0)
+        assert len(memory.read_backup(second.id, 0)) == min(second.bytes, 1 << 20)
+        assert memory.read_backup(second.id, second.bytes) == b""
+        with pytest.raises(BackupNotFoundError):
+            memory.read_backup("../operator.token", 0)
+        assert memory.delete_backup(second.id)
+        assert not memory.delete_backup(second.id)
+
+
+def test_a_store_in_memory_has_no_backup_and_no_operator(directory: Path) -> None:
+    with serving(directory / "a", "--data=:memory:") as sidecar:
+        code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", "--data", directory)
+
+    assert code == 1
+    assert "OPERATOR_ONLY" in error
+
+
+@pytest.fixture(scope="module")
+def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup of a store with one message."""
+    destination = tmp_path_factory.mktemp("backups") / "backup"
+    with tempfile.TemporaryDirectory(prefix="remora-") as name, serving(Path(name)) as sidecar:
+        with Remora(sidecar.endpoint, timeout=20) as memory:
+            memory.conversation("c").append(Message("user", "hello"))
+        back_up(sidecar, destination)
+    return destination
+
+
+def edited(backup: Path, **values: object) -> None:
+    file = backup / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def flip(backup: Path) -> None:
+    content = bytearray((backup / "remora.duckdb").read_bytes())
+    content[len(content) // 2] ^= 1
+    (backup / "remora.duckdb").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (flip, "is damaged"),
+        (lambda backup: (backup / "remora.duckdb").unlink(), "cannot be read"),
+        (lambda backup: (backup / "manifest.json").unlink(), "is no backup"),
+        (lambda backup: (backup / "manifest.json").write_text("{"), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, manifest_version=2), "upgrade Remora"),
+        (lambda backup: edited(backup, file="../../elsewhere"), "upgrade Remora"),
+        (lambda backup: edited(backup, format_version=99), "upgrade Remora"),
+        (lambda backup: edited(backup, schema_version=99), "upgrade Remora"),
+        (lambda backup: edited(backup, revision=7), "does not hold what its manifest says"),
+        (lambda backup: edited(backup, rows={}), "does not hold what its manifest says"),
+    ],
+)
+def test_a_backup_that_is_not_whole_is_refused_and_restores_nothing(
+    backup: Path, tmp_path: Path, damage: object, said: str
+) -> None:
+    shutil.copytree(backup, tmp_path / "backup")
+    assert callable(damage)
+    damage(tmp_path / "backup")
+
+    code, _, error = remora("unix:/nowhere", "restore", tmp_path / "backup", "--data", tmp_path / "data")
+
+    assert code == 1
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "data").exists()
+
+
+def test_nothing_is_restored_over_anything(backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "note").write_text("mine")
+
+    code, _, error = remora("unix:/nowhere", "restore", backup, "--data", tmp_path / "data")
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert "is not empty" in error
+    assert [path.name for path in (tmp_path / "data").iterdir() if path.name != "LOCK"] == ["note"]
+
+
+@pytest.mark.timeout(180)
+def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Path, directory: Path) -> None:
+    data = directory / "data"
+    killed = 0
+    for _ in range(20):
+        process = begin("unix:/nowhere", "restore", backup, "--data", data)
+        while process.poll() is None and not (data / "remora.duckdb").exists():
+            pass
+        process.kill()
+        process.communicate()
+        if (data / "FORMAT.unfinished").exists():
+            killed += 1
+            break
+        shutil.rmtree(data, ignore_errors=True)
+    assert killed, "no kill came in time"
+    sidecar = Sidecar(directory, "--model=none")
+    sidecar.launch()
+    assert sidecar.wait() == 1
+    assert "is no data directory of Remora" in sidecar.log.read_text()
+
+    done("unix:/nowhere", "restore", backup, "--data", data)
+
+    with serving(directory) as restored:
+        assert tags(restored.endpoint) == Counter(["hello"])
+
+
+def test_a_folder_that_is_there_is_not_backed_up_over(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        (directory / "backup").mkdir()
+
+        code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", "--data", sidecar.directory / "data")
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert "exists" in error
+    assert list((directory / "backup").iterdir()) == []
