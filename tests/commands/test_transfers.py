@@ -120,6 +120,7 @@ def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
     assert parts.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.faults
 @pytest.mark.timeout(600)
 def test_memory_does_not_grow_with_what_is_moved(sidecar: Sidecar, tmp_path: Path) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"

@@ -1,0 +1,186 @@
+"""`remora search` and `remora log`: what a person sees at a terminal, and what a script gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.commands.terminal import REMORA, begin, done, environment, remora
+
+from remora import Message, Remora
+from remora.testing import serve
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A server with two conversations of tenant `acme`."""
+    with serve("--model=none") as endpoint, Remora(endpoint, tenant="acme", timeout=20) as memory:
+        trip = memory.conversation("trip", user_id="sarah", title="A trip")
+        trip.append(
+            [
+                Message("user", "Which train goes to Lisbon?", name="Sarah"),
+                Message("assistant", "The night train.\nIt leaves at ten."),
+                Message("user", "\x1b[31mred\x07 and \x9b1m"),
+            ]
+        )
+        memory.conversation("work", user_id="tom").append(Message("user", "The report is late."))
+        yield endpoint
+
+
+def on_terminal(endpoint: str, *arguments: str, **variables: str) -> str:
+    """What a command shows where standard output is a terminal."""
+    leader, follower = pty.openpty()
+    shown = environment(endpoint, {"TERM": "xterm-256color", "COLUMNS": "60", **variables})
+    process = subprocess.Popen([*REMORA, *arguments], stdout=follower, stderr=subprocess.DEVNULL, env=shown)
+    os.close(follower)
+    output = b""
+    while True:
+        try:
+            part = os.read(leader, 1 << 16)
+        except OSError:  # what Linux says when the other end is closed
+            break
+        if not part:
+            break
+        output += part
+    os.close(leader)
+    assert process.wait(60) == 0
+    return output.decode().replace("\r\n", "\n")
+
+
+def lines(endpoint: str, *arguments: str) -> list[str]:
+    return done(endpoint, *arguments, "--tenant", "acme").decode().splitlines()
+
+
+def test_conversations_are_listed_newest_first(endpoint: str) -> None:
+    head, first, second = lines(endpoint, "log")
+
+    assert head.split() == ["updated", "conversation", "user", "messages", "title"]
+    assert re.fullmatch(rf"{TIME}  work +tom +1 *", first)
+    assert re.fullmatch(rf"{TIME}  trip +sarah +3  A trip", second)
+    assert len(lines(endpoint, "log", "--user", "tom")) == 2
+    assert len(lines(endpoint, "log", "--limit", "1")) == 2
+
+
+def test_messages_are_shown_oldest_first_and_steer_no_terminal(endpoint: str) -> None:
+    shown = lines(endpoint, "log", "trip")
+
+    assert re.fullmatch(rf"{TIME}  Sarah  Which train goes to Lisbon\?", shown[0])
+    assert re.fullmatch(rf"{TIME}  assistant  The night train\.", shown[1])
+    assert shown[2] == "It leaves at ten."
+    assert shown[3].endswith("  user  ␛[31mred␇ and \N{REPLACEMENT CHARACTER}1m")
+    assert len(lines(endpoint, "log", "trip", "--limit", "1")) == 1
+
+
+def test_scripts_get_one_object_a_line(endpoint: str) -> None:
+    messages = [json.loads(line) for line in lines(endpoint, "log", "trip", "--json")]
+    conversations = [json.loads(line) for line in lines(endpoint, "log", "--json")]
+    hits = [json.loads(line) for line in lines(endpoint, "search", "night train", "--json")]
+
+    assert [message["sequence"] for message in messages] == [1, 2, 3]
+    assert messages[0]["name"] == "Sarah"
+    assert messages[2]["text"] == "\x1b[31mred\x07 and \x9b1m"
+    assert [conversation["conversation_id"] for conversation in conversations] == ["work", "trip"]
+    assert [hit["sequence"] for hit in hits[:2]] == [2, 1]
+    assert hits[0]["score"] > hits[1]["score"] > 0
+
+
+def test_a_search_shows_scores_speakers_and_where(endpoint: str) -> None:
+    code, output, said = remora(endpoint, "search", "night train", "--limit", "1", "--tenant", "acme")
+
+    assert code == 0
+    first, second, third = output.decode().splitlines()
+    assert re.fullmatch(r"\d\.\d{3}  trip", first)
+    assert re.fullmatch(rf"{TIME}  assistant  The night train\.", second)
+    assert third == "It leaves at ten."
+    assert said == "found by words only: the server has no embedding model\n"
+
+
+def test_a_search_is_of_a_tenant_a_user_or_a_conversation(endpoint: str) -> None:
+    wide: list[tuple[str, ...]] = [(), ("--user", "tom"), ("--conversation", "work")]
+    for scope in wide:
+        assert len(lines(endpoint, "search", "report", "--json", *scope)) == 1
+    wide = [("--user", "sarah"), ("--conversation", "trip"), ("--conversation", "work", "--user", "sarah")]
+    for scope in wide:
+        assert lines(endpoint, "search", "report", "--json", *scope) == []
+
+
+def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: str) -> None:
+    coloured = on_terminal(endpoint, "search", "night", "--tenant", "acme")
+    plain = on_terminal(endpoint, "search", "night", "--tenant", "acme", NO_COLOR="1")
+
+    assert "\x1b[1;4mnight\x1b[0m" in coloured
+    assert re.search(r"\x1b\[1;32massistant", coloured)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
+    assert ESCAPE.sub("", coloured) == ESCAPE.sub("", plain)
+    assert "\x1b" not in done(endpoint, "search", "night", "--tenant", "acme").decode()
+
+
+def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
+    with Remora(endpoint, tenant="followed", timeout=20) as memory:
+        chat = memory.conversation("c")
+        chat.append(Message("user", "first"))
+        process = begin(endpoint, "log", "c", "--follow", "--json", "--tenant", "followed")
+        assert process.stdout is not None
+
+        assert json.loads(process.stdout.readline())["text"] == "first"
+        chat.append([Message("user", "second"), Message("user", "third")])
+        assert [json.loads(process.stdout.readline())["text"] for _ in range(2)] == ["second", "third"]
+
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60) == (b"", b"")
+        assert process.returncode == 130
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) -> None:
+    with Remora(endpoint, tenant="long", timeout=20) as memory:
+        memory.conversation("c").append([Message("user", "x" * 1000)] * 500)
+    process = begin(endpoint, "log", "c", "--limit", "500", "--tenant", "long")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 1
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["log", "--endpoint", "unix:/nowhere/s"], 1, "remora: CONNECTION_FAILED: no connection to a Remora server"),
+        (["search", "x", "--endpoint", "nonsense"], 2, "remora: an endpoint is unix:/path or host:port"),
+        (["log", "nowhere"], 1, "remora: CONVERSATION_NOT_FOUND: the conversation does not exist"),
+        (["log", "--follow"], 2, "remora: --follow needs a conversation"),
+        (["search", ""], 1, "remora: INVALID_FIELD: "),
+        (["log", "--limit", "0"], 2, "0 is no whole number from 1 on"),
+        (["search"], 2, "the following arguments are required: QUERY"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list[str], code: int, said: str) -> None:
+    ended, output, error = remora(endpoint, *arguments)
+
+    assert (ended, output) == (code, b"")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("secret acme\n")
+    assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme"})
+
+    with serve("--model=none", f"--token-file={tokens}") as guarded:
+        assert remora(guarded, "log")[0] == 1
+        assert remora(guarded, "log", variables={"REMORA_TOKEN": "secret"})[0] == 0
+        assert remora(guarded, "log", "--token", "secret")[0] == 0
