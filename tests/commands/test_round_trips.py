@@ -19,6 +19,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import transfer_service_pb2 as transfers
 from remora_server.commands.records import conversation_of, parse_line, parse_record, record_line
 from remora_server.domain.status import ModelStatus
+from remora_server.storage.exports import CONVERSATIONS_AT_ONCE
 
 USERS = ("u", "v")
 CONVERSATIONS = ("c", "d", "é\0")
@@ -203,6 +204,20 @@ def test_what_was_imported_reads_as_it_did_and_is_exported_as_the_same_bytes(
     assert exported(target, 1000) == lines
 
 
+def test_many_small_conversations_are_all_exported(caller: DirectCaller) -> None:
+    source, target = tenant(caller), tenant(caller)
+    count = 2 * CONVERSATIONS_AT_ONCE
+    for number in range(count):
+        append(source, f"c{number}", number % 2)
+
+    for page_size in (1, 7, CONVERSATIONS_AT_ONCE, 1000):
+        kinds = [parse_line(line)["kind"] for line in exported(source, page_size)]
+        assert (kinds.count("conversation"), kinds.count("message")) == (count, count // 2)
+    lines = exported(source, 1000)
+    assert imported(target, lines, [3]) == len(lines)
+    assert exported(target, 10) == lines
+
+
 def test_a_scope_takes_the_conversations_of_a_user_or_one_alone(caller: DirectCaller) -> None:
     source = tenant(caller)
     for name, owner in (("c", "u"), ("d", "v")):
@@ -245,6 +260,10 @@ def test_what_is_appended_while_a_conversation_is_exported_is_left_out(caller: D
 
 
 def append(caller: DirectCaller, conversation: str, count: int) -> None:
+    if not count:
+        created: Any = {"id": conversation}
+        ask(caller, "CreateConversation", pb.CreateConversationRequest(conversation=created))
+        return
     said: Any = [{"role": "user", "text": "said"}] * count
     request = pb.AppendMessagesRequest(
         conversation_id=conversation, messages=said, create_if_missing={}  # type: ignore[arg-type]

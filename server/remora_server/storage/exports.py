@@ -22,22 +22,28 @@ _CONVERSATION, _MESSAGE, _STEP, _MEMORY, _USER_MEMORY = range(5)
 _LAST_UID = 2**64 - 1
 """Where working memories of users stand, behind all conversations."""
 
+CONVERSATIONS_AT_ONCE = 64
+"""A page looks at so many: each has its own record, so that a page is never empty before the end."""
+
 # The parts of each conversation by (part, first, second): its record, its messages by sequence, its steps by revision
 # and ordinal, its working memory. Sizes in bytes.
 _PLACES = """
 WITH picked AS (
-    SELECT uid, id, body FROM conversations
+    SELECT uid, body FROM conversations
     WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
         AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
-    ORDER BY uid LIMIT $limit
+    ORDER BY uid LIMIT $conversations
+), vectors AS (
+    SELECT conversation_uid, sequence, message_revision, dimension FROM embeddings
+    WHERE by_caller AND conversation_uid >= $uid AND conversation_uid IN (SELECT uid FROM picked)
 ), places AS (
     SELECT uid, 0 AS part, 0 AS first, 0 AS second, '' AS user_id, octet_length(body) AS size FROM picked
     UNION ALL
     SELECT m.conversation_uid, 1, m.sequence, 0, '',
-        octet_length(m.body) + strlen(m.text) + 4 * coalesce(e.dimension, 0)
-    FROM messages m LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
-        AND e.message_revision = m.revision AND e.by_caller
-    WHERE m.conversation_uid IN (SELECT uid FROM picked)
+        octet_length(m.body) + strlen(m.text) + 4 * coalesce(v.dimension, 0)
+    FROM messages m LEFT JOIN vectors v ON v.conversation_uid = m.conversation_uid AND v.sequence = m.sequence
+        AND v.message_revision = m.revision
+    WHERE m.conversation_uid >= $uid AND m.conversation_uid IN (SELECT uid FROM picked)
         AND NOT (m.conversation_uid = $uid AND m.sequence > $newest)
     UNION ALL
     SELECT conversation_uid, 2, revision, ordinal, '', octet_length(body)
@@ -49,9 +55,9 @@ WITH picked AS (
     SELECT 18446744073709551615, 4, 0, 0, user_id, octet_length(content)
     FROM working_memories
     WHERE tenant_id = $tenant AND conversation_uid = 0 AND $only = 0 AND ($user = '' OR user_id = $user)
-        AND (SELECT count(*) FROM picked) < $limit
+        AND (SELECT count(*) FROM picked) < $conversations
 )
-SELECT uid, part, first, second, user_id, size FROM places
+SELECT uid, part, first, second, user_id, size, (SELECT count(*) FROM picked) FROM places
 WHERE (uid, part, first, second, user_id) > ($uid, $part, $first, $second, $after_user)
 ORDER BY uid, part, first, second, user_id LIMIT $limit
 """
@@ -103,10 +109,10 @@ class Exports:
         only = self._only(read, query)
         position = query.position or ExportPosition(ExportPlace(), through=revision, newest=0)
         with self._database.snapshot() as cursor:
-            places = _places(cursor, read.tenant_id, query, position, only)
+            places, is_last = _places(cursor, read.tenant_id, query, position, only)
             chosen = _fitting(places[: query.limit])
             records = _read(cursor, read.tenant_id, [place for place, _ in chosen])
-            more = len(chosen) < len(places)
+            more = len(chosen) < len(places) or not is_last
             following = _following(cursor, position, chosen[-1][0]) if more else None
         return ExportPage(tuple(records), following, revision)
 
@@ -121,7 +127,8 @@ class Exports:
 
 def _places(
     cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: ExportQuery, position: ExportPosition, only: int
-) -> list[Sized]:
+) -> tuple[list[Sized], bool]:
+    """The next places, one more than asked for where there is one, and whether no conversations are left behind."""
     after = position.after
     rows = cursor.execute(
         _PLACES,
@@ -137,9 +144,10 @@ def _places(
             "second": after.second,
             "after_user": after.user_id,
             "limit": query.limit + 1,
+            "conversations": CONVERSATIONS_AT_ONCE,
         },
     ).fetchall()
-    return [(ExportPlace(*row[:5]), row[5]) for row in rows]
+    return [(ExportPlace(*row[:5]), row[5]) for row in rows], not rows or rows[0][6] < CONVERSATIONS_AT_ONCE
 
 
 def _fitting(places: Sequence[Sized]) -> list[Sized]:
