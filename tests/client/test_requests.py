@@ -12,7 +12,15 @@ from tests.client.scripted_server import ScriptedServer
 
 from remora import Condition, Embedding, Message, Remora, Step, edits
 from remora.search import Hit
-from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2, scalar_pb2, text_service_pb2
+from remora.v1 import (
+    admin_service_pb2,
+    conversation_pb2,
+    memory_service_pb2,
+    message_pb2,
+    scalar_pb2,
+    text_service_pb2,
+    transfer_service_pb2,
+)
 from remora.v1 import conversation_service_pb2 as wire
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -502,3 +510,38 @@ def test_the_stubs_are_there_for_the_rest(client: Remora) -> None:
     client.count_conversations()
 
     assert {"conversations", "memory", "text", "admin"} <= set(vars(Remora("unix:/tmp/none").stubs))
+
+
+def test_records_are_exported_page_by_page(client: Remora, server: ScriptedServer) -> None:
+    server.answer("ExportRecords", transfer_service_pb2.ExportRecordsResponse(next_page_token="next"))
+
+    page = client.export_records(user_id="sarah", conversation_id="c", page_token="this")
+
+    request = server.request(transfer_service_pb2.ExportRecordsRequest)
+    assert (request.user_id, request.conversation_id, request.page_token) == ("sarah", "c", "this")
+    assert page.next_page_token == "next"
+
+
+def test_an_import_says_how_many_records_are_new(client: Remora, server: ScriptedServer) -> None:
+    server.answer("ImportRecords", transfer_service_pb2.ImportRecordsResponse(imported_records=1, revision=8))
+    records = [transfer_service_pb2.Record(message=transfer_service_pb2.MessageRecord(conversation_id="c"))] * 2
+
+    assert client.import_records(records) == 1
+
+    request = server.request(transfer_service_pb2.ImportRecordsRequest)
+    assert list(request.records) == records
+    assert request.request_id
+    assert client.revision == 8
+
+
+def test_a_backup_is_made_read_in_parts_and_deleted(client: Remora, server: ScriptedServer) -> None:
+    server.answer("CreateBackup", admin_service_pb2.CreateBackupResponse(backup=admin_service_pb2.Backup(id="b1")))
+    server.answer("ReadBackup", admin_service_pb2.ReadBackupResponse(data=b"part"))
+    server.answer("DeleteBackup", admin_service_pb2.DeleteBackupResponse(deleted=True))
+
+    made = client.create_backup()
+
+    assert client.read_backup(made.id, 7) == b"part"
+    assert client.delete_backup(made.id)
+    request = server.request(admin_service_pb2.ReadBackupRequest)
+    assert (request.backup_id, request.offset) == ("b1", 7)

@@ -1,16 +1,20 @@
-"""The RPC for operators."""
+"""The RPCs for operators."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import cast
 
+import grpc
 import pytest
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.rpc import fake_store
 from tests.rpc.running_server import RunningServer
 
 from remora.v1 import admin_service_pb2 as pb
+from remora_server.rpc.identity import Identity, OperatorToken
 
 
 def status(server: RunningServer) -> pb.GetStatusResponse:
@@ -52,3 +56,47 @@ def test_a_store_that_failed_takes_no_writes(server: RunningServer, monkeypatch:
     reply = status(server)
 
     assert (reply.store.writable, reply.store.failure) == (False, "disk gone")
+
+
+OPERATOR = "the operator's own token"
+
+
+@pytest.fixture
+def guarded() -> Iterator[RunningServer]:
+    """A server that knows an operator."""
+    with RunningServer(identity=Identity(operator=OperatorToken.of(OPERATOR))) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("method", "request_"),
+    [
+        ("CreateBackup", pb.CreateBackupRequest()),
+        ("ReadBackup", pb.ReadBackupRequest(backup_id="b1")),
+        ("DeleteBackup", pb.DeleteBackupRequest(backup_id="b1")),
+    ],
+)
+@pytest.mark.parametrize("shown", ["", "Bearer ", "Bearer another", OPERATOR, f"Basic {OPERATOR}"])
+def test_backups_are_the_operators(guarded: RunningServer, method: str, request_: Message, shown: str) -> None:
+    metadata = [("authorization", shown)] if shown else []
+
+    with pytest.raises(grpc.RpcError) as raised:
+        guarded.call(method, request_, metadata=metadata)
+
+    assert raised.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert guarded.backups.deleted == []
+
+
+def test_the_operator_makes_reads_and_deletes_backups(guarded: RunningServer) -> None:
+    shown = [("authorization", f"Bearer {OPERATOR}")]
+
+    made = guarded.call("CreateBackup", pb.CreateBackupRequest(), metadata=shown)
+    read = guarded.call("ReadBackup", pb.ReadBackupRequest(backup_id="b1", offset=2), metadata=shown)
+    deleted = guarded.call("DeleteBackup", pb.DeleteBackupRequest(backup_id="b1"), metadata=shown)
+
+    assert isinstance(made, pb.CreateBackupResponse)
+    assert (made.backup.id, made.backup.revision, made.backup.bytes) == ("b1", 7, 5)
+    assert (made.backup.version, dict(made.backup.rows)) == ("1.2.3", {"messages": 3})
+    assert read == pb.ReadBackupResponse(data=b"tes")
+    assert deleted == pb.DeleteBackupResponse(deleted=True)
+    assert guarded.backups.deleted == ["b1"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora_server.domain.errors import Unauthenticated
-from remora_server.rpc.identity import Identity, TokenFileError, Tokens
+from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
 
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"), min_size=1)
 
@@ -41,3 +41,31 @@ def test_a_malformed_file_is_refused_without_naming_a_token(lines: list[str], wo
 
 def test_tokens_are_not_shown() -> None:
     assert "secret" not in repr(Identity(Tokens.parse(["secret t"])))
+
+
+TOKENS = Tokens.parse(["secret acme"])
+OPERATOR = OperatorToken.of("the operator")
+
+
+def test_the_operator_names_any_tenant() -> None:
+    identity = Identity(TOKENS, OPERATOR)
+    shown = ("authorization", "bearer  the operator ")
+
+    assert identity.is_operator([shown])
+    assert identity.tenant([shown, ("remora-tenant", "other")]) == "other"
+    assert identity.tenant([shown]) == "default"
+
+
+def test_a_tenants_token_is_not_the_operators() -> None:
+    identity = Identity(TOKENS, OPERATOR)
+    own = [("authorization", "Bearer secret"), ("remora-tenant", "other")]
+
+    assert not identity.is_operator(own)
+    assert identity.tenant(own) == "acme"
+    with pytest.raises(Unauthenticated):
+        identity.tenant([("authorization", "Bearer the operator's"), ("remora-tenant", "other")])
+
+
+def test_nobody_is_the_operator_of_a_server_without_one() -> None:
+    assert not Identity().is_operator([("authorization", "Bearer ")])
+    assert not Identity(TOKENS).is_operator([])

@@ -70,3 +70,10 @@ def test_a_token_of_something_else_is_refused(tokens: PageTokens, call: Call, re
 
     with pytest.raises(InvalidPageToken):
         TOKENS.position(CALL, with_token(token))
+
+
+@given(st.binary(max_size=60))
+def test_positions_of_another_form_come_back_as_they_were(position: bytes) -> None:
+    token = TOKENS.make_encoded(CALL, with_token(""), position)
+
+    assert TOKENS.encoded_position(CALL, with_token(token)) == position
