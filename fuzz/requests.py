@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Fuzzes every RPC from its encoded request to a store in memory: `python fuzz/requests.py CORPUS [options]`.
 
 Inputs are sequences of calls (tests/input/sequences.py). Half of the mutations know what a request is: they put a value
