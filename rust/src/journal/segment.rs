@@ -16,6 +16,9 @@ use super::format::{HEADER_PAGE_BYTES, HeaderFault, Scope, SegmentHeader};
 const MARK_EVERY_BYTES: u64 = 64 << 10;
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
+/// Zeros are written a page at a time: a small write into a larger one, cached whole, would dirty all of it.
+const PAGE_BYTES: u64 = 4 << 10;
+
 /// A file with its blocks allocated, which will become the next segment.
 pub(super) struct Spare {
     file: File,
@@ -154,6 +157,19 @@ impl Segment {
 
     pub(super) fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
+    }
+
+    /// Writes zeros from the first whole page after `from` on, and returns where they end: a batch written over them needs
+    /// no change of the file's metadata, which takes the file system another write and more time.
+    pub(super) fn fill(&self, from: u64, bytes: u64) -> io::Result<u64> {
+        let page = [0; PAGE_BYTES as usize];
+        let first = from.next_multiple_of(PAGE_BYTES);
+        let end = (first + bytes).min(self.header.segment_bytes);
+        for at in (first..end).step_by(page.len()) {
+            let length = (end - at).min(PAGE_BYTES) as usize;
+            self.file.write_all_at(&page[..length], at)?;
+        }
+        Ok(end)
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {

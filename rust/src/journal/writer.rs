@@ -15,11 +15,16 @@ use super::segment::{Segment, Spare};
 /// A buffer larger than this is given back after the batch that needed it.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
+/// How far the active segment is filled with zeros ahead of its batches.
+const FILLED_BYTES: u64 = 256 << 10;
+
 pub(super) struct Writer {
     shared: Arc<Shared>,
     active: Arc<Segment>,
     /// Where the next batch of the active segment begins.
     offset: u64,
+    /// Up to where the active segment was written to, with batches or zeros.
+    filled: u64,
     spare: Option<Spare>,
     buffer: Vec<u8>,
 }
@@ -30,6 +35,7 @@ impl Writer {
             shared,
             active,
             offset,
+            filled: offset,
             spare: None,
             buffer: Vec::new(),
         }
@@ -96,6 +102,7 @@ impl Writer {
         failpoints::hit(Point::SegmentSealed, self.shared.directory.path())?;
         self.active = Arc::new(next);
         self.offset = Segment::BEGIN;
+        self.filled = Segment::BEGIN;
         self.shared.segments.push(Arc::clone(&self.active));
         self.shared.queue.spare_was_used();
         Ok(())
@@ -104,6 +111,7 @@ impl Writer {
     fn write(&mut self, entries: Vec<Entry>) -> io::Result<()> {
         encode_batch(&mut self.buffer, self.active.scope(), self.offset, &entries);
         self.check_room()?;
+        self.fill_ahead()?;
         let sync_micros = self.write_buffer()?;
         self.shared.queue.was_written_together(entries.len());
         self.shared
@@ -126,6 +134,15 @@ impl Writer {
         let room = super::format::batch_room(self.active.header.segment_bytes) + Segment::BEGIN;
         if self.offset + self.buffer.len() as u64 > room {
             return Err(io::Error::other("a batch outgrew its segment"));
+        }
+        Ok(())
+    }
+
+    /// Fills what comes after the batch in the buffer, unless an earlier filling reaches as far.
+    fn fill_ahead(&mut self) -> io::Result<()> {
+        let end = self.offset + self.buffer.len() as u64;
+        if end > self.filled {
+            self.filled = self.active.fill(end, FILLED_BYTES)?;
         }
         Ok(())
     }
