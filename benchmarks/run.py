@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|recall] [--out FILE] [--seconds S]`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|search|recall] [--out FILE] [--seconds S]`.
 
 Without a workload: a short run of those that need no data of others.
 """
@@ -15,7 +15,7 @@ from benchmarks import recall, report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.workloads import append, window
+from benchmarks.workloads import append, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,10 +25,11 @@ LOAD = ROOT / "target" / "release" / "remora-load"
 WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
     "append": append.run,
     "window": window.run,
+    "search": search.run,
     "recall": recall.run,
 }
 BRIEF = ("append", "window")
-SECONDS, ROUNDS, BUDGET = 0.6, 5, 60.0
+SECONDS, ROUNDS, BUDGET = 1.5, 5, 180.0
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
 

@@ -10,16 +10,22 @@ from pathlib import Path
 import grpc
 from benchmarks.engines.server import TEXTS, Server
 from benchmarks.loading import NUMBER_PLACE
+from benchmarks.slices import Measured
 from benchmarks.texts import texts
 
-from remora.v1 import admin_service_pb2, admin_service_pb2_grpc
+from remora.v1 import admin_service_pb2, admin_service_pb2_grpc, conversation_service_pb2_grpc
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest, ListMessagesRequest
+from remora.v1.memory_service_pb2 import SearchMessagesRequest
 from remora.v1.message_pb2 import Message
 
 SERVICE = "/remora.v1.ConversationService"
+SEARCH_PATH = "/remora.v1.MemoryService/SearchMessages"
 CHECKPOINT_SECONDS = 12.0
-BATCH = 500
+BEHIND_SECONDS = 2.5
+"""By then everything is in the database: records wait there for others for two seconds."""
+BATCH = 400
+"""With texts of 500 bytes, what fits the window that HTTP/2 gives a stream: the load sends a request whole."""
 
 
 class Remora(Server):
@@ -46,6 +52,10 @@ class Remora(Server):
         """DuckDB's file."""
         return self.data / "remora.duckdb"
 
+    def settle(self) -> None:
+        time.sleep(BEHIND_SECONDS)
+        super().settle()
+
     def append_requests(self, client: int) -> list[bytes]:
         return [
             self.append_request(f"conversation-{client}", f"user-{client}", [text]) for text in texts(client, TEXTS)
@@ -62,7 +72,7 @@ class Remora(Server):
         ).SerializeToString()
 
     def fill(self, messages: int, progress: Callable[[int], None] = lambda _count: None) -> None:
-        """Store at least so many messages, in conversations of 500, each of a user of its own."""
+        """Store at least so many messages, in conversations of BATCH, each of a user of its own."""
         request = self.append_request(f"fill-{NUMBER_PLACE}", f"filler-{NUMBER_PLACE}", texts(0, BATCH))
         stored = 0
         while stored < messages:
@@ -81,6 +91,24 @@ class Remora(Server):
             conversation_id=f"conversation-{client}", user_id=f"user-{client}", page_size=50
         ).SerializeToString()
 
+    def fill_conversation(self, messages: int) -> None:
+        """Store so many messages in one conversation, of a user who has no other."""
+        written = texts(messages, messages)
+        requests = [
+            self.append_request(f"searched-{messages}", f"searcher-{messages}", written[at : at + BATCH])
+            for at in range(0, messages, BATCH)
+        ]
+        with self.channel() as channel:
+            append = conversation_service_pb2_grpc.ConversationServiceStub(channel).AppendMessages
+            for number, request in enumerate(requests):
+                numbered = request.replace(NUMBER_PLACE.encode(), f"{messages + number:016}".encode())
+                append(AppendMessagesRequest.FromString(numbered), timeout=60, wait_for_ready=True)
+        self.checkpointed()
+
+    def search(self, messages: int, seconds: float) -> Measured:
+        """Searches of one client in the conversation that `fill_conversation` made, each for four of its words."""
+        return self.drive(SEARCH_PATH, [[_search_request(messages, text) for text in texts(0, TEXTS)]], seconds)
+
     def start_and_time(self) -> float:
         """Start; the seconds until it has answered a call."""
         began = time.monotonic()
@@ -88,9 +116,13 @@ class Remora(Server):
         self.status()
         return time.monotonic() - began
 
+    def channel(self) -> grpc.Channel:
+        """A connection as the client makes it."""
+        return grpc.insecure_channel(f"unix:{self.socket}")
+
     def status(self) -> admin_service_pb2.GetStatusResponse:
         """What it says of itself."""
-        with grpc.insecure_channel(f"unix:{self.socket}") as channel:
+        with self.channel() as channel:
             stub = admin_service_pb2_grpc.AdminServiceStub(channel)
             return stub.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=30, wait_for_ready=True)
 
@@ -105,3 +137,7 @@ class Remora(Server):
         """The size of DuckDB's write-ahead log."""
         wal = self.database.with_name(self.database.name + ".wal")
         return wal.stat().st_size if wal.exists() else 0
+
+
+def _search_request(messages: int, text: str) -> bytes:
+    return SearchMessagesRequest(user_id=f"searcher-{messages}", text=" ".join(text.split()[:4])).SerializeToString()

@@ -12,7 +12,7 @@ from benchmarks.slices import joined, quantile, split
 from benchmarks.texts import texts
 from rich.progress import Progress
 
-ROUNDS = 3
+ROUNDS = 5
 ALMOST_DUE_BYTES = 62 << 20
 """Just below the size of the write-ahead log at which the server checkpoints."""
 

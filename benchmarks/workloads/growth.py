@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
-
 from benchmarks.engines.remora import Remora
 from benchmarks.interleaving import Bench
 from benchmarks.processes import written_bytes
+from benchmarks.report import show
+from benchmarks.slices import Row, kept
 from rich.progress import Progress
 
 CLIENTS = 32
@@ -35,13 +35,14 @@ def slope(bench: Bench) -> dict[str, float]:
     with Progress(console=bench.console, transient=True, refresh_per_second=1) as progress:
         task = progress.add_task("filling", total=MANY)
         server.fill(FEW)
-        few = _cpu(server, bench.seconds)
+        few = _appends(bench, server, f"c1 at {FEW:,}")
         server.fill(MANY - FEW, lambda stored: progress.update(task, completed=stored))
-        many = _cpu(server, bench.seconds)
+        many = _appends(bench, server, f"c1 at {MANY:,}")
     server.stop()
-    return {"append_slope": many / few}
+    show(bench.console, "growth: appends with few and with many messages stored", [few, many])
+    return {"append_slope": many.cpu().median / few.cpu().median}
 
 
-def _cpu(server: Remora, seconds: float) -> float:
-    server.append(1, seconds)
-    return statistics.median(server.append(1, seconds).cpu for _ in range(SLICES))
+def _appends(bench: Bench, server: Remora, load: str) -> Row:
+    server.append(1, bench.seconds)
+    return kept(server.name, load, [bench.slice_of(lambda: server.append(1, bench.seconds)) for _ in range(SLICES)])

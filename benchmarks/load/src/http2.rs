@@ -8,6 +8,8 @@ const FRAME_HEAD: usize = 9;
 /// A flag and a length stand before each message of gRPC.
 const MESSAGE_HEAD: usize = 5;
 const INITIAL_WINDOW: i64 = 65_535;
+/// What every server takes (RFC 9113, 4.2).
+const LARGEST_FRAME: usize = 16_384;
 const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 /// Received bytes of the connection are given back in portions of this size.
 const GIVE_BACK: u32 = 1 << 20;
@@ -39,6 +41,8 @@ pub(crate) struct Http2 {
     window: i64,
     received: u32,
     with_message: Vec<u32>,
+    /// The request that is being written.
+    body: Vec<u8>,
 }
 
 struct Frame {
@@ -67,6 +71,7 @@ impl Http2 {
             window: INITIAL_WINDOW,
             received: 0,
             with_message: Vec::new(),
+            body: Vec::new(),
         }
     }
 
@@ -141,10 +146,12 @@ impl Protocol for Http2 {
             &self.next_head
         };
         write_frame(out, HEADERS, END_HEADERS, stream, head);
-        write_head(out, length, DATA, END_STREAM, stream);
-        out.push(0);
-        out.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        message.write(number, out);
+        self.body.clear();
+        self.body.push(0);
+        self.body
+            .extend_from_slice(&(message.len() as u32).to_be_bytes());
+        message.write(number, &mut self.body);
+        write_data(out, stream, &self.body);
         self.templates.advance();
         Some(stream)
     }
@@ -163,6 +170,15 @@ impl Protocol for Http2 {
         }
         input.drain(..at);
         Ok(())
+    }
+}
+
+/// A body as frames, of which the last ends the stream.
+fn write_data(out: &mut Vec<u8>, stream: u32, body: &[u8]) {
+    let frames = body.len().div_ceil(LARGEST_FRAME);
+    for (number, part) in (1..).zip(body.chunks(LARGEST_FRAME)) {
+        let flags = if number == frames { END_STREAM } else { 0 };
+        write_frame(out, DATA, flags, stream, part);
     }
 }
 
