@@ -85,7 +85,7 @@ def parse_record(value: dict[str, Any]) -> Record:
     try:
         ParseDict(value, part)
     except ParseError as error:
-        raise LineError(f"is no {kind}: {error}") from None
+        raise LineError(f"is no {kind}: {' '.join(str(error).split())}") from None
     return record
 
 
