@@ -298,6 +298,7 @@ def test_nothing_is_restored_over_anything(backup: Path, tmp_path: Path) -> None
     assert [path.name for path in (tmp_path / "data").iterdir() if path.name != "LOCK"] == ["note"]
 
 
+@pytest.mark.faults
 @pytest.mark.timeout(180)
 def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Path, directory: Path) -> None:
     data = directory / "data"

@@ -83,6 +83,7 @@ def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: P
     assert is_exported_as(sidecar, many)
 
 
+@pytest.mark.faults
 @pytest.mark.timeout(300)
 def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: Path) -> None:
     process = begin(sidecar.endpoint, "import", many)
