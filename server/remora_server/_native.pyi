@@ -314,6 +314,121 @@ class Recovery:
     def cut(self) -> tuple[str, int, int, str] | None:
         """The torn end of the last segment, where there was one: segment, offset, bytes, the file that keeps them."""
 
+    @property
+    def noted_applied(self) -> int:
+        """The newest revision known to have been applied: more than the database has where it lost what it had; 0 where
+        nothing is known.
+        """
+
+@final
+class JournalSegment:
+    """A file of the journal, as an inspection found it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def first_revision(self) -> int:
+        """The first revision that it should hold."""
+
+    @property
+    def bytes(self) -> int:
+        """The length of the file."""
+
+    @property
+    def batches(self) -> int:
+        """Whole batches in it."""
+
+    @property
+    def records(self) -> int:
+        """Records in these."""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the journal goes on in another segment."""
+
+@final
+class JournalFinding:
+    """What is wrong with a journal, and where."""
+
+    @property
+    def segment(self) -> str:
+        """The file's name; empty where there is none."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """How many bytes are of no use; 0 where that is not known."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def torn_end(self) -> bool:
+        """A torn end, never acknowledged: the next start cuts it. Anything else keeps the journal from being opened."""
+
+@final
+class JournalInspection:
+    """What a journal's directory holds, however damaged."""
+
+    @property
+    def store_id(self) -> bytes | None:
+        """The store that was asked for, else that of the first segment that names one."""
+
+    @property
+    def segments(self) -> list[JournalSegment]:
+        """Oldest first."""
+
+    @property
+    def findings(self) -> list[JournalFinding]: ...
+    @property
+    def first_revision(self) -> int:
+        """The oldest revision held; last_revision + 1 where there is none."""
+
+    @property
+    def last_revision(self) -> int:
+        """The newest revision of a whole batch."""
+
+    @property
+    def missing(self) -> list[tuple[int, int]]:
+        """Revisions, first and last, that should be there and cannot be read."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether opening the journal refuses it."""
+
+    @property
+    def noted_published(self) -> int | None:
+        """The newest revision known to have been synced; None where nothing is known."""
+
+    @property
+    def noted_applied(self) -> int | None:
+        """The newest revision known to have been applied; None where nothing is known."""
+
+    @property
+    def note_unreadable(self) -> bool:
+        """Whether the note of these two is there and cannot be read."""
+
+def inspect_journal(
+    directory: str | PathLike[str], *, store_id: bytes | None, applied_revision: int
+) -> JournalInspection:
+    """Read a whole journal without changing anything.
+
+    `applied_revision` is what the database has: the journal must join it. Raises JournalError where the directory
+    cannot be read, or a store has it open.
+    """
+
+def salvage_journal(
+    directory: str | PathLike[str],
+    keep: Callable[[int, bytes], object],
+    *,
+    store_id: bytes | None,
+    applied_revision: int,
+) -> JournalInspection:
+    """The same, and call `keep` with the revision and payload of every record that can be read, in order of revisions.
+
+    What `keep` raises ends the reading and is raised. Batches that are whole, and whole records of damaged ones.
+    """
+
 @final
 class JournalStatistics:
     """What the journal holds, and what this process wrote."""

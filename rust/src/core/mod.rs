@@ -18,7 +18,7 @@ use bytes::Bytes;
 pub use plan::InvalidRecord;
 pub use requests::Known;
 
-use crate::journal::{Journal, JournalError, Options, Recovery, Waited};
+use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
 use crate::recall::Recall;
 use crate::windows::{Bounds, Windows};
@@ -193,6 +193,7 @@ impl Core {
     /// Says that the database has everything up to `revision`: nothing of it need stay in memory.
     pub fn mark_applied(&self, revision: u64) {
         self.journal.forget(revision);
+        self.journal.mark_applied(revision);
         self.windows
             .mark_applied(revision, self.journal.published());
     }
@@ -206,5 +207,6 @@ fn no_recovery(options: &Options) -> Recovery {
         segments: 0,
         bytes: 0,
         cut: None,
+        note: Note::Absent,
     }
 }

@@ -85,8 +85,15 @@ impl<'a> Batches<'a> {
 pub(super) struct Remainder {
     /// Where the last byte that is not zero ends; 0 when there is none.
     pub(super) end: u64,
-    /// Where a batch header lies that was written there: a proof that everything before it had been synced.
-    pub(super) later_batch: Option<u64>,
+    /// The next batch header that was written there: a proof that everything before it had been synced.
+    pub(super) later_batch: Option<Later>,
+}
+
+/// A batch known by its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Later {
+    pub(super) offset: u64,
+    pub(super) first_revision: u64,
 }
 
 /// Reads the segment from `offset`, a multiple of the alignment, to its end. The header at `offset` itself is no later
@@ -106,15 +113,17 @@ impl Remainder {
             return;
         };
         self.end = self.end.max(window.offset + last as u64 + 1);
-        let is_later = |at: &usize| {
-            let offset = window.offset + *at as u64;
-            offset > damage
-                && BatchHeader::decode(&window.bytes[*at..], segment.scope(), offset).is_some()
+        let later = |at: usize| {
+            let offset = window.offset + at as u64;
+            let header = BatchHeader::decode(&window.bytes[at..], segment.scope(), offset)?;
+            let first_revision = header.first_revision;
+            (offset > damage).then_some(Later {
+                offset,
+                first_revision,
+            })
         };
-        let later = (0..=last).step_by(ALIGNMENT).find(is_later);
-        self.later_batch = self
-            .later_batch
-            .or(later.map(|at| window.offset + at as u64));
+        let find = || (0..=last).step_by(ALIGNMENT).find_map(later);
+        self.later_batch = self.later_batch.or_else(find);
     }
 }
 

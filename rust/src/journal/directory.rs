@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use super::JournalError;
 
 const SUFFIX: &str = ".journal";
+const LOCK_FILE: &str = "lock";
 
 /// An open journal directory. Nobody else opens it while this lives.
 pub(super) struct Directory {
     path: PathBuf,
     handle: File,
-    lock: File,
+    /// Held alone, or beside other readers; `None` where a reader found no file to lock.
+    lock: Option<File>,
 }
 
 impl Directory {
@@ -27,8 +29,18 @@ impl Directory {
             sync_directory(parent).map_err(refused)?;
         }
         Ok(Self {
-            lock: lock(&path.join("lock"))?,
+            lock: Some(lock(&path.join(LOCK_FILE))?),
             handle: File::open(path).map_err(refused)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Opens the directory to read it, and keeps writers out. Nothing in it is changed.
+    pub(super) fn read(path: &Path) -> Result<Self, JournalError> {
+        let refused = |source| JournalError::io(path, source);
+        Ok(Self {
+            handle: File::open(path).map_err(refused)?,
+            lock: lock_to_read(&path.join(LOCK_FILE))?,
             path: path.to_owned(),
         })
     }
@@ -82,7 +94,9 @@ impl Directory {
 impl Directory {
     /// Unlocks rather than leave it to the closing of the file: a child process between fork and exec has it open too.
     pub(super) fn unlock(&self) {
-        let _ = self.lock.unlock();
+        if let Some(lock) = &self.lock {
+            let _ = lock.unlock();
+        }
     }
 }
 
@@ -110,10 +124,24 @@ fn lock(path: &Path) -> Result<File, JournalError> {
         .append(true)
         .open(path)
         .map_err(refused)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    locked(path, file.try_lock())?;
+    Ok(file)
+}
+
+fn lock_to_read(path: &Path) -> Result<Option<File>, JournalError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|source| JournalError::io(path, source))?,
+    };
+    locked(path, file.try_lock_shared())?;
+    Ok(Some(file))
+}
+
+fn locked(path: &Path, tried: Result<(), TryLockError>) -> Result<(), JournalError> {
+    match tried {
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(JournalError::Locked(path.display().to_string())),
-        Err(TryLockError::Error(source)) => Err(refused(source)),
+        Err(TryLockError::Error(source)) => Err(JournalError::io(path, source)),
     }
 }
 

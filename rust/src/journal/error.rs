@@ -42,6 +42,9 @@ pub enum JournalError {
     /// The journal ends before what was applied: it was lost, or an older copy was put in its place.
     #[error("the journal ends at revision {last}, but revision {applied} was applied")]
     Behind { last: u64, applied: u64 },
+    /// The journal ends before what was published: acknowledged records were lost.
+    #[error("the journal ends at revision {last}, but revision {published} was acknowledged")]
+    Short { last: u64, published: u64 },
     /// Records between what was applied and what the journal still holds are gone.
     #[error("the journal begins at revision {first}, but only revision {applied} was applied")]
     Gap { first: u64, applied: u64 },

@@ -12,6 +12,7 @@ use super::directory::Directory;
 use super::failpoints;
 use super::format::{Record, batch_room};
 use super::queue::Queue;
+use super::reach::{Reach, Reached};
 use super::recovery::{self, Opened};
 use super::segment::Segment;
 use super::segments::Segments;
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) stream: Stream,
     pub(super) segments: Segments,
     pub(super) counters: Counters,
+    pub(super) reach: Reach,
 }
 
 impl Shared {
@@ -73,6 +75,11 @@ impl Log {
         let written = end - Segment::BEGIN;
         let room = batch_room(active.header.segment_bytes).saturating_sub(written);
         let next_revision = recovery.last_revision + 1;
+        let reached = Reached {
+            published: recovery.last_revision,
+            applied: options.applied_revision,
+        };
+        let reach = Reach::begin(&path, recovery.store_id, reached);
         let shared = Arc::new(Shared {
             directory,
             store_id: recovery.store_id,
@@ -86,6 +93,7 @@ impl Log {
             stream: Stream::new(recovery.last_revision, options.memory_bytes),
             segments: Segments::new(segments),
             counters: Counters::default(),
+            reach,
         });
         let writer = Writer::new(Arc::clone(&shared), active, end);
         let thread = thread::Builder::new()
@@ -134,6 +142,10 @@ impl Log {
                 self.shared.segments.read_after(revision, published, budget)
             }
         }
+    }
+
+    pub(super) fn mark_applied(&self, revision: u64) {
+        self.shared.reach.note_applied(revision);
     }
 
     pub(super) fn release(&self, applied: u64) -> Result<(), JournalError> {

@@ -9,10 +9,13 @@ mod batches;
 mod directory;
 mod error;
 mod failpoints;
+mod faults;
 mod format;
+mod inspection;
 mod log;
 mod options;
 mod queue;
+mod reach;
 mod recovery;
 mod segment;
 mod segments;
@@ -33,7 +36,9 @@ use bytes::Bytes;
 
 pub use error::JournalError;
 pub use format::{MAX_PAYLOAD_BYTES, Record};
+pub use inspection::{Finding, Inspection, SegmentReport, inspect, salvage};
 pub use options::{Cut, Options, Recovery};
+pub use reach::{Note, Reached};
 pub use statistics::Statistics;
 pub use waiters::Waited;
 
@@ -55,7 +60,8 @@ impl Journal {
     /// Opens the journal in `directory`, or begins one there, and says what was found.
     ///
     /// Every batch is read and checked. A torn end of the last segment is cut off, kept aside and reported; any other
-    /// damage, a missing, foreign or renamed segment, and a journal that does not join `applied_revision` are refused.
+    /// damage, a missing, foreign or renamed segment, a journal that does not join `applied_revision` and one that ends
+    /// before what is known to have been published are refused.
     pub fn open(
         directory: impl AsRef<Path>,
         options: Options,
@@ -155,6 +161,13 @@ impl Journal {
     /// Bytes of published records in memory.
     pub fn memory_bytes(&self) -> usize {
         self.stream().tail.bytes()
+    }
+
+    /// Says that records up to `revision` were applied: opening the journal again tells when that was lost since.
+    pub fn mark_applied(&self, revision: u64) {
+        if let Kind::Durable(log) = &self.kind {
+            log.mark_applied(revision);
+        }
     }
 
     /// Says that records up to `applied` will not be asked for again: they leave memory, and segments that hold no later

@@ -2,6 +2,7 @@
 
 use super::JournalError;
 use super::format::{self, MAX_PAYLOAD_BYTES};
+use super::reach::Note;
 
 /// A batch's length is a 32-bit field; no batch outgrows a segment or the queue by more than a record.
 const MAX_SEGMENT_BYTES: u64 = 1 << 30;
@@ -74,6 +75,8 @@ pub struct Recovery {
     pub bytes: u64,
     /// The torn end of the last segment, when there was one.
     pub cut: Option<Cut>,
+    /// How far the journal was known to have come; `applied` beyond `Options::applied_revision` was lost since.
+    pub note: Note,
 }
 
 /// Bytes at the end of the last segment that were no whole batch. They were set aside and overwritten with zeros.

@@ -4,8 +4,9 @@
 //! segment, with zeros behind it. Anything else that is not whole was whole once, and was acknowledged: it is refused.
 //! Nothing on disk is changed before everything was read and accepted.
 //!
-//! One loss cannot be told from a write that never happened: zeros from the border of a batch to the end of the last
-//! segment. Of those records, the ones that were applied are missed through `applied_revision`.
+//! A torn or missing end at or below what was applied, or what the note of the journal's reach says was published, is no
+//! write that never happened: it is refused too. After a power cut, which may leave an older note, one loss cannot be told
+//! from a write that never happened: zeros from the border of a batch to the end of the last segment.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use super::batches::{Batches, Found, Remainder, read_remainder};
 use super::directory::Directory;
 use super::failpoints::{self, Point};
+use super::faults::{Fault, is_planted};
+use super::reach::{Note, Reached};
 use super::segment::{Segment, Spare};
 use super::{Cut, JournalError, Options, Recovery};
 
@@ -45,12 +48,13 @@ pub(super) fn open(directory: &Directory, options: &Options) -> Result<Opened, J
 
 fn begin(directory: &Directory, options: &Options) -> Result<Opened, JournalError> {
     let last_revision = options.start_after.unwrap_or(0);
-    check_reach(last_revision + 1, last_revision, options.applied_revision)?;
     let refused = |source| JournalError::io(directory.path(), source);
     let store_id = options
         .store_id
         .map_or_else(random_id, Ok)
         .map_err(refused)?;
+    let note = Note::read(directory.path(), store_id).map_err(refused)?;
+    check_reach(last_revision + 1, last_revision, options, note.reached())?;
     let spare = Spare::prepare(directory, options.segment_bytes).map_err(refused)?;
     let segment = spare
         .begin(directory, store_id, last_revision + 1)
@@ -62,6 +66,7 @@ fn begin(directory: &Directory, options: &Options) -> Result<Opened, JournalErro
         segments: 1,
         bytes: 0,
         cut: None,
+        note,
     };
     let active = Arc::new(segment);
     Ok(Opened {
@@ -85,8 +90,10 @@ fn recover(
     active: Arc<Segment>,
 ) -> Result<Opened, JournalError> {
     let store_id = check_store(options, &segments, &active)?;
+    let note = Note::read(directory.path(), store_id)
+        .map_err(|source| JournalError::io(directory.path(), source))?;
     let survey = Survey::of(&segments)?;
-    survey.check_applied(&active, options.applied_revision)?;
+    survey.check_reach(&active, options, note.reached())?;
     let tear = survey.tear.as_ref();
     let cut = tear.map(|tear| tear.cut(directory, &active)).transpose()?;
     let hardened = survey.harden(&active).and_then(|()| directory.sync());
@@ -97,7 +104,8 @@ fn recover(
         last_revision: survey.next_revision - 1,
         segments: segments.len(),
         bytes: survey.bytes,
-        cut,
+        cut: cut.filter(|_| !is_planted(Fault::CutReport)),
+        note,
     };
     Ok(Opened {
         segments,
@@ -115,7 +123,7 @@ fn check_store(
     let expected = options.store_id.unwrap_or(active.header.store_id);
     match segments
         .iter()
-        .find(|segment| segment.header.store_id != expected)
+        .find(|segment| segment.header.store_id != expected && !is_planted(Fault::StoreId))
     {
         None => Ok(expected),
         Some(foreign) => Err(JournalError::ForeignStore {
@@ -126,9 +134,20 @@ fn check_store(
     }
 }
 
-fn check_reach(first: u64, last: u64, applied: u64) -> Result<(), JournalError> {
+/// The journal must reach what was applied and what was published, and hold what follows the first of them.
+pub(super) fn check_reach(
+    first: u64,
+    last: u64,
+    options: &Options,
+    reached: Reached,
+) -> Result<(), JournalError> {
+    let applied = options.applied_revision;
     if last < applied {
         return Err(JournalError::Behind { last, applied });
+    }
+    if last < reached.published && !is_planted(Fault::Reach) {
+        let published = reached.published;
+        return Err(JournalError::Short { last, published });
     }
     if first > applied + 1 {
         return Err(JournalError::Gap { first, applied });
@@ -213,7 +232,7 @@ impl Survey {
     }
 
     fn expect(&self, segment: &Segment, offset: u64, found: u64) -> Result<(), JournalError> {
-        if found == self.next_revision {
+        if found == self.next_revision || is_planted(Fault::SegmentOrder) {
             return Ok(());
         }
         let reason = format!("revision {found} where {} was expected", self.next_revision);
@@ -231,7 +250,10 @@ impl Survey {
         if remainder.end == 0 {
             return Ok(());
         }
-        match (stop, remainder.later_batch) {
+        let later_batch = remainder
+            .later_batch
+            .filter(|_| !is_planted(Fault::LaterBatch));
+        match (stop, later_batch) {
             (Stop::Unsealed(_), None) if is_last => {
                 self.tear = Some(Tear {
                     from: self.end,
@@ -240,7 +262,7 @@ impl Survey {
                 Ok(())
             }
             (Stop::Unsealed(reason), Some(later)) => {
-                let reason = format!("{reason}, and a later batch at byte {later}");
+                let reason = format!("{reason}, and a later batch at byte {}", later.offset);
                 Err(segment.damaged(self.end, reason))
             }
             (Stop::Unsealed(reason), None) => {
@@ -250,15 +272,19 @@ impl Survey {
         }
     }
 
-    /// The journal must reach what was applied and hold what follows it. A tear at or below it is no tear.
-    fn check_applied(&self, active: &Segment, applied: u64) -> Result<(), JournalError> {
+    /// The journal must join what was reached. A tear at or below that is no tear.
+    fn check_reach(
+        &self,
+        active: &Segment,
+        options: &Options,
+        reached: Reached,
+    ) -> Result<(), JournalError> {
         let last = self.next_revision - 1;
-        match &self.tear {
-            Some(tear) if last < applied => {
-                let reason = format!("records end at {last}, but revision {applied} was applied");
-                Err(active.damaged(tear.from, reason))
+        match check_reach(self.first_revision, last, options, reached) {
+            Err(short @ (JournalError::Behind { .. } | JournalError::Short { .. })) => {
+                Err(active.damaged(self.end, short.to_string()))
             }
-            _ => check_reach(self.first_revision, last, applied),
+            checked => checked,
         }
     }
 

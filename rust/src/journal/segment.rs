@@ -148,6 +148,31 @@ impl Segment {
         Ok(Self::new(directory, file, header))
     }
 
+    /// Opens the segment named by `first_revision` to read what can be read of it, whatever is wrong with it.
+    pub(super) fn read(
+        directory: &Directory,
+        first_revision: u64,
+    ) -> Result<Readable, JournalError> {
+        let path = directory.segment_path(first_revision);
+        let refused = |source| JournalError::io(&path, source);
+        let file = File::open(&path).map_err(refused)?;
+        let bytes = file.metadata().map_err(refused)?.len();
+        let mut page = [0; HEADER_PAGE_BYTES];
+        let present = bytes.min(page.len() as u64) as usize;
+        file.read_exact_at(&mut page[..present], 0)
+            .map_err(refused)?;
+        let checked = checked_header(&page, first_revision, bytes);
+        Ok(Readable {
+            name: segment_name(first_revision),
+            faults: checked.err().iter().map(placed).collect(),
+            header: SegmentHeader::decode(&page),
+            named_first: first_revision,
+            bytes,
+            path,
+            file,
+        })
+    }
+
     /// Where batches begin.
     pub(super) const BEGIN: u64 = HEADER_PAGE_BYTES as u64;
 
@@ -235,6 +260,58 @@ impl Segment {
         behind
             .checked_sub(1)
             .map_or(Self::BEGIN, |mark| marks[mark].1)
+    }
+}
+
+/// A segment file as it was found.
+pub(super) struct Readable {
+    pub(super) name: String,
+    /// What is wrong with its header, its name and its length, and where.
+    pub(super) faults: Vec<(u64, String)>,
+    pub(super) header: Result<SegmentHeader, HeaderFault>,
+    named_first: u64,
+    pub(super) bytes: u64,
+    path: PathBuf,
+    file: File,
+}
+
+impl Readable {
+    /// The first revision by the header, or by the name where the header is damaged.
+    pub(super) fn first_revision(&self) -> u64 {
+        let named = self.named_first;
+        self.header
+            .as_ref()
+            .map_or(named, |header| header.first_revision)
+    }
+
+    /// The segment, of the length that it has, if it is of a format that is known and long enough to hold a batch. Where the
+    /// header is damaged, it is taken to be the one of `store_id` that the name says.
+    pub(super) fn into_segment(self, store_id: [u8; 16]) -> Option<Segment> {
+        let first_revision = self.first_revision();
+        if self.bytes < Segment::BEGIN || matches!(self.header, Err(HeaderFault::Version(_))) {
+            return None;
+        }
+        let header = SegmentHeader {
+            store_id,
+            first_revision,
+            segment_bytes: self.bytes,
+        };
+        Some(Segment {
+            header,
+            name: self.name,
+            path: self.path,
+            file: self.file,
+            scope: header.scope(),
+            marks: Mutex::new(Vec::new()),
+        })
+    }
+}
+
+/// Where an error of a header lies, and what it says.
+fn placed(error: &JournalError) -> (u64, String) {
+    match error {
+        JournalError::Damaged { offset, reason, .. } => (*offset, reason.clone()),
+        other => (0, other.to_string()),
     }
 }
 

@@ -123,6 +123,9 @@ impl Writer {
         self.offset += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BUFFER_BYTES);
+        if let Some(last) = entries.last() {
+            self.shared.reach.note_published(last.revision);
+        }
         self.shared
             .stream
             .publish(entries.into_iter().map(Record::from));

@@ -102,6 +102,7 @@ impl PyCore {
             first_revision: found.first_revision,
             last_revision: found.last_revision,
             segments: found.segments,
+            noted_applied: found.note.reached().applied,
             cut: cut.map(|cut| {
                 let kept_in = cut.kept_in.display().to_string();
                 (cut.segment.clone(), cut.offset, cut.bytes, kept_in)
@@ -546,6 +547,7 @@ struct Recovery {
     last_revision: u64,
     segments: usize,
     cut: Option<(String, u64, u64, String)>,
+    noted_applied: u64,
 }
 
 /// See `_native.pyi`.
@@ -584,7 +586,7 @@ fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     parsed.map_err(|_| PyValueError::new_err("the timeout is not a number of seconds"))
 }
 
-fn sixteen_bytes(name: &str, bytes: &[u8]) -> PyResult<[u8; 16]> {
+pub(super) fn sixteen_bytes(name: &str, bytes: &[u8]) -> PyResult<[u8; 16]> {
     let length = bytes.len();
     bytes
         .try_into()
@@ -602,7 +604,7 @@ fn commit_error(error: CommitError) -> PyErr {
     }
 }
 
-fn journal_error(error: journal::JournalError) -> PyErr {
+pub(super) fn journal_error(error: journal::JournalError) -> PyErr {
     let message = error.to_string();
     match error {
         journal::JournalError::Full { .. } => JournalFull::new_err(message),

@@ -6,6 +6,7 @@ mod core;
 mod encoder;
 mod ids;
 mod index;
+mod journal;
 mod lexical;
 mod recall;
 mod tokens;
@@ -17,6 +18,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     encoder::register(module)?;
     ids::register(module)?;
     index::register(module)?;
+    journal::register(module)?;
     lexical::register(module)?;
     recall::register(module)?;
     tokens::register(module)?;
