@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -172,12 +173,14 @@ def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
         process.terminate()
         process.wait(30)
     (directory / "data" / "remora.duckdb").write_text("no database")
+    shutil.rmtree(directory / "data" / "journal")
 
     code, error = refused(directory, "--log-level=error")
 
     assert code == 1
     assert error.count("\n") == 1
-    assert "cannot be opened" in error
+    assert "cannot be read" in error
+    assert "remora repair" in error
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,20 @@ def fill_the_disk(memory: Remora, sidecar: Sidecar) -> None:
         append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
 
 
+def damage_the_database(memory: Remora, sidecar: Sidecar) -> None:
+    """Texts fill blocks of their own: opening the store reads none of them."""
+    for _attempt in range(8):
+        append(memory, text=os.urandom(SEGMENT_BYTES // 4).hex())
+    sidecar.stop()
+    file = sidecar.directory / "data" / "remora.duckdb"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    sidecar.start()
+    request = pb.ListMessagesRequest(conversation_id="held", user_id="sarah", page_size=1)
+    memory.stubs.conversations.ListMessages(request, timeout=WAIT)
+
+
 def break_the_disk(memory: Remora, sidecar: Sidecar) -> None:
     append(memory)
     limit_files(sidecar, 1)
@@ -234,6 +248,13 @@ FAULTS = [
         fill_the_disk,
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "STORE_FULL",
+        arguments=(f"--segment-bytes={SEGMENT_BYTES}",),
+    ),
+    Fault(
+        errors.StoreDamaged,
+        damage_the_database,
+        grpc.StatusCode.DATA_LOSS,
+        "STORE_DAMAGED",
         arguments=(f"--segment-bytes={SEGMENT_BYTES}",),
     ),
     Fault(

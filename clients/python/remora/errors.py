@@ -185,6 +185,10 @@ class OverloadedError(ResourceExhaustedError):
     """The server has too much to do."""
 
 
+class StoreDamagedError(DataLossError):
+    """What the call reads is damaged on the server's disk."""
+
+
 class StoreFailedError(UnavailableError):
     """The store stopped taking writes."""
 
@@ -237,6 +241,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
+    "STORE_DAMAGED": StoreDamagedError,
     "STORE_FAILED": StoreFailedError,
     "STORE_FULL": StoreFullError,
     "UNAUTHENTICATED": UnauthenticatedError,

@@ -98,6 +98,13 @@ class StoreFailed(RemoraError):
         super().__init__("a write to the disk failed; the store is read-only until the server is restarted")
 
 
+class StoreDamaged(RemoraError):
+    """What the request reads is damaged on the disk. Other requests may work."""
+
+    def __init__(self) -> None:
+        super().__init__("what the request reads is damaged on the disk; `remora doctor` and the server's log say more")
+
+
 class Overloaded(RemoraError):
     """The server has more work than it can do. Worth a retry."""
 

@@ -50,6 +50,7 @@ ANSWERS: dict[type[Exception], Answer] = {
     errors.DeadlineExceeded: Answer(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     errors.Overloaded: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
     errors.StoreFull: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=5.0),
+    errors.StoreDamaged: Answer(grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED"),
     errors.StoreFailed: Answer(grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
 }
 

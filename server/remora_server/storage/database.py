@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import Any
 import duckdb
 
 from remora_server import failpoints
+from remora_server.domain.errors import StoreDamaged
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,18 @@ MEMORY = ":memory:"
 SCHEMA_VERSION = 1
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
+_DAMAGE = re.compile(
+    r"corrupt|checksum|not read enough bytes|replaying WAL|This WAL was|WAL does not match|not a valid DuckDB|deseriali"
+    r"|INTERNAL Error",
+    re.IGNORECASE,
+)
+_NO_DAMAGE = re.compile(r"No space left|Out of Memory|Could not write|Permission denied|set lock", re.IGNORECASE)
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error of DuckDB says that its files are not what was written, rather than that something lacks."""
+    text = str(error)
+    return isinstance(error, duckdb.Error) and bool(_DAMAGE.search(text)) and not _NO_DAMAGE.search(text)
 
 
 class SchemaTooNew(Exception):
@@ -46,7 +60,11 @@ class Database:
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._reopened = threading.Condition()
         self._connection = self._connect()
-        self._migrate()
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(
@@ -93,7 +111,14 @@ class Database:
             self._reopened.notify_all()
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
-        """All rows of a query. One that meets a database that has failed is asked again when it is open again."""
+        """All rows of a query. One that meets a database that has failed is asked again when it is open again.
+
+        Raises StoreDamaged where they are not what was written.
+        """
+        with telling_damage():
+            return self._rows(sql, parameters)
+
+    def _rows(self, sql: str, parameters: object) -> list[tuple[Any, ...]]:
         asked = self._connection
         try:
             return self.cursor().execute(sql, parameters).fetchall()
@@ -127,7 +152,8 @@ class Database:
         cursor = self.cursor()
         cursor.begin()
         try:
-            yield cursor
+            with telling_damage():
+                yield cursor
         finally:
             # A failure may have ended the transaction already.
             with suppress(duckdb.TransactionException):
@@ -180,6 +206,19 @@ class Database:
             cursor.close()
         self._cursors.clear()
         self._connection.close()
+
+
+@contextmanager
+def telling_damage() -> Iterator[None]:
+    """Raise StoreDamaged, and log where the damage is, when DuckDB finds some."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if not is_damage(error):
+            raise
+        reason = " ".join(str(error).split())
+        logger.error("the database is damaged: run `remora doctor`", extra={"reason": reason})  # noqa: TRY400
+        raise StoreDamaged from error
 
 
 def _migrations() -> list[tuple[int, str]]:

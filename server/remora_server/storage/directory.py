@@ -32,12 +32,24 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._has_begun = False
         self._lock = _locked(path)
         try:
             self.store_id = self._read_format()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the store was open once: then its database and its journal were there."""
+        return self._has_begun
+
+    def mark_begun(self) -> None:
+        """Note that the store is open."""
+        if not self._has_begun:
+            self._has_begun = True
+            _write_durably(self.path / _FORMAT_FILE, _format(self.store_id, begun=True))
 
     @property
     def journal(self) -> Path:
@@ -61,10 +73,11 @@ class DataDirectory:
         """The id of the store; a new directory gets one."""
         file = self.path / _FORMAT_FILE
         if not file.exists():
-            return self._begin(file)
+            return self._begin()
         try:
             found = json.loads(file.read_text("utf-8"))
             version, store_id = int(found["format_version"]), bytes.fromhex(found["store_id"])
+            self._has_begun = bool(found.get("begun"))
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{file} is damaged: restore it from a backup of the directory") from error
         if version > FORMAT_VERSION:
@@ -73,11 +86,11 @@ class DataDirectory:
             )
         return store_id
 
-    def _begin(self, file: Path) -> bytes:
+    def _begin(self) -> bytes:
         if any(entry.name not in _HARMLESS for entry in self.path.iterdir()):
             raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
         store_id = uuid.uuid4().bytes
-        _write_durably(file, _format(store_id))
+        _write_durably(self.path / _FORMAT_FILE, _format(store_id, begun=False))
         failpoints.hit("directory_begun")
         return store_id
 
@@ -102,7 +115,7 @@ class NewDirectory:
         self._lock = _locked(self.path)
         try:
             self._require_empty()
-            _write_durably(self.path / _UNFINISHED_FILE, _format(self._store_id))
+            _write_durably(self.path / _UNFINISHED_FILE, _format(self._store_id, begun=True))
         except BaseException:
             os.close(self._lock)
             raise
@@ -153,8 +166,8 @@ def _locked(path: Path) -> int:
     return lock
 
 
-def _format(store_id: bytes) -> bytes:
-    return json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex()}).encode()
+def _format(store_id: bytes, *, begun: bool) -> bytes:
+    return json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex(), "begun": begun}).encode()
 
 
 def _remove(entry: Path) -> None:

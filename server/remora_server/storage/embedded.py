@@ -7,6 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from remora_server import _native, failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
+from remora_server.domain.errors import StoreDamaged
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
@@ -33,6 +35,7 @@ from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.mending import advice, mend, one_line, require_database
 from remora_server.storage.messages import CountTokens, Messages
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users
@@ -40,13 +43,15 @@ from remora_server.storage.working_memory import WorkingMemories
 
 logger = logging.getLogger(__name__)
 
+MENDINGS = 2
+"""How often a damaged database is made good before the store is refused."""
 
 class NotApplied(Exception):
     """The store was closed before the database had everything that the journal has."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(
-            f"not all of the journal was applied to the database; the next start does it: {_one_line(cause)}"
+            f"not all of the journal was applied to the database; the next start does it: {one_line(cause)}"
         )
 
 
@@ -81,12 +86,38 @@ class EmbeddedStore:
 
     def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
         self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
-        self.database = _open_database(options, self.store_id)
-        failpoints.hit("database_opened")
-        applied = int(self.database.meta("applied_revision") or 0)
-        self.core = _open_core(options, self._directory, self.store_id, applied)
-        self.applier = Applier(self.core, self.database, applied)
-        self._recover(applied)
+        if self._directory is None:
+            self._join(options)
+        else:
+            require_database(self._directory)
+            self._join_mending(options, self._directory)
+            self._directory.mark_begun()
+        self._build(count_tokens, model)
+        self.applier.start()
+
+    def _join_mending(self, options: StoreOptions, directory: DataDirectory) -> None:
+        """Each mending lets the next attempt come further: first without the write-ahead log, then from nothing."""
+        for _ in range(MENDINGS):
+            try:
+                return self._join(options)
+            except (duckdb.Error, StoreDamaged) as error:
+                mend(directory, error)
+        return self._join(options)
+
+    def _join(self, options: StoreOptions) -> None:
+        """Open the database and the journal, and bring them together. Raises duckdb.Error with nothing left open."""
+        with ExitStack() as abandoning:
+            self.database = _open_database(options, self.store_id)
+            abandoning.callback(self.database.close)
+            failpoints.hit("database_opened")
+            applied = int(self.database.meta("applied_revision") or 0)
+            self.core = _open_core(options, self._directory, self.store_id, applied)
+            abandoning.callback(self.core.close)
+            self.applier = Applier(self.core, self.database, applied)
+            self._recover(applied)
+            abandoning.pop_all()
+
+    def _build(self, count_tokens: CountTokens, model: str) -> None:
         locks = ConversationLocks()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
@@ -101,7 +132,6 @@ class EmbeddedStore:
         self._users = Users(context, on_erased=self.pending.erased)
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
-        self.applier.start()
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""
@@ -111,6 +141,11 @@ class EmbeddedStore:
             logger.warning(
                 "the end of the journal was torn and is cut off: it was never acknowledged",
                 extra={"segment": segment, "offset": offset, "bytes": size, "kept_in": kept_in},
+            )
+        if recovery.noted_applied > applied:
+            logger.warning(
+                "the database has lost what it had; the journal makes it good",
+                extra={"database_revision": applied, "had_revision": recovery.noted_applied},
             )
         records = self.applier.catch_up()
         self.core.mark_applied(self.applier.applied)
@@ -271,8 +306,15 @@ def _open_database(options: StoreOptions, store_id: bytes) -> Database:
         database = Database(options.directory, options.database_bytes)
     except SchemaTooNew as error:
         raise DirectoryError(f"{error}: upgrade Remora") from error
-    except duckdb.Error as error:
-        raise DirectoryError(f"the database in {options.directory} cannot be opened: {_one_line(error)}") from error
+    try:
+        _require_store(database, store_id)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _require_store(database: Database, store_id: bytes) -> None:
     found = database.meta("store_id")
     if found is None:
         database.set_meta("store_id", store_id.hex())
@@ -280,7 +322,6 @@ def _open_database(options: StoreOptions, store_id: bytes) -> Database:
         raise DirectoryError(
             f"the database belongs to store {found}, the directory to {store_id.hex()}: restore a backup"
         )
-    return database
 
 
 def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int) -> Core:
@@ -296,8 +337,5 @@ def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id:
             kernels=options.kernels,
         )
     except _native.JournalError as error:
-        raise DirectoryError(f"the journal cannot be used: {error}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        remedy = "" if directory is None else f": {advice(directory.path)}"
+        raise DirectoryError(f"the journal cannot be used: {error}{remedy}") from error

@@ -1,0 +1,159 @@
+"""What is done when the database cannot be used: it is set aside and made good from the journal, or refused.
+
+Nothing is moved before it is certain that the journal holds everything that will then be missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from remora_server import _native
+from remora_server.domain.errors import StoreDamaged
+from remora_server.storage.database import FILE_NAME, is_damage
+from remora_server.storage.directory import DataDirectory, DirectoryError
+
+logger = logging.getLogger(__name__)
+
+WAL_NAME = FILE_NAME + ".wal"
+DAMAGED = "damaged"
+
+
+def advice(directory: Path) -> str:
+    """What to do about a store that cannot be opened."""
+    return (
+        "restore a backup (`remora restore`), or save what can be saved into a new directory: "
+        f"`remora repair --data {directory} --to NEWDIR`"
+    )
+
+
+def require_database(directory: DataDirectory) -> None:
+    """Look whether the database's file is there where it should be; what is left of a lost one is set aside, and the
+    journal makes it good. Raises DirectoryError where it cannot.
+    """
+    if (directory.path / FILE_NAME).exists():
+        return
+    if directory.has_begun or (directory.path / WAL_NAME).exists() or any(directory.journal.glob("*.journal")):
+        _rebuild(directory, "the database is missing")
+
+
+def mend(directory: DataDirectory, error: Exception) -> None:
+    """Set aside what makes the database fail so, if the journal makes it good; the store can then be opened again.
+
+    Raises DirectoryError where that cannot be done.
+    """
+    if isinstance(error, StoreDamaged) and isinstance(error.__cause__, duckdb.Error):
+        error = error.__cause__
+    reason = f"the database cannot be read: {one_line(error)}"
+    if not is_damage(error):
+        raise DirectoryError(f"the database in {directory.path} cannot be opened: {one_line(error)}") from error
+    if (directory.path / WAL_NAME).exists() and _is_good_without_wal(directory):
+        logger.warning(
+            "the database's write-ahead log is damaged; it is set aside, and the journal makes it good",
+            extra={"reason": one_line(error), "kept_in": str(_set_aside(directory, WAL_NAME))},
+        )
+        return
+    _rebuild(directory, reason)
+
+
+def _rebuild(directory: DataDirectory, reason: str) -> None:
+    """Set the whole database aside, if the journal reaches back to the first revision."""
+    found = _inspect(directory, applied=0)
+    if not found.segments or found.first_revision != 1 or found.refused:
+        raise DirectoryError(f"{reason}, and {_held(found)}: {advice(directory.path)}")
+    kept = [str(_set_aside(directory, name)) for name in (WAL_NAME, FILE_NAME) if (directory.path / name).exists()]
+    logger.warning(
+        "the database is rebuilt from the journal",
+        extra={"reason": reason, "kept_in": ", ".join(kept) or "nothing", "revision": found.last_revision},
+    )
+
+
+def _held(found: _native.JournalInspection) -> str:
+    if not found.segments:
+        return "there is no journal"
+    refusals = [finding for finding in found.findings if not finding.torn_end]
+    if found.first_revision > 1 or not refusals:
+        return f"the journal holds revisions {found.first_revision} to {found.last_revision} only"
+    return f"the journal is damaged in {refusals[0].segment} at byte {refusals[0].offset}: {refusals[0].reason}"
+
+
+def _is_good_without_wal(directory: DataDirectory) -> bool:
+    """Whether the file alone can be read, and the journal holds what is not in it."""
+    try:
+        with linked_file(directory.path) as file, read_only(file) as connection:
+            rows = connection.execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
+    except (duckdb.Error, OSError):
+        return False
+    applied = int(rows[0][0]) if rows else 0
+    return not _inspect(directory, applied).refused
+
+
+def _inspect(directory: DataDirectory, applied: int) -> _native.JournalInspection:
+    directory.journal.mkdir(mode=0o700, exist_ok=True)
+    try:
+        return _native.inspect_journal(directory.journal, store_id=directory.store_id, applied_revision=applied)
+    except _native.JournalError as error:
+        raise DirectoryError(f"the journal cannot be read: {error}") from error
+
+
+@contextmanager
+def linked_file(directory: Path) -> Iterator[Path]:
+    """The database's file under a second name, beside which there is no write-ahead log, while it is looked at.
+
+    A hard link, because DuckDB follows the other kind to the log; thus on the same file system. Raises OSError.
+    """
+    with tempfile.TemporaryDirectory(prefix=".look-", dir=directory) as folder:
+        link = Path(folder, FILE_NAME)
+        link.hardlink_to(directory / FILE_NAME)
+        yield link
+
+
+@contextmanager
+def read_only(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a database that changes nothing, not even its write-ahead log. Raises duckdb.Error."""
+    connection = duckdb.connect(
+        str(file),
+        read_only=True,
+        config={
+            "threads": 1,
+            "temp_directory": "",
+            "autoload_known_extensions": False,
+            "autoinstall_known_extensions": False,
+        },
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _set_aside(directory: DataDirectory, name: str) -> Path:
+    """Move a file of the data directory where it does no harm, durably."""
+    folder = directory.path / DAMAGED
+    folder.mkdir(mode=0o700, exist_ok=True)
+    number = 0
+    while (kept := folder / f"{name}.{number}").exists():
+        number += 1
+    (directory.path / name).rename(kept)
+    for changed in (folder, directory.path):
+        _sync_folder(changed)
+    return kept
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def one_line(error: Exception) -> str:
+    """An error's text without line breaks."""
+    return " ".join(str(error).split())
