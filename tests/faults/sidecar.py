@@ -76,6 +76,11 @@ class Sidecar:
                     return
 
     @property
+    def is_launched(self) -> bool:
+        """Whether it was started at all."""
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         """The server's process."""
         assert self._process is not None

@@ -1,0 +1,230 @@
+"""`remora doctor`: what is there, whether it is as it should be, and what to do where it is not. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from dataclasses import asdict
+from importlib import metadata
+from typing import Any
+
+import duckdb
+import grpc
+from rich.table import Table
+
+from remora import Remora
+from remora.errors import RemoraError
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
+from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.engine.encoder import load_embedder
+from remora_server.engine.kernels import available_kernels
+from remora_server.engine.model_files import ModelFilesError, find
+from remora_server.release import version
+from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
+from remora_server.settings import IN_MEMORY, Settings
+from remora_server.storage.inspection import Finding, StoreReport, inspect_store
+
+LEAST_OPEN_FILES = 1024
+SLOW_SYNC_MICROS = 20_000
+ASKING_SECONDS = 5.0
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_setting_flags(parser)
+    add_json_flag(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Look everything over and show it. Raises CommandFailed where something is wrong."""
+    as_json = given.pop("json")
+    examination = Examination(load_settings(given).settings)
+    examination.examine()
+    if as_json:
+        write_json(examination.facts())
+    else:
+        _show(examination)
+    if examination.findings:
+        raise CommandFailed(f"{len(examination.findings)} things are wrong")
+
+
+class Examination:
+    """What was looked at: facts by part, findings, and notes, which say what may be meant to be so."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.parts: dict[str, dict[str, object]] = {}
+        self.findings: list[Finding] = []
+        self.notes: list[Finding] = []
+
+    def examine(self) -> None:
+        """Look at everything."""
+        self._versions()
+        self._kernels()
+        self._model()
+        self._store()
+        self._disk()
+        self._limits()
+        self._listeners()
+
+    def facts(self) -> dict[str, object]:
+        """Everything, for scripts."""
+        return {
+            "healthy": not self.findings,
+            **self.parts,
+            "findings": [asdict(finding) for finding in self.findings],
+            "notes": [asdict(note) for note in self.notes],
+        }
+
+    def _find(self, part: str, what: str, remedy: str) -> None:
+        self.findings.append(Finding(part, what, remedy))
+
+    def _note(self, part: str, what: str, remedy: str) -> None:
+        self.notes.append(Finding(part, what, remedy))
+
+    def _versions(self) -> None:
+        self.parts["versions"] = {
+            "remora": version(),
+            "python": platform.python_version(),
+            "duckdb": duckdb.__version__,
+            "grpc": grpc.__version__,
+            "protobuf": metadata.version("protobuf"),
+            "system": platform.platform(),
+        }
+
+    def _kernels(self) -> None:
+        available, wanted = available_kernels(), self._settings.kernels
+        chosen = available[-1] if wanted == "auto" else wanted
+        self.parts["kernels"] = {"chosen": chosen, "available": available}
+        if chosen not in available:
+            self._find("kernels", f"this processor cannot run {chosen}", f"choose one of {', '.join(available)}")
+
+    def _model(self) -> None:
+        directory = self._settings.model_dir
+        self.parts["model"] = {"directory": str(directory), "found": find(directory) is not None}
+        if self._settings.model == "none":
+            self._note("model", "none is wanted: search goes by words alone", "nothing, if that is meant")
+            return
+        try:
+            embedder = load_embedder(directory, self._settings.precision)
+        except ModelFilesError as error:
+            self._find("model", str(error), "`remora model install`")
+            return
+        if embedder is None:
+            self._note("model", "none is installed: search goes by words alone", "`remora model install`")
+            return
+        self.parts["model"] |= {
+            "name": embedder.model,
+            "dimension": embedder.dimension,
+            "precision": embedder.precision,
+            "digests": "as published",
+        }
+
+    def _store(self) -> None:
+        data = self._settings.data
+        if data is None:
+            self.parts["store"] = {"directory": IN_MEMORY}
+            self._note("store", "everything is kept in memory and ends with the process", "nothing, if that is meant")
+            return
+        report = inspect_store(data)
+        self.parts["store"] = _store_facts(report)
+        self.findings += report.findings
+        if not report.present:
+            self._note("store", f"there is none in {data} yet", "nothing: the first `remora serve` makes it")
+        if report.served:
+            self._ask_server()
+
+    def _ask_server(self) -> None:
+        """A store that is served cannot be read beside its server: the server says how it is."""
+        endpoint = self._settings.listen[0]
+        remedy = "for the whole examination stop the server, or examine a backup"
+        try:
+            with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
+                status = memory.status()
+        except (RemoraError, grpc.RpcError) as error:
+            reason = " ".join(str(error).split())
+            self._find("store", f"a process serves it and does not answer at {endpoint}: {reason}", "see its log")
+            return
+        self.parts["store"] |= {"status": str(status)}
+        self._note("store", f"it is served at {endpoint}: only its server was asked", remedy)
+
+    def _token(self) -> str | None:
+        file = self._settings.token_file
+        if file is None:
+            return None
+        words = (line.split() for line in file.read_text("utf-8").splitlines())
+        return next((found[0] for found in words if found and not found[0].startswith("#")), None)
+
+    def _disk(self) -> None:
+        if self._settings.data is None:
+            return
+        disk, data = disk_of(self._settings.data), self._settings.data
+        self.parts["disk"] = {"directory": str(data), **asdict(disk)}
+        if disk.free_bytes < 2 * self._settings.segment_bytes:
+            self._find("disk", f"{disk.free_bytes >> 20} MiB are free: writes are refused soon", "make room")
+        if disk.sync_micros > SLOW_SYNC_MICROS:
+            self._note("disk", f"a sync takes {disk.sync_micros / 1000:.0f} ms, and so does a write", "a faster disk")
+        if disk.kind in ("tmpfs", "ramfs"):
+            self._note("disk", f"{data} is in memory ({disk.kind})", "put it on a disk, if it is to last")
+
+    def _limits(self) -> None:
+        settings, files, memory = self._settings, open_files_limit(), memory_bytes()
+        wanted = settings.window_bytes + settings.recall_bytes + settings.queue_bytes + settings.database_bytes
+        self.parts["limits"] = {"open_files": files, "memory_bytes": memory, "memory_set_bytes": wanted}
+        if files < LEAST_OPEN_FILES:
+            self._find("limits", f"the process may open {files} files only", f"`ulimit -n {LEAST_OPEN_FILES}` or more")
+        if wanted > memory:
+            self._find(
+                "settings",
+                f"the settings allow {wanted >> 20} MiB of memory, and there are {memory >> 20}",
+                "lower window_bytes, recall_bytes or database_bytes",
+            )
+
+    def _listeners(self) -> None:
+        self.parts["settings"] = {"listen": list(self._settings.listen)}
+        guarded = self._settings.token_file is not None
+        try:
+            listeners = [parse_listener(endpoint) for endpoint in self._settings.listen]
+            require_guarded(listeners, guarded=guarded or self._settings.insecure)
+        except ListenError as error:
+            self._find("settings", str(error), "change `listen`, or give tokens")
+        else:
+            if self._settings.insecure and not guarded:
+                self._note("settings", "other machines are let in without a token", "give tokens (--token-file)")
+
+
+def _store_facts(report: StoreReport) -> dict[str, object]:
+    return {
+        "directory": str(report.directory),
+        "present": report.present,
+        "served": report.served,
+        "store_id": report.store_id,
+        "format_version": report.format_version,
+        "database": asdict(report.database),
+        "journal": asdict(report.journal),
+    }
+
+
+def _show(examination: Examination) -> None:
+    console = output()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for part, facts in examination.parts.items():
+        for number, (name, value) in enumerate(facts.items()):
+            table.add_row(part if number == 0 else "", name, printable(_plain(value)))
+    console.print(table)
+    for mark, findings in (("note", examination.notes), ("WRONG", examination.findings)):
+        for finding in findings:
+            console.print(f"\n{mark}: {printable(finding.part)}: {printable(finding.what)}")
+            console.print(f"  what to do: {printable(finding.remedy)}")
+    if not examination.findings:
+        console.print("\neverything is as it should be")
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)

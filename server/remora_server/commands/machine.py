@@ -1,0 +1,89 @@
+"""What the machine gives a store: its disk, how long a sync takes there, and the limits of the process."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+SYNCS = 20
+PROBE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system: its type (empty where it is not known), bytes, and the median of a few syncs in microseconds, 0
+    where none could be measured.
+    """
+
+    kind: str
+    total_bytes: int
+    free_bytes: int
+    sync_micros: int
+
+
+def disk_of(directory: Path) -> Disk:
+    """The disk of a directory, or of where it would be made."""
+    while not directory.exists():
+        directory = directory.parent
+    usage = shutil.disk_usage(directory)
+    return Disk(_kind(directory), usage.total, usage.free, _sync_micros(directory))
+
+
+def _kind(directory: Path) -> str:
+    """The type of the mount with the longest path above the directory (Linux)."""
+    mounts = Path("/proc/self/mountinfo")
+    if not mounts.exists():
+        return ""
+    best, kind = "", ""
+    target = str(directory.resolve())
+    for line in mounts.read_text("utf-8", "replace").splitlines():
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, after.split()[0]
+    return kind
+
+
+def _sync_micros(directory: Path) -> int:
+    """A file without a name is written and synced: the directory does not change."""
+    flags = getattr(os, "O_TMPFILE", None)
+    if flags is None:
+        return 0
+    try:
+        probe = os.open(directory, flags | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return 0
+    try:
+        os.pwrite(probe, bytes(PROBE_BYTES), 0)
+        os.fsync(probe)
+        return round(statistics.median(_timed_sync(probe) for _ in range(SYNCS)) * 1e6)
+    except OSError:
+        return 0
+    finally:
+        os.close(probe)
+
+
+def _timed_sync(probe: int) -> float:
+    os.pwrite(probe, os.urandom(PROBE_BYTES), 0)
+    begun = time.perf_counter()
+    os.fdatasync(probe)
+    return time.perf_counter() - begun
+
+
+def open_files_limit() -> int:
+    """How many files the process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def memory_bytes() -> int:
+    """What the process may use: the machine's memory, or less where its control group says so (version 2)."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    group = Path("/sys/fs/cgroup/memory.max")
+    given = group.read_text("ascii").strip() if group.exists() else "max"
+    return min(machine, int(given)) if given.isdigit() else machine

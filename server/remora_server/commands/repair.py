@@ -1,0 +1,52 @@
+"""`remora repair`: what can be saved of a damaged store, into a new directory, and a list of what could not."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.parsing import path
+from remora_server.storage.directory import DirectoryError
+from remora_server.storage.salvage import RepairError, RepairReport, repair, saved_facts
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--data", type=path, metavar="DIR", required=True, help="the damaged store; it is only read")
+    parser.add_argument("--to", type=path, metavar="NEWDIR", required=True, help="where to: a new or empty directory")
+    add_json_flag(parser)
+
+
+def run(given: dict[str, Any]) -> None:
+    """Repair, and say what is lost. Raises CommandFailed where nothing was saved."""
+    if not given["data"].is_dir():
+        raise CommandFailed(f"there is no store in {given['data']}")
+    try:
+        report = repair(given["data"], given["to"])
+    except (RepairError, DirectoryError, OSError) as error:
+        raise CommandFailed(str(error)) from error
+    if given["json"]:
+        write_json(saved_facts(report))
+    else:
+        _show(report)
+
+
+def _show(report: RepairReport) -> None:
+    console = output()
+    held = ", ".join(f"{count:,} {table}" for table, count in report.rows.items())
+    console.print(f"saved in {printable(str(report.target))}: {held}; the store is at revision {report.revision}")
+    for first, last in report.lost_revisions:
+        console.print(f"lost: revisions {first} to {last}")
+    for table, count in report.lost_rows.items():
+        console.print(f"lost: {count:,} rows of {table}")
+    for touched in report.conversations:
+        what = f"{touched.lost_messages} messages are lost" if touched.lost_messages else touched.note
+        place = f"{touched.conversation_id} of tenant {touched.tenant_id or '(none)'}"
+        console.print(f"touched: {printable(place)}: {what}")
+    for note in report.notes:
+        console.print(f"note: {printable(note)}")
+    if report.is_complete:
+        console.print("nothing is lost")
+    console.print(f"look at it with `remora doctor --data {printable(str(report.target))}`, then serve it")

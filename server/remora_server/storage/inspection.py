@@ -1,0 +1,300 @@
+"""Looks a store over without changing anything: directory, database row by row, journal record by record."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from remora_server import _native
+from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
+from remora_server.storage.directory import FORMAT_VERSION
+from remora_server.storage.mending import WAL_NAME, linked_file, one_line, read_only
+
+TABLES = ("meta", "conversations", "heads", "messages", "embeddings", "steps", "working_memories", "requests")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong, and what to do about it."""
+
+    part: str
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseReport:
+    """What the database holds. `rows` is by table; None where it could not be opened."""
+
+    schema_version: int = 0
+    applied_revision: int = 0
+    bytes: int = 0
+    wal_bytes: int = 0
+    rows: dict[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReport:
+    """What the journal holds."""
+
+    segments: int = 0
+    records: int = 0
+    bytes: int = 0
+    first_revision: int = 0
+    last_revision: int = 0
+
+
+@dataclass(slots=True)
+class StoreReport:
+    """A store that was looked over. `served`: a process has it open, so that nothing more was looked at."""
+
+    directory: Path
+    present: bool = False
+    served: bool = False
+    store_id: str = ""
+    format_version: int = 0
+    database: DatabaseReport = field(default_factory=DatabaseReport)
+    journal: JournalReport = field(default_factory=JournalReport)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def repair(self) -> str:
+        """The remedy of what no start mends."""
+        return (
+            "restore a backup (`remora restore`), or save what can be saved: "
+            f"`remora repair --data {self.directory} --to NEWDIR`"
+        )
+
+    def find(self, part: str, what: str, remedy: str | None = None) -> None:
+        """Note something that is wrong; without a remedy of its own, repair is it."""
+        self.findings.append(Finding(part, what, remedy or self.repair))
+
+
+NEXT_START = "nothing: the next start of `remora serve` makes it good from the journal"
+
+
+def inspect_store(directory: Path) -> StoreReport:
+    """Look a store over: reads all of it. The store cannot be opened meanwhile."""
+    report = StoreReport(directory)
+    if not directory.is_dir() or not any(directory.iterdir()):
+        return report
+    report.present = True
+    with locked(directory) as is_free:
+        if is_free:
+            _inspect(report)
+        else:
+            report.served = True
+    return report
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[bool]:
+    """Keep processes from serving the directory; False where one does. Creates nothing."""
+    try:
+        lock = os.open(directory / "LOCK", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(lock)
+
+
+def _inspect(report: StoreReport) -> None:
+    _inspect_format(report)
+    store_id = bytes.fromhex(report.store_id) if report.store_id else None
+    unusable = _inspect_database(report)
+    _inspect_journal(report, store_id, unusable)
+
+
+def _inspect_format(report: StoreReport) -> None:
+    try:
+        found = json.loads((report.directory / "FORMAT").read_text("utf-8"))
+        report.format_version = int(found["format_version"])
+        report.store_id = bytes.fromhex(found["store_id"]).hex()
+    except FileNotFoundError:
+        report.find("format", "the file FORMAT is missing")
+    except (OSError, ValueError, KeyError, TypeError):
+        report.find("format", "the file FORMAT is damaged")
+    if report.format_version > FORMAT_VERSION:
+        what = f"the directory has format {report.format_version}; this version reads up to {FORMAT_VERSION}"
+        report.find("format", what, "upgrade Remora")
+
+
+def _inspect_database(report: StoreReport) -> str:
+    """Why nothing of the database can be used; empty where it is known at least what was applied to it."""
+    file, wal = report.directory / FILE_NAME, report.directory / WAL_NAME
+    if not file.exists():
+        return "it is missing"
+    sizes = (file.stat().st_size, wal.stat().st_size if wal.exists() else 0)
+    try:
+        with read_only(file) as connection:
+            _read_database(report, connection, sizes)
+            return ""
+    except duckdb.Error as error:
+        what = f"it cannot be opened: {one_line(error)}"
+    if wal.exists():
+        try:
+            with linked_file(report.directory) as link, read_only(link) as connection:
+                applied = _fact(connection, "applied_revision")
+        except (duckdb.Error, OSError):
+            pass
+        else:
+            report.database = DatabaseReport(0, int(applied or 0), *sizes)
+            report.find("database", f"the write-ahead log is damaged: {what}", NEXT_START)
+            return ""
+    return what
+
+
+def _read_database(report: StoreReport, connection: duckdb.DuckDBPyConnection, sizes: tuple[int, int]) -> None:
+    version, applied = int(_fact(connection, "schema_version") or 0), int(_fact(connection, "applied_revision") or 0)
+    rows = _read_tables(report, connection)
+    report.database = DatabaseReport(version, applied, *sizes, rows)
+    if version > SCHEMA_VERSION:
+        report.find(
+            "database", f"the schema has version {version}; this version reads up to {SCHEMA_VERSION}", "upgrade Remora"
+        )
+    found = _fact(connection, "store_id")
+    if report.store_id and found not in (None, report.store_id):
+        report.find("database", f"it belongs to store {found}, the directory to {report.store_id}")
+    if len(rows) == len(TABLES):
+        _cross_check(report, connection, applied)
+
+
+def _fact(connection: duckdb.DuckDBPyConnection, key: str) -> str | None:
+    rows = connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchall()
+    return rows[0][0] if rows else None
+
+
+def _read_tables(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Read every value of every table: each block has a checksum, which reading compares."""
+    rows = {}
+    for table in TABLES:
+        try:
+            [(count, _)] = connection.execute(
+                f"SELECT count(*), bit_xor(hash({table})) FROM {table}"  # noqa: S608 - a table of ours
+            ).fetchall()
+        except duckdb.Error as error:
+            report.find("database", f"the table {table} cannot be read through: {one_line(error)}")
+        else:
+            rows[table] = count
+    return rows
+
+
+_CHECKS: Sequence[tuple[str, str]] = (
+    (
+        "conversations with another number of messages than their head says",
+        """SELECT count(*) FROM heads LEFT JOIN
+           (SELECT conversation_uid, count(*) AS messages FROM messages GROUP BY ALL) AS held
+           ON held.conversation_uid = uid WHERE message_count <> coalesce(messages, 0)""",
+    ),
+    (
+        "messages beyond the newest sequence of their conversation",
+        "SELECT count(*) FROM messages JOIN heads ON uid = conversation_uid WHERE sequence > last_sequence",
+    ),
+    ("conversations without a head", "SELECT count(*) FROM conversations ANTI JOIN heads USING (uid)"),
+    ("heads without a conversation", "SELECT count(*) FROM heads ANTI JOIN conversations USING (uid)"),
+    (
+        "messages without a conversation",
+        "SELECT count(*) FROM messages ANTI JOIN conversations ON conversation_uid = uid",
+    ),
+    ("steps without a conversation", "SELECT count(*) FROM steps ANTI JOIN conversations ON conversation_uid = uid"),
+    (
+        "working memories without their conversation",
+        """SELECT count(*) FROM working_memories ANTI JOIN conversations ON conversation_uid = uid
+           WHERE conversation_uid <> 0""",
+    ),
+    (
+        "places in a conversation that two messages have",
+        "SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY conversation_uid, sequence HAVING count(*) > 1)",
+    ),
+    (
+        "ids that two messages of a user have in one conversation",
+        "SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY conversation_uid, user_id, id HAVING count(*) > 1)",
+    ),
+    (
+        "ids that two conversations of a tenant have",
+        "SELECT count(*) FROM (SELECT 1 FROM conversations GROUP BY tenant_id, id HAVING count(*) > 1)",
+    ),
+    (
+        "uids that two conversations have",
+        "SELECT count(*) FROM (SELECT 1 FROM conversations GROUP BY uid HAVING count(*) > 1)",
+    ),
+    (
+        "vectors of no message, or of another text of it",
+        """SELECT count(*) FROM embeddings AS e ANTI JOIN messages AS m ON m.conversation_uid = e.conversation_uid
+           AND m.sequence = e.sequence AND m.revision = e.message_revision""",
+    ),
+    ("vectors of another length than they say", 'SELECT count(*) FROM embeddings WHERE len("values") <> dimension'),
+    (
+        "rows of revisions that were not applied",
+        """SELECT count(*) FROM (SELECT revision FROM messages UNION ALL SELECT revision FROM heads
+           UNION ALL SELECT revision FROM steps UNION ALL SELECT revision FROM working_memories)
+           WHERE revision > $applied""",
+    ),
+)
+"""What must not be found in a database whose every block is whole: joins that have no rows, counts that differ."""
+
+
+def _cross_check(report: StoreReport, connection: duckdb.DuckDBPyConnection, applied: int) -> None:
+    for what, query in _CHECKS:
+        values = {"applied": applied} if "$applied" in query else None
+        [(count,)] = connection.execute(query, values).fetchall()
+        if count:
+            report.find("database", f"{count} {what}")
+
+
+def _inspect_journal(report: StoreReport, store_id: bytes | None, unusable: str) -> None:
+    """The journal by itself, and against what the database has; `unusable` says why that is nothing."""
+    applied = 0 if unusable else report.database.applied_revision
+    try:
+        found = _native.inspect_journal(report.directory / "journal", store_id=store_id, applied_revision=applied)
+    except _native.JournalError as error:
+        report.find("journal", f"it cannot be read: {error}")
+        if unusable:
+            report.find("database", unusable)
+        return
+    report.journal = JournalReport(
+        segments=len(found.segments),
+        records=sum(segment.records for segment in found.segments),
+        bytes=sum(segment.bytes for segment in found.segments),
+        first_revision=found.first_revision,
+        last_revision=found.last_revision,
+    )
+    for finding in found.findings:
+        _find_in_journal(report, finding)
+    if found.note_unreadable:
+        report.find("journal", "the note of how far it came cannot be read", "nothing: the next start writes it anew")
+    _compare(report, found, unusable)
+
+
+def _find_in_journal(report: StoreReport, finding: _native.JournalFinding) -> None:
+    place = f"{finding.segment} at byte {finding.offset}: " if finding.segment else ""
+    remedy = "nothing: the next start cuts it off and keeps it aside; it was never acknowledged"
+    if finding.torn_end:
+        report.find("journal", f"{place}a torn end of {finding.bytes} bytes ({finding.reason})", remedy)
+    else:
+        report.find("journal", f"{place}{finding.reason}")
+
+
+def _compare(report: StoreReport, found: _native.JournalInspection, unusable: str) -> None:
+    """What the database lacks: a journal that begins at the first revision can rebuild all of it."""
+    applied, noted = report.database.applied_revision, found.noted_applied or 0
+    if unusable:
+        is_whole = bool(found.segments) and found.first_revision == 1 and not found.refused
+        report.find("database", unusable, NEXT_START if is_whole else None)
+    elif noted > applied and not found.refused:
+        lost = f"revisions {applied + 1} to {noted} were applied and are lost from it"
+        report.find("database", f"{lost}: it is an older copy, or its write-ahead log is gone or damaged", NEXT_START)

@@ -1,0 +1,401 @@
+"""Saves what can be saved of a damaged store into a new directory. The old one is only read.
+
+What the database still holds comes first, piece by piece where a table is damaged; then every record of the journal
+that can be read. Records behind a gap are applied too: a record holds everything that it needs, and what was written
+after the gap is worth as much as what was written before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from remora_server import _native
+from remora_server.storage.batch import Batch
+from remora_server.storage.database import FILE_NAME, Database, is_damage
+from remora_server.storage.directory import write_format
+from remora_server.storage.embedded import JOURNAL_BEGINS_AFTER
+from remora_server.storage.inspection import TABLES, inspect_store, locked
+from remora_server.storage.mending import one_line
+from remora_server.storage.v1 import record_pb2
+
+DATABASE_BYTES = 512 << 20
+BATCH_BYTES = 4 << 20
+VECTOR_ROWS = 2048
+"""DuckDB reads rows in such pieces: no smaller range is worth a try."""
+
+
+class RepairError(Exception):
+    """Nothing was saved; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A conversation that is not as it was: how many of its messages are lost (at least), and what else."""
+
+    tenant_id: str
+    conversation_id: str
+    lost_messages: int
+    note: str = ""
+
+
+@dataclass(slots=True)
+class RepairReport:
+    """What was saved, and what was not.
+
+    `lost_revisions`: writes, first and last, of which nothing was saved. `lost_rows`: of each table, how many could not
+    be read; those that the journal brought back are among them, and are counted in `rows`.
+    """
+
+    source: Path
+    target: Path
+    store_id: str = ""
+    revision: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    lost_revisions: list[tuple[int, int]] = field(default_factory=list)
+    lost_rows: dict[str, int] = field(default_factory=dict)
+    conversations: list[Touched] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing was lost."""
+        return not (self.lost_revisions or self.lost_rows or self.conversations)
+
+
+def repair(source: Path, target: Path) -> RepairReport:
+    """Save what can be saved of the store in `source` into `target`, which is new or empty. Raises RepairError."""
+    if target.exists() and any(target.iterdir()):
+        raise RepairError(f"{target} is not empty: name a new directory")
+    with locked(source) as is_free:
+        if not is_free:
+            raise RepairError(f"a process serves {source}: stop it first")
+        before = _digest(source)
+        try:
+            report = _Repair(source, target).run()
+        except BaseException:
+            shutil.rmtree(target, ignore_errors=True)
+            raise
+        if _digest(source) != before:
+            raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
+    for finding in inspect_store(target).findings:
+        report.notes.append(f"the new store is not right: {finding.part}: {finding.what}")
+    return report
+
+
+def _digest(directory: Path) -> str:
+    """Of all files and their names."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(str(file.relative_to(directory)).encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+class _Repair:
+    """One repair. The steps follow each other in `run`."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source = source
+        self._target = target
+        self._report = RepairReport(source, target)
+        self._facts: dict[str, str] = {}
+        self._names: dict[int, tuple[str, str]] = {}
+        self._is_whole = False
+
+    def run(self) -> RepairReport:
+        self._target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Database(self._target, DATABASE_BYTES).close()
+        self._copy_database()
+        applied = int(self._facts.get("applied_revision", 0))
+        found = self._inspect(applied)
+        if not self._facts and not (found and found.segments):
+            raise RepairError(f"nothing in {self._source} can be read: restore a backup")
+        store_id = self._store_id(found)
+        database = Database(self._target, DATABASE_BYTES)
+        try:
+            revision = self._replay(database, found, applied)
+            database.transact(self._tidy)
+            self._settle(database, store_id, revision)
+        finally:
+            database.close()
+        self._begin_journal(store_id, revision)
+        write_format(self._target, store_id, begun=True)
+        return self._report
+
+    def _copy_database(self) -> None:
+        """With its write-ahead log, else without it."""
+        if not (self._source / FILE_NAME).exists():
+            self._report.notes.append("the database is missing")
+            return
+        for source in (nullcontext(self._source / FILE_NAME), _copied(self._source / FILE_NAME, self._target)):
+            with source as file, _connected(self._target / FILE_NAME) as connection:
+                try:
+                    connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
+                    self._copy_facts(connection)
+                except duckdb.Error as error:
+                    self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
+                    continue
+                for table in TABLES:
+                    if table != "meta":
+                        self._copy_table(connection, table)
+                self._is_whole = not self._report.lost_rows
+                return
+
+    def _copy_facts(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._facts = dict(connection.execute("SELECT key, value FROM old.meta").fetchall())
+
+    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+        """Copy the rows that can be read, and count the others."""
+        try:
+            connection.execute(f"INSERT INTO {table} SELECT * FROM old.{table}")  # noqa: S608 - a table of ours
+        except duckdb.Error as error:
+            if not is_damage(error):
+                raise RepairError(f"{table} cannot be copied: {one_line(error)}") from error
+            self._copy_pieces(connection, table)
+
+    def _copy_pieces(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+        [(last,)] = connection.execute(f"SELECT max(rowid) FROM old.{table}").fetchall()  # noqa: S608 - ours
+        pieces = [(0, (last or 0) + 1)]
+        lost = 0
+        while pieces:
+            begin, end = pieces.pop()
+            place = f"old.{table} WHERE rowid >= {begin} AND rowid < {end}"
+            try:
+                connection.execute(f"INSERT INTO {table} SELECT * FROM {place}")  # noqa: S608 - ours
+            except duckdb.Error:
+                middle = (begin + end) // 2 // VECTOR_ROWS * VECTOR_ROWS
+                if begin < middle < end:
+                    pieces += [(middle, end), (begin, middle)]
+                else:
+                    [(count,)] = connection.execute(f"SELECT count(*) FROM {place}").fetchall()  # noqa: S608 - ours
+                    lost += count
+        if lost:
+            self._report.lost_rows[table] = lost
+
+    def _inspect(self, applied: int) -> _native.JournalInspection | None:
+        try:
+            found = _native.inspect_journal(self._source / "journal", store_id=self._named(), applied_revision=applied)
+        except _native.JournalError as error:
+            self._report.notes.append(f"the journal cannot be read: {error}")
+            return None
+        for finding in found.findings:
+            self._report.notes.append(f"journal: {finding.segment} at byte {finding.offset}: {finding.reason}")
+        return found
+
+    def _named(self) -> bytes | None:
+        """The store's id by the directory, else by the database."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return bytes.fromhex(json.loads((self._source / "FORMAT").read_text("utf-8"))["store_id"])
+        known = self._facts.get("store_id")
+        return bytes.fromhex(known) if known else None
+
+    def _store_id(self, found: _native.JournalInspection | None) -> bytes:
+        store_id = self._named() or (found.store_id if found else None)
+        if store_id is None:
+            raise RepairError(f"nothing in {self._source} can be read: restore a backup")
+        return store_id
+
+    def _replay(self, database: Database, found: _native.JournalInspection | None, applied: int) -> int:
+        """Apply what the journal holds; the revision that the store has reached."""
+        if found is None:
+            return applied
+        after = applied if self._is_whole else self._resume_after(database, found, applied)
+        replay = _Replay(database, after, self._names)
+        _native.salvage_journal(self._source / "journal", replay.take, store_id=self._named(), applied_revision=applied)
+        replay.flush()
+        known = applied if self._is_whole else min(after, applied)
+        self._report.lost_revisions = [(max(first, known + 1), last) for first, last in found.missing if last > known]
+        return max(applied, replay.revision, found.last_revision, found.noted_published or 0)
+
+    def _resume_after(self, database: Database, found: _native.JournalInspection, applied: int) -> int:
+        """Where tables are damaged, what was applied is applied again, as far back as the records have no gap."""
+        first = max([found.first_revision, *(last + 1 for _, last in found.missing if last <= applied)])
+        if first > applied or any(one <= applied <= last for one, last in found.missing):
+            return applied
+
+        def forget(cursor: duckdb.DuckDBPyConnection) -> None:
+            for table in ("messages", "requests"):
+                cursor.execute(f"DELETE FROM {table} WHERE revision >= ?", [first])  # noqa: S608 - ours
+
+        database.transact(forget)
+        return first - 1
+
+    def _tidy(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make the rows agree with each other again."""
+        self._name_conversations(cursor)
+        for statement in _TIDY:
+            cursor.execute(statement)
+        self._note_lost_messages(cursor)
+        for statement in _COUNT:
+            cursor.execute(statement)
+
+    def _name_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """A conversation whose own row is lost gets one, where its id is known and no other has it."""
+        missing = cursor.execute(_UNNAMED).fetchall()
+        for uid, owner, created in missing:
+            tenant_id, conversation_id = self._names.get(uid, ("", ""))
+            taken = cursor.execute(
+                "SELECT 1 FROM conversations WHERE tenant_id = ? AND id = ?", [tenant_id, conversation_id]
+            ).fetchall()
+            if not conversation_id or taken:
+                continue
+            cursor.execute(
+                "INSERT INTO conversations VALUES (?, ?, ?, ?, '', '', NULL, ''::BLOB, ?)",
+                [tenant_id, conversation_id, uid, owner, created],
+            )
+            note = "its title, metadata and owner are lost; the owner is taken from its messages"
+            self._report.conversations.append(Touched(tenant_id, conversation_id, 0, note))
+
+    def _note_lost_messages(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        for tenant_id, conversation_id, lost in cursor.execute(_LOST_MESSAGES).fetchall():
+            self._report.conversations.append(Touched(tenant_id, conversation_id, lost))
+
+    def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
+        """What is left: the store's facts, and what it holds."""
+        facts = self._facts | {"store_id": store_id.hex(), "applied_revision": str(revision)}
+        facts[JOURNAL_BEGINS_AFTER] = str(revision)
+        for key, value in facts.items():
+            if key != "schema_version":
+                database.set_meta(key, value)
+        database.checkpoint()
+        counts = {table: database.rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}  # noqa: S608 - ours
+        self._report.rows = {table: count for table, count in counts.items() if table != "meta"}
+        self._report.store_id, self._report.revision = store_id.hex(), revision
+
+    def _begin_journal(self, store_id: bytes, revision: int) -> None:
+        core = _native.Core(
+            str(self._target / "journal"), store_id=store_id, applied_revision=revision, start_after=revision
+        )
+        core.close()
+
+
+class _Replay:
+    """Takes records in the order of revisions and applies them in batches."""
+
+    def __init__(self, database: Database, after: int, names: dict[int, tuple[str, str]]) -> None:
+        self._database = database
+        self._names = names
+        self._batch, self._bytes = Batch(), 0
+        self.revision = after
+
+    def take(self, revision: int, payload: bytes) -> None:
+        """Apply a record, unless it was."""
+        record = record_pb2.Record.FromString(payload)
+        self._learn_names(record, revision)
+        if revision <= self.revision:
+            return
+        self._batch.add(revision, payload)
+        self.revision = revision
+        self._bytes += len(payload)
+        if self._bytes > BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if self._bytes:
+            self._database.transact(self._batch.write)
+            self._batch, self._bytes = Batch(), 0
+
+    def _learn_names(self, record: record_pb2.Record, revision: int) -> None:
+        for change in record.changes:
+            if change.HasField("put_head"):
+                head = change.put_head
+                self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
+
+
+@contextmanager
+def _copied(file: Path, folder: Path) -> Iterator[Path]:
+    """A copy of the database's file, beside which there is no write-ahead log."""
+    copy = folder / "copy.duckdb"
+    shutil.copyfile(file, copy)
+    try:
+        yield copy
+    finally:
+        copy.unlink()
+
+
+@contextmanager
+def _connected(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(str(file), config={"threads": 1, "memory_limit": f"{DATABASE_BYTES}B"})
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_UNNAMED = """
+    SELECT uid, CASE WHEN count(DISTINCT user_id) = 1 THEN min(user_id) ELSE '' END, min(created)
+    FROM (SELECT conversation_uid AS uid, user_id, create_time AS created FROM messages
+          UNION ALL SELECT uid, NULL, update_time FROM heads)
+    ANTI JOIN conversations USING (uid) GROUP BY uid ORDER BY uid DESC"""
+
+_TIDY = (
+    # Of two conversations of one id the older was deleted by a record that is lost.
+    """DELETE FROM conversations USING conversations AS newer WHERE newer.tenant_id = conversations.tenant_id
+       AND newer.id = conversations.id AND newer.uid > conversations.uid""",
+    "DELETE FROM heads WHERE uid NOT IN (SELECT uid FROM conversations)",
+    "DELETE FROM messages WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
+    "DELETE FROM steps WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
+    """DELETE FROM working_memories WHERE conversation_uid <> 0
+       AND conversation_uid NOT IN (SELECT uid FROM conversations)""",
+    # Likewise of two messages of one id.
+    """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
+       AND newer.user_id = messages.user_id AND newer.id = messages.id AND newer.sequence > messages.sequence""",
+    """DELETE FROM embeddings WHERE NOT EXISTS (SELECT 1 FROM messages AS m
+       WHERE m.conversation_uid = embeddings.conversation_uid AND m.sequence = embeddings.sequence
+       AND m.revision = embeddings.message_revision)""",
+    """INSERT INTO heads SELECT c.tenant_id, c.uid, 0, 0, 0, c.create_time, c.uid FROM conversations AS c
+       ANTI JOIN heads USING (uid)""",
+)
+
+_LOST_MESSAGES = """
+    SELECT c.tenant_id, c.id, h.message_count - coalesce(m.held, 0) AS lost
+    FROM heads AS h JOIN conversations AS c USING (uid)
+    LEFT JOIN (SELECT conversation_uid AS uid, count(*) AS held FROM messages GROUP BY ALL) AS m USING (uid)
+    WHERE h.message_count > coalesce(m.held, 0) ORDER BY c.tenant_id, c.id"""
+
+_COUNT = (
+    """UPDATE heads SET message_count = (SELECT count(*) FROM messages WHERE conversation_uid = heads.uid)""",
+    """UPDATE heads SET last_sequence = held.last, last_time = greatest(last_time, held.time)
+       FROM (SELECT conversation_uid, max(sequence) AS last, max(create_time) AS time FROM messages GROUP BY ALL)
+       AS held
+       WHERE held.conversation_uid = heads.uid AND held.last > last_sequence""",
+)
+
+
+def saved_facts(report: RepairReport) -> dict[str, Any]:
+    """The report as plain values, for scripts."""
+    return {
+        "source": str(report.source),
+        "target": str(report.target),
+        "store_id": report.store_id,
+        "revision": report.revision,
+        "complete": report.is_complete,
+        "rows": report.rows,
+        "lost_revisions": [list(lost) for lost in report.lost_revisions],
+        "lost_rows": report.lost_rows,
+        "conversations": [
+            {
+                "tenant_id": touched.tenant_id,
+                "conversation_id": touched.conversation_id,
+                "lost_messages": touched.lost_messages,
+                "note": touched.note,
+            }
+            for touched in report.conversations
+        ],
+        "notes": report.notes,
+    }

@@ -1,0 +1,238 @@
+"""Stores that real servers wrote and that were killed, with what they acknowledged; and what is done to their files."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+from remora.errors import NotFoundError
+from remora.v1 import admin_service_pb2
+
+SEGMENT = 1 << 20
+ARGUMENTS = ("--model", "none", f"--segment-bytes={SEGMENT}")
+CONVERSATIONS = 4
+LONG = "words " * 4000
+DATABASE, WAL = "remora.duckdb", "remora.duckdb.wal"
+
+Texts = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A killed server's directory, what it had acknowledged, and older copies of the database by name."""
+
+    directory: Path
+    texts: Texts
+    copies: dict[str, Path]
+
+    def copy(self, target: Path) -> Path:
+        """A copy of the data directory that may be damaged."""
+        shutil.copytree(self.directory / "data", target / "data")
+        return target / "data"
+
+
+def write_whole(directory: Path) -> Written:
+    """A store whose journal begins at the first revision. A part is checkpointed, a part in the write-ahead log."""
+    sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
+    sidecar.start()
+    append(sidecar, texts, "early", 3)
+    sidecar.stop()
+    shutil.copy(directory / "data" / DATABASE, directory / "early")
+    sidecar.start()
+    append(sidecar, texts, "late", 5)
+    wait_applied(sidecar)
+    sidecar.kill()
+    return Written(directory, texts, {"early": directory / "early"})
+
+
+def write_released(directory: Path) -> Written:
+    """A store whose journal no longer holds the first revisions."""
+    sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
+    sidecar.start()
+    append(sidecar, texts, "first", 2)
+    sidecar.stop()
+    shutil.copy(directory / "data" / DATABASE, directory / "first")
+    sidecar.start()
+    append(sidecar, texts, LONG, 40)
+    sidecar.stop()
+    shutil.copy(directory / "data" / DATABASE, directory / "released")
+    assert len(list((directory / "data" / "journal").glob("*.journal"))) == 1
+    sidecar.start()
+    append(sidecar, texts, "short", 3)
+    append(sidecar, texts, LONG, 30)
+    append(sidecar, texts, "last", 3)
+    wait_applied(sidecar)
+    sidecar.kill()
+    assert len(segments(directory / "data")) > 2
+    return Written(directory, texts, {"first": directory / "first", "released": directory / "released"})
+
+
+def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> None:
+    """Append to each conversation, and keep what was acknowledged."""
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        for number in range(CONVERSATIONS):
+            name = f"c{number}"
+            chat, kept = memory.conversation(name, user_id="sarah"), texts.setdefault(name, [])
+            for _ in range(count):
+                text = f"{len(kept)} in {name}: {word}"
+                chat.append({"role": "user", "content": text})
+                kept.append(text)
+
+
+def held(sidecar: Sidecar) -> Texts:
+    """All messages that the server shows, by conversation; a conversation that is not there has none."""
+    found = Texts()
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        for number in range(CONVERSATIONS):
+            name = f"c{number}"
+            with suppress(NotFoundError):
+                listed = memory.conversation(name, user_id="sarah").messages(limit=None)
+                found[name] = [message.text for message in listed]
+    return found
+
+
+def wait_applied(sidecar: Sidecar) -> None:
+    """Wait until the database has everything."""
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        while True:
+            status = memory.stubs.admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=20)
+            if status.store.applied_revision == status.store.revision:
+                return
+
+
+def digest(directory: Path) -> str:
+    """Of everything in a directory that a look at it must not change; locks have no content."""
+    found = hashlib.sha256()
+    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+        found.update(f"{file.relative_to(directory)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+def segments(data: Path) -> list[Path]:
+    """The journal's files, oldest first."""
+    return sorted((data / "journal").glob("*.journal"))
+
+
+def flip(file: Path, at: int) -> None:
+    """Flip some bits of a byte; from the end where `at` is negative."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= 0x55
+    file.write_bytes(content)
+
+
+def flip_each(file: Path, begin: int, step: int) -> None:
+    """Flip bits of many bytes."""
+    content = bytearray(file.read_bytes())
+    for at in range(begin, len(content), step):
+        content[at] ^= 0x55
+    file.write_bytes(content)
+
+
+def truncate(file: Path, length: int) -> None:
+    """Cut a file; negative lengths count from its end."""
+    content = file.read_bytes()
+    file.write_bytes(content[:length])
+
+
+def zero(file: Path, begin: int, end: int) -> None:
+    """Overwrite bytes with zeros."""
+    content = bytearray(file.read_bytes())
+    content[begin:end] = bytes(len(content[begin:end]))
+    file.write_bytes(content)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Damage, what becomes of the next start (`mended` or `refused`), and what the doctor finds."""
+
+    name: str
+    store: str
+    damage: Callable[[Path, Written], None]
+    becomes: str
+    finding: str
+
+
+def _delete_database(data: Path, _: Written) -> None:
+    (data / DATABASE).unlink()
+    (data / WAL).unlink()
+
+
+def _older(name: str, *, keep_wal: bool) -> Callable[[Path, Written], None]:
+    def damage(data: Path, written: Written) -> None:
+        shutil.copy(written.copies[name], data / DATABASE)
+        if not keep_wal:
+            (data / WAL).unlink()
+
+    return damage
+
+
+def _swap_segments(data: Path, _: Written) -> None:
+    first, second, *_rest = segments(data)
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+
+
+def _delete_all(data: Path, written: Written) -> None:
+    _delete_database(data, written)
+    shutil.rmtree(data / "journal")
+
+
+CASES = (
+    Case(
+        "a flipped byte in the log", "whole", lambda d, _: flip(d / WAL, 300), "mended", "write-ahead log|lost from it"
+    ),
+    Case("a flipped length in the log", "whole", lambda d, _: flip(d / WAL, 9), "mended", "log"),
+    Case("a log cut short", "whole", lambda d, _: truncate(d / WAL, -200), "mended", "were applied and are lost"),
+    Case("a log of zeros", "whole", lambda d, _: zero(d / WAL, 0, 10**9), "mended", "log"),
+    Case("no log", "whole", lambda d, _: (d / WAL).unlink(), "mended", "were applied and are lost"),
+    Case("no log, a part released", "released", lambda d, _: (d / WAL).unlink(), "mended", "were applied and are lost"),
+    Case("a flipped byte in the log, a part released", "released", lambda d, _: flip(d / WAL, 500), "mended", "log"),
+    Case("no database file", "whole", lambda d, _: (d / DATABASE).unlink(), "mended", "it is missing"),
+    Case("no database", "whole", _delete_database, "mended", "it is missing"),
+    Case("no database, a part released", "released", _delete_database, "refused", "it is missing"),
+    Case(
+        "a flipped byte in the file's header",
+        "whole",
+        lambda d, _: flip(d / DATABASE, 20),
+        "mended",
+        "cannot be opened",
+    ),
+    Case(
+        "a flipped byte in the file's header, a part released",
+        "released",
+        lambda d, _: flip(d / DATABASE, 20),
+        "refused",
+        "cannot be opened",
+    ),
+    Case(
+        "a file cut short", "released", lambda d, _: truncate(d / DATABASE, 5000), "refused", "cannot be (opened|read)"
+    ),
+    Case("a file of zeros", "whole", lambda d, _: zero(d / DATABASE, 0, 10**9), "mended", "cannot be opened"),
+    Case("an older file and no log", "whole", _older("early", keep_wal=False), "mended", "were applied and are lost"),
+    Case(
+        "an older file, a part released", "released", _older("released", keep_wal=False), "mended", "were applied and"
+    ),
+    Case("an older file than the journal", "released", _older("first", keep_wal=False), "refused", "only revision"),
+    Case("an older file and a newer log", "released", _older("first", keep_wal=True), "refused", "log|opened"),
+    Case(
+        "a damaged batch in the middle of the journal",
+        "released",
+        lambda d, _: flip(segments(d)[0], 4096 + 32 + 16 + 9),
+        "refused",
+        "at byte 4096",
+    ),
+    Case("a segment missing", "released", lambda d, _: segments(d)[1].unlink(), "refused", "was expected"),
+    Case("two segments exchanged", "released", _swap_segments, "refused", "the header begins at revision"),
+    Case("the last segment missing", "released", lambda d, _: segments(d)[-1].unlink(), "refused", "is missing"),
+    Case("the journal missing", "whole", lambda d, _: shutil.rmtree(d / "journal"), "refused", "journal"),
+    Case("all missing", "whole", _delete_all, "refused", "it is missing"),
+    Case("the format file damaged", "whole", lambda d, _: truncate(d / "FORMAT", 9), "refused", "FORMAT is damaged"),
+)

@@ -1,0 +1,165 @@
+"""Damage to a killed server's files: a start makes it good or refuses, the doctor finds it, repair saves the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults.damaged_stores import (
+    ARGUMENTS,
+    CASES,
+    Case,
+    Written,
+    digest,
+    held,
+    write_released,
+    write_whole,
+)
+from tests.faults.sidecar import Sidecar
+
+from remora_server.main import main
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
+    return {
+        "whole": write_whole(tmp_path_factory.mktemp("w")),
+        "released": write_released(tmp_path_factory.mktemp("r")),
+    }
+
+
+@pytest.fixture
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short enough for a socket."""
+    return tmp_path_factory.mktemp("d")
+
+
+@pytest.fixture
+def damaged(case: Case, stores: dict[str, Written], directory: Path) -> Path:
+    data = stores[case.store].copy(directory)
+    case.damage(data, stores[case.store])
+    return data
+
+
+@pytest.fixture
+def sidecar(directory: Path) -> Iterator[Sidecar]:
+    server = Sidecar(directory, *ARGUMENTS)
+    yield server
+    if server.is_launched:
+        server.kill()
+
+
+def each_case(*, becomes: str = "") -> pytest.MarkDecorator:
+    chosen = [case for case in CASES if case.becomes.startswith(becomes)]
+    assert chosen
+    return pytest.mark.parametrize("case", chosen, ids=lambda case: f"{case.store}: {case.name}")
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    """The exit code of a command and the object that it writes."""
+    capsys.readouterr()
+    code = main([*arguments, "--json"])
+    shown = capsys.readouterr()
+    return code, json.loads(shown.out) if shown.out else {"error": shown.err}
+
+
+def doctor(capsys: pytest.CaptureFixture[str], data: Path) -> tuple[int, dict[str, Any]]:
+    return command(capsys, "doctor", "--model=none", f"--data={data}", "--listen=unix:/tmp/none")
+
+
+@pytest.mark.parametrize("store", ["whole", "released"])
+def test_the_doctor_is_content_with_a_killed_store(
+    stores: dict[str, Written], store: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = stores[store].copy(directory)
+    before = digest(data)
+
+    code, report = doctor(capsys, data)
+
+    assert (code, report["findings"]) == (0, [])
+    assert report["store"]["database"]["rows"]["messages"] == sum(map(len, stores[store].texts.values()))
+    assert report["store"]["journal"]["records"] > 0
+    assert digest(data) == before
+
+
+@each_case()
+def test_the_doctor_finds_the_damage_and_changes_nothing(
+    case: Case, damaged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = digest(damaged)
+
+    code, report = doctor(capsys, damaged)
+
+    assert code == 1
+    found = "\n".join(f"{finding['part']}: {finding['what']}" for finding in report["findings"])
+    assert re.search(case.finding, found), found
+    assert all(finding["remedy"] for finding in report["findings"])
+    is_mended = all("the next start" in finding["remedy"] for finding in report["findings"])
+    assert is_mended == (case.becomes == "mended"), found
+    assert digest(damaged) == before
+
+
+@each_case(becomes="mended")
+def test_what_the_journal_holds_is_made_good_and_said(
+    case: Case, damaged: Path, stores: dict[str, Written], sidecar: Sidecar, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sidecar.start()
+
+    assert held(sidecar) == stores[case.store].texts
+    assert re.search(" warning .*(the journal makes it good|rebuilt from the journal)", sidecar.log.read_text())
+    assert sidecar.stop() == 0
+    assert doctor(capsys, damaged)[0] == 0
+
+
+@each_case(becomes="refused")
+def test_what_the_journal_does_not_hold_is_refused_with_what_to_do(case: Case, damaged: Path, sidecar: Sidecar) -> None:
+    sidecar.launch()
+
+    assert sidecar.wait() == 1
+    said = sidecar.log.read_text()
+    assert "backup" in said
+    assert said.count("Traceback") == 0
+
+
+@each_case(becomes="refused")
+def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
+    case: Case,
+    damaged: Path,
+    stores: dict[str, Written],
+    sidecar: Sidecar,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before, target = digest(damaged), damaged.with_name("new")
+
+    code, report = command(capsys, "repair", f"--data={damaged}", f"--to={target}")
+
+    assert digest(damaged) == before
+    if case.name == "all missing":
+        assert code == 1
+        assert "restore a backup" in report["error"]
+        assert not target.exists()
+        return
+    assert code == 0, report
+    assert doctor(capsys, target)[1]["findings"] == []
+    damaged.rename(damaged.with_name("old"))
+    target.rename(damaged)
+    sidecar.start()
+    saved, texts = held(sidecar), stores[case.store].texts
+    for name, kept in saved.items():
+        assert is_subsequence(kept, texts[name]), name
+    is_all = saved == texts
+    assert report["complete"] or not is_all or report["lost_revisions"] or report["lost_rows"]
+    if not is_all:
+        assert not report["complete"]
+        assert report["lost_revisions"] or report["lost_rows"] or report["conversations"]
+
+
+def is_subsequence(kept: list[str], texts: list[str]) -> bool:
+    rest = iter(texts)
+    return all(text in rest for text in kept)
