@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 MENDINGS = 2
 """How often a damaged database is made good before the store is refused."""
 
+
 class NotApplied(Exception):
     """The store was closed before the database had everything that the journal has."""
 

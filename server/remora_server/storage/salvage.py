@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,13 @@ import duckdb
 from remora_server import _native
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import FILE_NAME, Database, is_damage
-from remora_server.storage.directory import write_format
-from remora_server.storage.embedded import JOURNAL_BEGINS_AFTER
+from remora_server.storage.directory import NewDirectory, sync_file
 from remora_server.storage.inspection import TABLES, inspect_store, locked
-from remora_server.storage.mending import one_line
+from remora_server.storage.mending import linked_file, one_line, read_only
 from remora_server.storage.v1 import record_pb2
 
+Readable = Callable[[], AbstractContextManager[Path]]
+"""How the database's file is opened."""
 DATABASE_BYTES = 512 << 20
 BATCH_BYTES = 4 << 20
 VECTOR_ROWS = 2048
@@ -52,7 +52,7 @@ class RepairReport:
     """What was saved, and what was not.
 
     `lost_revisions`: writes, first and last, of which nothing was saved. `lost_rows`: of each table, how many could not
-    be read; those that the journal brought back are among them, and are counted in `rows`.
+    be read; where the journal does not reach back to the first revision, some of them may have come back from it.
     """
 
     source: Path
@@ -73,17 +73,13 @@ class RepairReport:
 
 def repair(source: Path, target: Path) -> RepairReport:
     """Save what can be saved of the store in `source` into `target`, which is new or empty. Raises RepairError."""
-    if target.exists() and any(target.iterdir()):
-        raise RepairError(f"{target} is not empty: name a new directory")
+    if source.resolve() in (target.resolve(), *target.resolve().parents):
+        raise RepairError(f"{target} lies in {source}: name a directory outside of it")
     with locked(source) as is_free:
         if not is_free:
             raise RepairError(f"a process serves {source}: stop it first")
         before = _digest(source)
-        try:
-            report = _Repair(source, target).run()
-        except BaseException:
-            shutil.rmtree(target, ignore_errors=True)
-            raise
+        report = _Repair(source, target).run()
         if _digest(source) != before:
             raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
     for finding in inspect_store(target).findings:
@@ -111,16 +107,25 @@ class _Repair:
         self._facts: dict[str, str] = {}
         self._names: dict[int, tuple[str, str]] = {}
         self._is_whole = False
+        self._readable: Readable
 
     def run(self) -> RepairReport:
-        self._target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        Database(self._target, DATABASE_BYTES).close()
-        self._copy_database()
-        applied = int(self._facts.get("applied_revision", 0))
+        facts = self._read_facts()
+        applied = int(facts.get("applied_revision", 0))
         found = self._inspect(applied)
-        if not self._facts and not (found and found.segments):
+        if not facts and not (found and found.segments):
             raise RepairError(f"nothing in {self._source} can be read: restore a backup")
         store_id = self._store_id(found)
+        with NewDirectory(self._target, store_id) as begun:
+            revision = self._fill(found, applied, store_id)
+            _begin_journal(begun.journal, store_id, revision)
+            begun.finish()
+        return self._report
+
+    def _fill(self, found: _native.JournalInspection | None, applied: int, store_id: bytes) -> int:
+        """Make the new database; the revision that it has reached."""
+        Database(self._target, DATABASE_BYTES).close()
+        self._copy_database()
         database = Database(self._target, DATABASE_BYTES)
         try:
             revision = self._replay(database, found, applied)
@@ -128,31 +133,36 @@ class _Repair:
             self._settle(database, store_id, revision)
         finally:
             database.close()
-        self._begin_journal(store_id, revision)
-        write_format(self._target, store_id, begun=True)
-        return self._report
+        sync_file(self._target / FILE_NAME)
+        return revision
+
+    def _read_facts(self) -> dict[str, str]:
+        """What the database says of itself, with its write-ahead log or else without it."""
+        file = self._source / FILE_NAME
+        if not file.exists():
+            self._report.notes.append("the database is missing")
+            return {}
+        ways: tuple[Readable, ...] = (lambda: nullcontext(file), lambda: linked_file(self._source))
+        for way in ways:
+            self._readable = way
+            try:
+                with way() as readable, read_only(readable) as connection:
+                    self._facts = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+            except (duckdb.Error, OSError) as error:
+                self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
+            else:
+                return self._facts
+        return {}
 
     def _copy_database(self) -> None:
-        """With its write-ahead log, else without it."""
-        if not (self._source / FILE_NAME).exists():
-            self._report.notes.append("the database is missing")
+        if not self._facts:
             return
-        for source in (nullcontext(self._source / FILE_NAME), _copied(self._source / FILE_NAME, self._target)):
-            with source as file, _connected(self._target / FILE_NAME) as connection:
-                try:
-                    connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
-                    self._copy_facts(connection)
-                except duckdb.Error as error:
-                    self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
-                    continue
-                for table in TABLES:
-                    if table != "meta":
-                        self._copy_table(connection, table)
-                self._is_whole = not self._report.lost_rows
-                return
-
-    def _copy_facts(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._facts = dict(connection.execute("SELECT key, value FROM old.meta").fetchall())
+        with self._readable() as file, _connected(self._target / FILE_NAME) as connection:
+            connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
+            for table in TABLES:
+                if table != "meta":
+                    self._copy_table(connection, table)
+        self._is_whole = not self._report.lost_rows
 
     def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         """Copy the rows that can be read, and count the others."""
@@ -228,6 +238,8 @@ class _Repair:
                 cursor.execute(f"DELETE FROM {table} WHERE revision >= ?", [first])  # noqa: S608 - ours
 
         database.transact(forget)
+        if first == 1:
+            self._report.lost_rows.clear()
         return first - 1
 
     def _tidy(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -263,7 +275,6 @@ class _Repair:
     def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
         """What is left: the store's facts, and what it holds."""
         facts = self._facts | {"store_id": store_id.hex(), "applied_revision": str(revision)}
-        facts[JOURNAL_BEGINS_AFTER] = str(revision)
         for key, value in facts.items():
             if key != "schema_version":
                 database.set_meta(key, value)
@@ -271,12 +282,6 @@ class _Repair:
         counts = {table: database.rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}  # noqa: S608 - ours
         self._report.rows = {table: count for table, count in counts.items() if table != "meta"}
         self._report.store_id, self._report.revision = store_id.hex(), revision
-
-    def _begin_journal(self, store_id: bytes, revision: int) -> None:
-        core = _native.Core(
-            str(self._target / "journal"), store_id=store_id, applied_revision=revision, start_after=revision
-        )
-        core.close()
 
 
 class _Replay:
@@ -313,15 +318,9 @@ class _Replay:
                 self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
 
 
-@contextmanager
-def _copied(file: Path, folder: Path) -> Iterator[Path]:
-    """A copy of the database's file, beside which there is no write-ahead log."""
-    copy = folder / "copy.duckdb"
-    shutil.copyfile(file, copy)
-    try:
-        yield copy
-    finally:
-        copy.unlink()
+def _begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
+    core = _native.Core(str(directory), store_id=store_id, applied_revision=revision, start_after=revision)
+    core.close()
 
 
 @contextmanager

@@ -1,0 +1,127 @@
+"""What inspection finds in a store, and what repair saves of it, against a copy of everything that was written."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from tests.storage.opening import WRITE, draft, open_store, shown
+
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.storage.database import Database
+from remora_server.storage.inspection import inspect_store
+from remora_server.storage.salvage import RepairError, repair
+
+TEXT_CHARACTERS = 20_000
+MESSAGES = 400
+
+Texts = dict[str, list[str]]
+
+
+def write(directory: Path) -> Texts:
+    """Texts that fill blocks of their own; the journal has let the oldest go."""
+    generated, texts = random.Random(7), Texts()
+    store = open_store(directory)
+    for number in range(MESSAGES):
+        name = f"c{number % 4}"
+        text = f"{number} {generated.randbytes(TEXT_CHARACTERS // 2).hex()}"
+        store.append_messages(WRITE, name, "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        texts.setdefault(name, []).append(text)
+    store.close()
+    return texts
+
+
+def flip_middle(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def held(directory: Path) -> Texts:
+    store = open_store(directory)
+    try:
+        return {f"c{number}": [text for _, _, text in shown(store, f"c{number}", "sarah")] for number in range(4)}
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_a_sound_store_has_no_findings_and_repair_copies_all_of_it(directory: Path, tmp_path: Path) -> None:
+    texts = write(directory)
+    assert inspect_store(directory).findings == []
+
+    report = repair(directory, tmp_path / "new")
+
+    assert (report.is_complete, report.notes) == (True, [])
+    assert report.rows["messages"] == MESSAGES
+    assert held(tmp_path / "new") == texts
+
+
+def test_a_damaged_block_loses_its_rows_alone_and_they_are_counted(directory: Path, tmp_path: Path) -> None:
+    texts = write(directory)
+    flip_middle(directory / "remora.duckdb")
+    [found] = inspect_store(directory).findings
+    assert "the table messages cannot be read through" in found.what
+
+    report = repair(directory, tmp_path / "new")
+
+    saved = held(tmp_path / "new")
+    assert report.lost_rows.keys() == {"messages"}
+    assert not report.is_complete
+    lost = {touched.conversation_id: touched.lost_messages for touched in report.conversations}
+    for name, kept in saved.items():
+        assert set(kept) <= set(texts[name])
+        assert len(texts[name]) - len(kept) == lost.get(name, 0)
+    assert inspect_store(tmp_path / "new").findings == []
+
+
+def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:
+    open_store(directory).close()
+
+    with pytest.raises(RepairError, match="outside"):
+        repair(directory, directory / "new")
+
+
+def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    store = open_store(directory)
+
+    with pytest.raises(RepairError, match="stop it first"):
+        repair(directory, tmp_path / "new")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        ("UPDATE heads SET message_count = message_count + 1", "another number of messages"),
+        ("UPDATE heads SET last_sequence = 1", "beyond the newest sequence"),
+        ("DELETE FROM heads", "conversations without a head"),
+        ("DELETE FROM conversations", "heads without a conversation"),
+        ("INSERT INTO messages SELECT * FROM messages WHERE sequence = 2", "places in a conversation that two"),
+        ("INSERT INTO conversations SELECT * FROM conversations", "ids that two conversations"),
+        ("UPDATE messages SET revision = 99 WHERE sequence = 2", "revisions that were not applied"),
+        (
+            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], 0
+               FROM messages""",
+            "vectors of no message",
+        ),
+    ],
+)
+def test_rows_that_do_not_agree_are_found(directory: Path, spoil: str, what: str) -> None:
+    store = open_store(directory)
+    store.append_messages(WRITE, "c", "sarah", [draft("a", "one"), draft("b", "two")], ConversationDraft(id=""))
+    store.close()
+    database = Database(directory, 64 << 20)
+    database.cursor().execute(spoil)
+    database.checkpoint()
+    database.close()
+
+    report = inspect_store(directory)
+
+    assert any(what in finding.what for finding in report.findings)
+    assert all("repair" in finding.remedy for finding in report.findings)
