@@ -24,8 +24,8 @@ SCHEMA_VERSION = 1
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
 _DAMAGE = re.compile(
-    r"corrupt|checksum|not read enough bytes|replaying WAL|This WAL was|WAL does not match|not a valid DuckDB|deseriali"
-    r"|INTERNAL Error",
+    r"corrupt|checksum|not read enough bytes|replaying WAL|This WAL was|WAL does not match"
+    r"|not a valid DuckDB|deseriali",
     re.IGNORECASE,
 )
 _NO_DAMAGE = re.compile(r"No space left|Out of Memory|Could not write|Permission denied|set lock", re.IGNORECASE)
