@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use _native::index::VectorError;
 use _native::kernels::Kernels;
+use _native::late::Pieces;
 use _native::recall::{Filter, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights};
 use _native::wire::{Message, Timestamp};
 use prost::Message as _;
@@ -16,6 +17,7 @@ const BUDGET: Duration = Duration::from_secs(1);
 const QUERY: &str = "When did my word12 and word305 meet at word7777 in May 1970?";
 const RULES: Weights = Weights {
     cosine: 1.0,
+    late: 0.0,
     bm25: 0.3,
     answer: 0.4,
     next: 0.1,
@@ -24,6 +26,14 @@ const RULES: Weights = Weights {
     date: 0.3,
     session: 0.2,
 };
+
+const LATE: Weights = Weights {
+    cosine: 0.5,
+    late: 0.5,
+    ..RULES
+};
+/// Word pieces of a question and of a message that say something by themselves.
+const PIECES: (u64, u64) = (8, 14);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -42,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("vector", Profile::Vector, Weights::default()),
         ("hybrid", Profile::Hybrid, Weights::default()),
         ("hybrid with rules", Profile::Hybrid, RULES),
+        ("hybrid_late", Profile::HybridLate, LATE),
     ] {
         let milliseconds = measure(&recall, profile, weights)?;
         println!("{name:>18} {milliseconds:>8.3} ms");
@@ -61,11 +72,13 @@ fn fill(recall: &Recall, messages: u64, threads: u64) {
 
 fn measure(recall: &Recall, profile: Profile, weights: Weights) -> Result<f64, VectorError> {
     let vector: Vec<f32> = vector(u64::MAX).collect();
+    let pieces = pieces(u64::MAX, PIECES.0);
     let search = Search {
         tenant: "t",
         scope: Scope::User { user: "u" },
         text: QUERY,
         vector: Some(&vector),
+        pieces: &pieces,
         model: MODEL,
         profile,
         k: 10,
@@ -101,6 +114,7 @@ fn document(sequence: u64) -> StoredDocument {
         vectors: vec![Vector {
             model: MODEL.to_owned(),
             values: vector(sequence).flat_map(f32::to_le_bytes).collect(),
+            pieces: pieces(sequence, PIECES.1).to_bytes().into(),
         }],
         own_vector: false,
     }
@@ -109,6 +123,12 @@ fn document(sequence: u64) -> StoredDocument {
 /// A vector without a pattern, in -1..1.
 fn vector(seed: u64) -> impl Iterator<Item = f32> {
     (0..DIM as u64).map(move |place| (mixed(seed, place) >> 40) as f32 / (1 << 23) as f32 - 1.0)
+}
+
+/// Word pieces without a pattern.
+fn pieces(seed: u64, count: u64) -> Pieces {
+    let code = |piece| std::array::from_fn(|at| (mixed(seed + piece, at as u64) >> 58) as i8 - 32);
+    Pieces::new((0..count).map(|piece| (mixed(seed, piece) as u16 % 8192, code(piece))))
 }
 
 /// A multiplicative hash of a seed and a place.

@@ -140,6 +140,9 @@ pub struct PutEmbedding {
     pub values: Bytes,
     #[prost(string, tag = "7")]
     pub user_id: String,
+    /// The text's word pieces for late interaction; empty where they were not made.
+    #[prost(bytes = "bytes", tag = "9")]
+    pub pieces: Bytes,
 }
 
 /// What the engine reads of a `remora.v1.Conversation`.

@@ -161,6 +161,13 @@ class Encoder:
         counts as U+FFFD. The embedding of a text does not depend on the others.
         """
 
+    def encode_with_pieces(self, texts: list[str]) -> tuple[bytes, list[bytes]]:
+        """Return what `encode` does and, of the same passes, the word pieces of each text for late interaction.
+
+        A piece is its id, 2 bytes, little-endian, and its code, 128 bytes; all ids come first. The pieces are those
+        that say something by themselves (no stop words, no punctuation), or all where none does.
+        """
+
     def token_vectors(self, text: str) -> tuple[list[int], bytes]:
         """Return the ids of the word pieces, [CLS] first and [SEP] last, and the last hidden state of each: `dimension`
         little-endian float32 values, not normalised.
@@ -692,12 +699,12 @@ class Recall:
         uid: int,
         conversation_id: str,
         messages: Sequence[bytes],
-        embeddings: Sequence[Sequence[tuple[str, bytes, bool]]],
+        embeddings: Sequence[Sequence[tuple[str, bytes, bool, bytes]]],
     ) -> None:
         """Give what the database has of a thread: messages as they are served, and the vectors of each.
 
-        A vector is (model, little-endian f32, whether the caller made it), at most one a model, of the message's
-        present revision. ValueError unless there is one list of vectors a message.
+        A vector is (model, little-endian f32, whether the caller made it, word pieces or b""), at most one a model, of
+        the message's present revision. ValueError unless there is one list of vectors a message.
         """
 
     def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
@@ -726,6 +733,7 @@ class Recall:
         uid: int | None,
         text: str,
         vector: Buffer | None,
+        pieces: bytes,
         model: str,
         profile: str,
         k: int,
@@ -746,12 +754,16 @@ class Recall:
         the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values) and
         `exclude` (uid, sequence).
 
+        hybrid_late is as hybrid, with the weight late (0 unless set) for how well a message's word pieces cover
+        `pieces`, those of the query; it is on the scale of the cosine, which stands in where a message has no pieces.
+
         `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
         (what the two give the question before this message), next (what they give the message after it), speaker (1 if
         the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time and the
         question asks when), date (how well it meets a date that the question names), session (the best of its
         session). The weights 0.4, 0.1, 0.3, 0.2, 0.3, 0.2 serve conversations between people well.
-        ValueError for an unknown name or weight, VectorError for a vector without direction.
+        ValueError for an unknown name or weight and for bytes that are no pieces, VectorError for a vector without
+        direction.
         """
 
 def strip_names(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:

@@ -85,7 +85,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     model = _model_status(embedder)
     tokens = NativeTokenCounter()
     count = partial(_count_tokens, tokens)
-    store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name)
+    store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name, late=settings.late)
     closing.callback(_close, store)
     store.write_operator_token(operator)
     if embedder is not None:
@@ -151,7 +151,7 @@ def _tokens(file: Path | None) -> Tokens | None:
 def _embedder(settings: Settings) -> LocalEmbedder | None:
     if settings.model == "none":
         return None
-    return load_embedder(settings.model_dir, settings.precision, _kernels(settings))
+    return load_embedder(settings.model_dir, settings.precision, _kernels(settings), late=settings.late)
 
 
 def _model_status(embedder: LocalEmbedder | None) -> ModelStatus:
@@ -174,7 +174,15 @@ def _handlers(
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret())
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, model.name, waiters=waiters)
+    index = EmbeddedIndex(
+        store.core,
+        store.database,
+        store.commits,
+        store.conversations,
+        model.name,
+        waiters=waiters,
+        late=store.late,
+    )
     recollection = Recollection(index, embedder)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
     return [

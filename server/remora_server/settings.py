@@ -54,6 +54,7 @@ class Settings:
     model_dir: Path
     model: str
     precision: str
+    late: bool
     token_file: Path | None
     insecure: bool
     log_format: str
@@ -131,6 +132,14 @@ def _flag(value: object) -> bool:
     return found
 
 
+def _on_or_off(value: object) -> bool:
+    words = {"on": True, "off": False, "true": True, "false": False}  # YAML 1.1 reads on and off as these
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError("must be on or off")
+    return found
+
+
 def _whole(minimum: int, maximum: int) -> Parse:
     def parse(value: object) -> int:
         if not _DIGITS.fullmatch(str(value)) or not minimum <= int(str(value)) <= maximum:
@@ -183,6 +192,7 @@ KEYS: tuple[Key, ...] = (
     Key("model_dir", "the directory of the embedding model's files", _path),
     Key("model", "auto: embed where the files are there; none: search by words alone", _one_of("auto", "none"), "auto"),
     Key("precision", "what the model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
+    Key("late", "keep word pieces for the profile hybrid_late: 1.8 KB a message", _on_or_off, default="on"),
     Key("token_file", "the file of bearer tokens: lines `token tenant`; without it no token is asked for", _path),
     Key("insecure", "let other machines in without a token", _flag, default=False),
     Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),

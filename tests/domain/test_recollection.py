@@ -20,6 +20,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
     SearchResult,
+    TextVector,
 )
 
 READ = Read("acme")
@@ -40,13 +41,16 @@ class Index:
 
 
 class Model:
-    """Embeds a text as its own bytes."""
+    """Embeds a text as its own bytes, with word pieces if it is a late one."""
 
     model = "bytes"
     dimension = 4
 
-    def embed(self, texts: list[str]) -> list[bytes]:
-        return [text.encode() for text in texts]
+    def __init__(self, *, late: bool = False) -> None:
+        self.late = late
+
+    def embed(self, texts: list[str]) -> list[TextVector]:
+        return [TextVector(text.encode(), b"pieces" if self.late else None) for text in texts]
 
 
 def search(embedder: Model | None, profile: Profile, vector: QueryVector | None = None) -> SearchQuery:
@@ -88,9 +92,24 @@ def test_a_vector_of_the_caller_selects_the_vector_profile(embedder: Model | Non
     assert (asked.vector, asked.text, asked.options.profile) == (vector, "", Profile.VECTOR)
 
 
+def test_word_pieces_are_compared_where_the_model_makes_them() -> None:
+    asked = search(Model(late=True), Profile.HYBRID_LATE)
+    assert asked.vector == QueryVector("bytes", b"tea", b"pieces")
+    assert (asked.options.profile, asked.options.weights) == (Profile.HYBRID_LATE, WEIGHTS[Profile.HYBRID_LATE])
+
+
+@pytest.mark.parametrize("embedder", [None, Model()])
+def test_without_word_pieces_the_other_components_rank(embedder: Model | None) -> None:
+    options = SearchOptions(profile=Profile.HYBRID_LATE, weights={"late": 1.0, "date": 0.0})
+    asked = asked_for(embedder, options)
+    assert asked.options.profile is Profile.HYBRID
+    assert asked.options.weights == {**WEIGHTS[Profile.HYBRID], "date": 0.0}
+
+
 def test_the_contract_has_every_weight_of_a_profile() -> None:
     fields = memory_service_pb2.Weights.DESCRIPTOR.fields_by_name
-    assert list(WEIGHTS[Profile.HYBRID]) == list(fields)
+    assert set(WEIGHTS[Profile.HYBRID_LATE]) == set(fields)
+    assert set(WEIGHTS[Profile.HYBRID]) == set(fields) - {"late"}
     assert set(WEIGHTS) == set(Profile)
 
 

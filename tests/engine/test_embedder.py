@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from remora_server._native import Encoder
+from remora_server.domain.search import TextVector
 from remora_server.engine.encoder import CACHED_CHARACTERS, LocalEmbedder, load_embedder
 from remora_server.engine.model_files import SHA256, ModelFilesError
 
@@ -26,8 +27,20 @@ def test_a_vector_does_not_depend_on_what_is_embedded_with_it(embedder: LocalEmb
     texts = ["I like tea", "", "x" * (CACHED_CHARACTERS + 1)]
     together = embedder.embed(texts)
     assert together == [embedder.embed([text])[0] for text in texts]
-    assert {len(vector) for vector in together} == {4 * embedder.dimension}
+    assert {len(vector.values) for vector in together} == {4 * embedder.dimension}
+    assert {vector.pieces for vector in together} == {None}
     assert embedder.embed([]) == []
+
+
+def test_a_late_model_makes_the_same_vectors_and_word_pieces(embedder: LocalEmbedder) -> None:
+    texts = ["I like tea", "What is it?", ""]
+    late = load_embedder(MODEL_DIR, late=True)
+    assert late is not None
+    made = late.embed(texts)
+    assert [vector.values for vector in made] == [vector.values for vector in embedder.embed(texts)]
+    sizes = [len(vector.pieces or b"") for vector in made]
+    assert sizes == [2 * 130, 4 * 130, 0]  # like, tea; all of "what is it ?" because all is silent
+    assert late.embed(texts[:1]) == made[:1]
 
 
 def test_a_text_that_comes_again_is_not_encoded_again() -> None:
@@ -41,9 +54,9 @@ def test_a_text_that_comes_again_is_not_encoded_again() -> None:
 
     encoder = Counting()
     embedder = LocalEmbedder(encoder)  # type: ignore[arg-type]
-    assert embedder.embed(["tea"]) == embedder.embed(["tea"]) == [b"tea "]
+    assert embedder.embed(["tea"]) == embedder.embed(["tea"]) == [TextVector(b"tea ")]
     assert encoder.calls == 1
-    assert embedder.embed(["tea", "milk"]) == [b"tea ", b"milk"]
+    assert embedder.embed(["tea", "milk"]) == [TextVector(b"tea "), TextVector(b"milk")]
 
 
 def test_the_name_says_how_vectors_are_made(embedder: LocalEmbedder) -> None:

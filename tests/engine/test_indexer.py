@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from remora_server.domain.search import MessageVector, Unembedded
+from remora_server.domain.search import MessageVector, TextVector, Unembedded
 from remora_server.engine import indexer
 from remora_server.engine.indexer import BATCH, Indexer
 
@@ -62,13 +62,13 @@ class Queue:
 
 
 class Model:
-    """Embeds a text as its own bytes."""
+    """Embeds a text as its own bytes, backwards for its word pieces."""
 
     model = "bytes"
     dimension = 1
 
-    def embed(self, texts: list[str]) -> list[bytes]:
-        return [text.encode() for text in texts]
+    def embed(self, texts: list[str]) -> list[TextVector]:
+        return [TextVector(text.encode(), text.encode()[::-1]) for text in texts]
 
 
 @contextmanager
@@ -86,8 +86,8 @@ def test_each_message_gets_the_vector_of_its_text() -> None:
     queue = Queue(messages)
     with running(queue):
         assert queue.has(len(messages))
-    found = {vector.message: vector.values for vector in queue.vectors}
-    assert found == {message: message.text.encode() for message in messages}
+    found = {vector.message: (vector.values, vector.pieces) for vector in queue.vectors}
+    assert found == {message: (message.text.encode(), message.text.encode()[::-1]) for message in messages}
     assert len(queue.vectors) == len(messages)
 
 

@@ -19,7 +19,7 @@ def vector(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-def filled(*messages: Message, vectors: Sequence[list[tuple[str, bytes, bool]]] | None = None) -> Recall:
+def filled(*messages: Message, vectors: Sequence[list[tuple[str, bytes, bool, bytes]]] | None = None) -> Recall:
     """A recall that holds the messages as one thread of ann's."""
     recall = Core(None, store_id=bytes(16), applied_revision=0).recall
     for place, message in enumerate(messages, start=1):
@@ -36,6 +36,7 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "uid": 7,
         "text": "boat",
         "vector": None,
+        "pieces": b"",
         "model": MODEL,
         "profile": "hybrid",
         "k": 10,
@@ -53,7 +54,7 @@ def search(recall: Recall, **changes: object) -> SearchResult:
 
 def test_a_filled_thread_is_found_with_its_encoded_message_and_the_parts_of_its_score() -> None:
     message = Message(role="user", text="a red boat")
-    recall = filled(message, vectors=[[(MODEL, vector(3, 4), True)]])
+    recall = filled(message, vectors=[[(MODEL, vector(3, 4), True, b"")]])
 
     found = search(recall, vector=vector(1, 0))
 
@@ -66,7 +67,12 @@ def test_a_filled_thread_is_found_with_its_encoded_message_and_the_parts_of_its_
 
 def test_a_message_without_a_vector_of_its_own_or_of_the_model_is_pending() -> None:
     messages = [Message(role="user", text=text) for text in ("a", "b", "c", "")]
-    vectors = [[("other", vector(1), True)], [("other", vector(1), False)], [(MODEL, vector(1), False)], []]
+    vectors = [
+        [("other", vector(1), True, b"")],
+        [("other", vector(1), False, b"")],
+        [(MODEL, vector(1), False, b"")],
+        [],
+    ]
 
     recall = filled(*messages, vectors=vectors)
 

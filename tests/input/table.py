@@ -141,6 +141,7 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Embedding": EMBEDDING,
     "remora.v1.Condition": CONDITION,
     "remora.v1.Step": STEP,
+    "remora.v1.SearchOptions": {"profile": 4},
     "remora.v1.Edit": {"remove": "m"},
     "remora.v1.Edit.replace": {**SAID, "id": "m"},
     "remora.v1.ConversationScope": {"conversation_id": "c"},
@@ -456,10 +457,15 @@ _ORDERED = range(Operator.OPERATOR_LT, Operator.OPERATOR_IN)
 _DIMENSIONS = (1, MODEL.dimension - 1, MODEL.dimension + 1)
 _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     *((None, _by_vector(profile=profile)) for profile in (0, 2)),
-    *(("options.profile", _by_vector(profile=profile)) for profile in (1, 3)),
+    *(("options.profile", _by_vector(profile=profile)) for profile in (1, 3, 4)),
     (None, _by_vector(weights={})),
     ("options.weights", _by_vector(weights={"cosine": 1.0})),
-    *((None, _searched(options={"profile": profile, "weights": {"bm25": 1.0}})) for profile in (0, 1)),
+    *((None, _searched(options={"profile": profile, "weights": {"bm25": 1.0}})) for profile in (0, 1, 4)),
+    (None, _searched(options={"profile": 4, "weights": {"late": 1.0}})),
+    *(
+        ("options.weights.late", _searched(options={"profile": profile, "weights": {"late": 1.0}}))
+        for profile in (0, 1)
+    ),
     *(("options.weights", _searched(options={"profile": profile, "weights": {"bm25": 1.0}})) for profile in (2, 3)),
     *((_VALUES, _on(operator, values)) for operator in range(1, 7) for values in ([], [1, 1])),
     *((None, _on(operator, [one])) for operator in _ORDERED for one in ({"number": 0.5}, {"text": ""})),

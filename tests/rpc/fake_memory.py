@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest
-from remora_server.domain.search import IndexState, Profile, SearchQuery, SearchResult
+from remora_server.domain.search import IndexState, Profile, SearchQuery, SearchResult, TextVector
 from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, TokenEncoding
 
 
@@ -48,5 +48,5 @@ class FakeEmbedder:
     model = "minilm"
     dimension = 3
 
-    def embed(self, texts: list[str]) -> list[bytes]:
-        return [struct.pack("<3f", len(text), 0, 0) for text in texts]
+    def embed(self, texts: list[str]) -> list[TextVector]:
+        return [TextVector(struct.pack("<3f", len(text), 0, 0)) for text in texts]

@@ -11,12 +11,13 @@ from remora.embeddings import Embedding
 from remora.messages import Message
 from remora.v1 import memory_service_pb2
 
-Profile: TypeAlias = Literal["hybrid", "vector", "lexical"]
-"""How messages are ranked: by all components of `Weights`, by cosine alone, or by words alone (BM25)."""
+Profile: TypeAlias = Literal["hybrid", "hybrid_late", "vector", "lexical"]
+"""How messages are ranked: by the components of `Weights` (`late` in hybrid_late alone), cosine, or words (BM25)."""
 
 _PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
     None: memory_service_pb2.PROFILE_UNSPECIFIED,
     "hybrid": memory_service_pb2.PROFILE_HYBRID,
+    "hybrid_late": memory_service_pb2.PROFILE_HYBRID_LATE,
     "vector": memory_service_pb2.PROFILE_VECTOR,
     "lexical": memory_service_pb2.PROFILE_LEXICAL,
 }
@@ -27,9 +28,11 @@ class Weights(TypedDict, total=False):
     """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own."""
 
     cosine: float
-    """Of the cosine of meanings. Default 1."""
+    """Of the cosine of meanings. Default 1; 0.5 in hybrid_late."""
+    late: float
+    """Of the meanings of single words. Default 0.5; in hybrid_late alone."""
     bm25: float
-    """Of shared words. Default 0.3."""
+    """Of shared words. Default 0.3; 0.2 in hybrid_late."""
     answer: float
     """Of following a question that fits. Default 0.4."""
     next: float
@@ -54,7 +57,7 @@ class SearchOptions(TypedDict, total=False):
     threshold: float
     """Only hits whose score, in the profile's own measure, is at least this."""
     weights: Weights
-    """The weights of the components; for the hybrid profile alone."""
+    """The weights of the components; for the hybrid profiles alone."""
     roles: Sequence[str]
     """Only messages of these roles, at most 16."""
     after: datetime

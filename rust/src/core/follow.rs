@@ -24,7 +24,9 @@ fn deliver_one(
         ChangeKind::Message(message) => {
             let key = thread(tenant, &message.user, uid);
             let encoded = message.stored.encoded();
-            let vector = message.embedding.map(vector);
+            let vector = message
+                .embedding
+                .map(|(model, values)| Vector::new(model, values));
             recall.put(key, conversation_id, encoded, vector, revision);
         }
         ChangeKind::Remove { user, sequences } => {
@@ -35,7 +37,10 @@ fn deliver_one(
             thread(tenant, &embed.user, uid),
             embed.sequence,
             embed.message_revision,
-            vector((embed.model, embed.values)),
+            Vector {
+                pieces: embed.pieces,
+                ..Vector::new(embed.model, embed.values)
+            },
             revision,
         ),
     }
@@ -43,8 +48,4 @@ fn deliver_one(
 
 fn thread<'a>(tenant: &'a str, user: &'a str, uid: u64) -> ThreadKey<'a> {
     ThreadKey { tenant, user, uid }
-}
-
-fn vector((model, values): (String, bytes::Bytes)) -> Vector {
-    Vector { model, values }
 }

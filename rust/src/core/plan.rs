@@ -5,6 +5,7 @@ use prost::Message as _;
 
 use super::requests::Request;
 use crate::fingerprint::Fingerprints;
+use crate::late::Pieces;
 use crate::windows::{Change, ChangeKind, Counters, Embed, PutMessage, PutRow, Run, Stored};
 use crate::wire::{self, Kind, StoredDraft};
 
@@ -182,12 +183,18 @@ fn read_embedding(put: wire::PutEmbedding) -> Result<Read, Wrong> {
     let Some((model, values)) = read_values(put.model, put.values)? else {
         return Err(Wrong::Refused("the embedding names no model"));
     };
+    if Pieces::count(put.pieces.len()).is_none() {
+        return Err(Wrong::Refused(
+            "an embedding's bytes do not divide into pieces",
+        ));
+    }
     let embed = Embed {
         user: put.user_id,
         sequence: put.sequence,
         message_revision: put.message_revision,
         model,
         values,
+        pieces: put.pieces,
     };
     Ok((
         put.conversation_id,

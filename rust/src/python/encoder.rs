@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::encoder::{Encoder, EncoderError, Options, Precision};
 use crate::kernels::Level;
+use crate::late::Pieces;
 
 create_exception!(
     remora_server._native,
@@ -54,6 +55,25 @@ impl PyEncoder {
             little_endian(&self.0.encode(&texts))
         });
         Ok(PyBytes::new(py, &values))
+    }
+
+    fn encode_with_pieces<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
+        let texts = texts
+            .iter()
+            .map(|text| owned(&text))
+            .collect::<PyResult<Vec<_>>>()?;
+        let (values, pieces) = py.detach(|| {
+            let texts = texts.iter().map(String::as_str).collect::<Vec<_>>();
+            let (values, pieces) = self.0.encode_with_pieces(&texts);
+            let pieces = pieces.iter().map(Pieces::to_bytes).collect::<Vec<_>>();
+            (little_endian(&values), pieces)
+        });
+        let pieces = pieces.iter().map(|pieces| PyBytes::new(py, pieces));
+        Ok((PyBytes::new(py, &values), pieces.collect()))
     }
 
     fn token_vectors<'py>(

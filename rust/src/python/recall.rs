@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use super::index::{floats, refused};
 use crate::core::Core;
+use crate::late::Pieces;
 use crate::recall::{
     Condition, Filter, Found, FoundMessage, Names, Scalar, Scope, Search, StoredDocument, Vector,
     Weights,
@@ -28,8 +29,8 @@ impl PyRecall {
     }
 }
 
-/// The vectors of one stored message: model, little-endian f32, whether the caller made it.
-type StoredVectors = Vec<(String, PyBackedBytes, bool)>;
+/// The vectors of one stored message: model, little-endian f32, whether the caller made it, word pieces.
+type StoredVectors = Vec<(String, PyBackedBytes, bool, PyBackedBytes)>;
 
 /// A condition: key, operator, values.
 type ConditionRow<'py> = (String, String, Vec<Bound<'py, PyAny>>);
@@ -145,7 +146,7 @@ impl PyRecall {
         Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
     }
 
-    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, model, profile, k, threshold, weights, roles, after_time,
+    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, roles, after_time,
                         before_time, conditions, exclude, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
@@ -156,6 +157,7 @@ impl PyRecall {
         uid: Option<u64>,
         text: &str,
         vector: Option<&Bound<'_, PyAny>>,
+        pieces: &[u8],
         model: &str,
         profile: &str,
         k: usize,
@@ -172,11 +174,14 @@ impl PyRecall {
             return Err(PyValueError::new_err("threshold must be a number"));
         }
         let vector = vector.map(floats).transpose()?;
+        let pieces = Pieces::from_bytes(pieces)
+            .ok_or_else(|| PyValueError::new_err("the bytes do not divide into pieces"))?;
         let search = Search {
             tenant,
             scope: scope(user_id, uid)?,
             text,
             vector: vector.as_deref(),
+            pieces: &pieces,
             model,
             profile: profile.parse().map_err(value_error)?,
             k,
@@ -203,12 +208,13 @@ fn value_error(error: impl ToString) -> PyErr {
 fn stored((message, vectors): (&PyBackedBytes, &StoredVectors)) -> StoredDocument {
     StoredDocument {
         encoded: Bytes::copy_from_slice(message),
-        own_vector: vectors.iter().any(|(_, _, by_caller)| *by_caller),
+        own_vector: vectors.iter().any(|(_, _, by_caller, _)| *by_caller),
         vectors: vectors
             .iter()
-            .map(|(model, values, _)| Vector {
+            .map(|(model, values, _, pieces)| Vector {
                 model: model.clone(),
                 values: Bytes::copy_from_slice(values),
+                pieces: Bytes::copy_from_slice(pieces),
             })
             .collect(),
     }

@@ -7,6 +7,7 @@ use super::symbols::{Symbol, Symbols};
 use super::vectors::ModelVectors;
 use crate::index;
 use crate::kernels::Kernels;
+use crate::late::Pieces;
 use crate::lexical;
 
 /// The documents of one thread. Slots are dense and used again, so that a slot says nothing of a document's place.
@@ -45,6 +46,8 @@ pub(super) struct Traits {
 pub(super) struct ModelVector {
     pub(super) model: String,
     pub(super) values: Vec<f32>,
+    /// The text's word pieces; none where they were not made.
+    pub(super) pieces: Pieces,
 }
 
 impl Traits {
@@ -115,7 +118,7 @@ impl Content {
 
     /// Gives the document at `sequence` a vector, if it is still of `revision`. A vector that no search could use is
     /// passed over.
-    pub(super) fn embed(&mut self, sequence: u64, revision: u64, vector: &ModelVector) {
+    pub(super) fn embed(&mut self, sequence: u64, revision: u64, vector: ModelVector) {
         let Ok(place) = self.find(sequence) else {
             return;
         };
@@ -158,8 +161,13 @@ impl Content {
 
     /// The vectors of a model and dimension.
     pub(super) fn vectors(&self, model: &str, dim: usize) -> Option<&index::Segment> {
-        let holder = |vectors: &&ModelVectors| vectors.is_of(model, dim);
-        self.vectors.iter().find(holder).map(ModelVectors::segment)
+        self.model_vectors(model, dim).map(ModelVectors::segment)
+    }
+
+    /// The vectors of a model and dimension, with the word pieces beside them.
+    pub(super) fn model_vectors(&self, model: &str, dim: usize) -> Option<&ModelVectors> {
+        let mut vectors = self.vectors.iter();
+        vectors.find(|vectors| vectors.is_of(model, dim))
     }
 
     /// The dimensions of the vectors of a model that documents have.
@@ -318,7 +326,7 @@ impl Content {
         self.order = order;
     }
 
-    fn add_vector(&mut self, slot: u32, vector: &ModelVector) {
+    fn add_vector(&mut self, slot: u32, vector: ModelVector) {
         let embeddable = self
             .document(slot)
             .is_some_and(|document| document.embeddable);
@@ -329,7 +337,7 @@ impl Content {
             }
         }
         self.vectors_of(&vector.model, dim)
-            .upsert(slot, &vector.values, embeddable);
+            .upsert(slot, vector, embeddable);
     }
 
     fn vectors_of(&mut self, model: &str, dim: usize) -> &mut ModelVectors {

@@ -9,16 +9,27 @@ use super::{inheritance, temporal};
 use crate::lexical::{self, Analyzer};
 use crate::wire;
 
-/// A vector and the model that made it.
+/// The vector of a text and the model that made it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector {
     /// The model's name. Vectors of different models, or dimensions, are never compared.
     pub model: String,
     /// Little-endian f32.
     pub values: Bytes,
+    /// The text's word pieces for late interaction, as `late::Pieces` writes them; empty where they were not made.
+    pub pieces: Bytes,
 }
 
 impl Vector {
+    /// A vector without word pieces.
+    pub fn new(model: String, values: Bytes) -> Self {
+        Self {
+            model,
+            values,
+            pieces: Bytes::new(),
+        }
+    }
+
     /// The values; `None` where the bytes do not divide into them.
     pub(super) fn floats(&self) -> Option<Vec<f32>> {
         let (values, []) = self.values.as_chunks() else {

@@ -42,7 +42,7 @@ impl Op {
 }
 
 fn vector_bytes(vector: &Vector) -> usize {
-    vector.model.len() + vector.values.len()
+    vector.model.len() + vector.values.len() + vector.pieces.len()
 }
 
 /// Changes with their revisions, in order.

@@ -16,6 +16,7 @@ mod eviction;
 mod filter;
 mod inbox;
 mod inheritance;
+mod late;
 mod loading;
 mod names;
 mod profile;
@@ -66,6 +67,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The messages of active users. Shared between threads by reference.
 pub struct Recall {
     analyzer: Analyzer,
+    kernels: &'static Kernels,
     budget: usize,
     grace: Duration,
     start: Instant,
@@ -104,6 +106,7 @@ impl Recall {
         let total = Arc::new(AtomicUsize::new(0));
         Self {
             analyzer: Analyzer::new(),
+            kernels,
             budget,
             grace,
             start: Instant::now(),

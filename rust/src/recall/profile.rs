@@ -8,6 +8,8 @@ pub enum Profile {
     /// A weighted sum of components: the cosine, BM25, and the rules that have a weight. Without a query vector, BM25 has
     /// the weight 1 and messages whose score is not above 0 are left out.
     Hybrid,
+    /// As `Hybrid`, with one component more: how well a message's word pieces cover those of the question.
+    HybridLate,
     /// (1 + cosine) / 2; only messages with a vector.
     Vector,
     /// BM25; only messages that share a word with the query.
@@ -16,7 +18,7 @@ pub enum Profile {
 
 /// A name that no profile has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile {0:?}: expected hybrid, vector or lexical")]
+#[error("unknown profile {0:?}: expected hybrid, hybrid_late, vector or lexical")]
 pub struct UnknownProfile(pub String);
 
 impl FromStr for Profile {
@@ -25,6 +27,7 @@ impl FromStr for Profile {
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
         match name {
             "hybrid" => Ok(Self::Hybrid),
+            "hybrid_late" => Ok(Self::HybridLate),
             "vector" => Ok(Self::Vector),
             "lexical" => Ok(Self::Lexical),
             _ => Err(UnknownProfile(name.to_owned())),
@@ -32,11 +35,14 @@ impl FromStr for Profile {
     }
 }
 
-/// The weights of the hybrid profile's components; one of weight 0 is not computed.
+/// The weights of the hybrid profiles' components; one of weight 0 is not computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// Of the cosine, from -1 to 1. 1 by default.
     pub cosine: f64,
+    /// Of the coverage of the question's word pieces, on the cosine's scale: that of [`Profile::HybridLate`] alone. 0 by
+    /// default.
+    pub late: f64,
     /// Of BM25 divided by the best BM25 of the scope, from 0 to 1. 0.3 by default.
     pub bm25: f64,
     /// Of the question before, if this message follows one: what the two above give it. 0 by default, as all that follow.
@@ -57,6 +63,7 @@ impl Default for Weights {
     fn default() -> Self {
         Self {
             cosine: 1.0,
+            late: 0.0,
             bm25: 0.3,
             answer: 0.0,
             next: 0.0,
@@ -73,6 +80,7 @@ impl Weights {
     pub fn named(&mut self, name: &str) -> Option<&mut f64> {
         Some(match name {
             "cosine" => &mut self.cosine,
+            "late" => &mut self.late,
             "bm25" => &mut self.bm25,
             "answer" => &mut self.answer,
             "next" => &mut self.next,
@@ -88,6 +96,7 @@ impl Weights {
     pub(super) fn have_no_rules(&self) -> bool {
         let plain = Self {
             cosine: self.cosine,
+            late: self.late,
             bm25: self.bm25,
             ..Self::default()
         };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashSet;
 
 use super::Recall;
+use super::late::Late;
 use super::names::Names;
 use super::profile::Profile;
 use super::rules::Rules;
@@ -12,6 +13,7 @@ use super::scope::{View, speakers};
 use super::search::Search;
 use super::sheet::{ABSENT, Column, Sheet};
 use crate::index;
+use crate::late;
 use crate::lexical::{self, Parameters, Statistics};
 
 /// Which documents a profile considers.
@@ -77,7 +79,7 @@ impl<'a> Scoring<'a> {
                 self.one("bm25", self.words(self.search.text), Candidates::Positive)
             }
             Profile::Vector => self.one("similarity", self.similarities(), Candidates::Scored),
-            Profile::Hybrid => self.hybrid(),
+            Profile::Hybrid | Profile::HybridLate => self.hybrid(),
         }
     }
 
@@ -95,19 +97,22 @@ impl<'a> Scoring<'a> {
             0.0 => FxHashSet::default(),
             _ => speakers(self.views),
         };
-        let words_weight = match self.vector {
-            None => 1.0,
-            Some(vector) => {
-                if weights.cosine != 0.0 {
-                    let values = self.cosines(vector);
-                    sheet.add(Column::new("cosine", weights.cosine, values));
-                }
-                weights.bm25
-            }
-        };
+        let cosines = self
+            .vector
+            .filter(|_| weights.cosine != 0.0 || self.is_late());
+        let cosines = cosines.map(|vector| self.cosines(vector));
+        let late = cosines.as_ref().filter(|_| self.is_late()).cloned();
+        if let Some(values) = cosines.filter(|_| weights.cosine != 0.0) {
+            sheet.add(Column::new("cosine", weights.cosine, values));
+        }
+        let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
         if words_weight != 0.0 {
             let values = self.relative_words(&self.without_names(&speakers));
             sheet.add(Column::new("bm25", words_weight, values));
+        }
+        if let Some(mut values) = late {
+            self.write_late(sheet.totals(), &mut values);
+            sheet.add(Column::new("late", weights.late, values));
         }
         let rules = Rules {
             views: self.views,
@@ -124,6 +129,25 @@ impl<'a> Scoring<'a> {
                 None => Candidates::Positive,
                 Some(_) => Candidates::All,
             },
+        }
+    }
+
+    /// Whether word pieces count.
+    fn is_late(&self) -> bool {
+        self.search.profile == Profile::HybridLate && self.search.weights.late != 0.0
+    }
+
+    /// Turns cosines into values of `late`, as far as the question and the documents have pieces.
+    fn write_late(&self, scores: &[f64], values: &mut [f32]) {
+        let question = late::Query::of(self.search.pieces);
+        if let (Some(question), Some(vector)) = (question, self.vector) {
+            let late = Late::of(
+                self.views,
+                self.search.model,
+                vector.dim(),
+                self.recall.kernels,
+            );
+            late.write(&question, scores, values);
         }
     }
 

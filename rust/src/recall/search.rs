@@ -11,6 +11,7 @@ use super::scope::{Scope, View};
 use super::scoring::{Scores, Scoring};
 use super::sheet::Component;
 use crate::index::{self, VectorError};
+use crate::late::Pieces;
 
 /// What to search for, and how.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct Search<'a> {
     pub text: &'a str,
     /// The vector to search for, finite and not all zero.
     pub vector: Option<&'a [f32]>,
+    /// The query's word pieces, for the profile that compares them; without any it is as the one without them.
+    pub pieces: &'a Pieces,
     /// The model of the vectors; those of other models do not count.
     pub model: &'a str,
     /// How to rank.
@@ -31,7 +34,7 @@ pub struct Search<'a> {
     pub k: usize,
     /// Only hits of at least this score, in the profile's own measure.
     pub threshold: Option<f64>,
-    /// The weights of the hybrid profile's components.
+    /// The weights of the hybrid profiles' components.
     pub weights: Weights,
     /// Which documents are candidates.
     pub filter: Filter,
@@ -148,7 +151,7 @@ fn offer(
 /// Whether there is anything to find a document by: the rules of a hybrid search score every one, also those that have
 /// no text (they call a tool) and no vector.
 fn can_be_found(view: &View<'_>, search: &Search<'_>, slot: u32) -> bool {
-    search.profile != Profile::Hybrid
+    !matches!(search.profile, Profile::Hybrid | Profile::HybridLate)
         || view.content.traits(slot).has_text
         || search.vector.is_some_and(|vector| {
             let vectors = view.content.vectors(search.model, vector.len());

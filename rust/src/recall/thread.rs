@@ -15,6 +15,7 @@ use super::content::{Content, ModelVector};
 use super::document::{Reading, Vector};
 use super::inbox::{Inbox, Op};
 use crate::kernels::Kernels;
+use crate::late::Pieces;
 use crate::lexical::Analyzer;
 
 /// What a thread costs besides its content, in bytes: itself, its places in tables, empty tables of its own.
@@ -255,7 +256,7 @@ impl Change {
             } => {
                 let (sequence, revision) = (reading.sequence, reading.revision);
                 content.put(reading, !own_vector);
-                for vector in &vectors {
+                for vector in vectors {
                     content.embed(sequence, revision, vector);
                 }
             }
@@ -268,7 +269,7 @@ impl Change {
                 sequence,
                 message_revision,
                 vector,
-            } => content.embed(sequence, message_revision, &vector),
+            } => content.embed(sequence, message_revision, vector),
         }
     }
 }
@@ -276,6 +277,7 @@ impl Change {
 fn parsed(vector: Vector) -> Option<ModelVector> {
     Some(ModelVector {
         values: vector.floats()?,
+        pieces: Pieces::from_bytes(&vector.pieces).unwrap_or_default(),
         model: vector.model,
     })
 }

@@ -36,19 +36,26 @@ class Recollection:
         """The query with what its profile needs."""
         if query.vector is not None:
             return replace(query, text="", options=_weighted(replace(query.options, profile=Profile.VECTOR)))
-        query = replace(query, options=_weighted(query.options))
-        if query.options.profile is Profile.LEXICAL:
-            return query
-        return replace(query, vector=self._embed(read, query))
+        if query.options.profile is not Profile.LEXICAL:
+            query = _as_far_as_possible(replace(query, vector=self._embed(read, query)))
+        return replace(query, options=_weighted(query.options))
 
     def _embed(self, read: Read, query: SearchQuery) -> QueryVector | None:
         """The vector of the query's text without names: like is compared with like."""
         if self._embedder is not None:
             text = self._index.without_names(read, query.scope, query.text)
-            return QueryVector(self._embedder.model, self._embedder.embed([text])[0])
+            [made] = self._embedder.embed([text])
+            return QueryVector(self._embedder.model, made.values, made.pieces or b"")
         if query.options.profile is Profile.VECTOR:
             raise ModelUnavailable
         return None
+
+
+def _as_far_as_possible(query: SearchQuery) -> SearchQuery:
+    """The query, by its other components where there are no word pieces to compare."""
+    if query.options.profile is not Profile.HYBRID_LATE or (query.vector is not None and query.vector.pieces):
+        return query
+    return replace(query, options=replace(query.options, profile=Profile.HYBRID))
 
 
 def _weighted(options: SearchOptions) -> SearchOptions:

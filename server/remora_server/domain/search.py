@@ -15,6 +15,7 @@ class Profile(Enum):
     """How messages are ranked."""
 
     HYBRID = "hybrid"
+    HYBRID_LATE = "hybrid_late"
     VECTOR = "vector"
     LEXICAL = "lexical"
 
@@ -30,13 +31,24 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
         "date": 0.3,
         "session": 0.2,
     },
+    Profile.HYBRID_LATE: {
+        "cosine": 0.5,
+        "late": 0.5,
+        "bm25": 0.2,
+        "answer": 0.4,
+        "next": 0.1,
+        "speaker": 0.3,
+        "temporal": 0.2,
+        "date": 0.3,
+        "session": 0.2,
+    },
     Profile.VECTOR: {},
     Profile.LEXICAL: {},
 }
 """Each profile's own weights, by component; a profile of one component has none.
 
-Those of hybrid are round on purpose: what serves conversations in general was kept, and nothing fitted further to those
-that they were chosen on. What the components are is told in memory_service.proto, `Weights`.
+Those of the hybrid ones are round on purpose: what serves conversations in general was kept, and nothing fitted further
+to those that they were chosen on. What the components are is told in memory_service.proto, `Weights`.
 """
 
 
@@ -109,10 +121,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32."""
+    """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32.
+
+    `pieces` are the query's word pieces, as `TextVector` has them; empty where they are not to be used.
+    """
 
     model: str
     values: bytes
+    pieces: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +187,18 @@ class SearchResult:
     revision: int
 
 
+@dataclass(frozen=True, slots=True)
+class TextVector:
+    """What a model makes of a text: a vector of unit length, little-endian f32, and the text's word pieces for late
+    interaction, as the engine writes them; None where they are not made.
+    """
+
+    values: bytes
+    pieces: bytes | None = None
+
+
 class Embedder(Protocol):
-    """Makes vectors of texts: unit length, little-endian f32, `dimension` values each."""
+    """Makes vectors of texts, `dimension` values each."""
 
     @property
     def model(self) -> str: ...
@@ -180,7 +206,7 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def embed(self, texts: list[str]) -> list[bytes]: ...
+    def embed(self, texts: list[str]) -> list[TextVector]: ...
 
 
 class MessageIndex(Protocol):
@@ -212,10 +238,11 @@ class Unembedded:
 
 @dataclass(frozen=True, slots=True)
 class MessageVector:
-    """The vector that the server's model made of a message: little-endian f32."""
+    """What the server's model made of a message: see TextVector."""
 
     message: Unembedded
     values: bytes
+    pieces: bytes | None = None
 
 
 class EmbeddingQueue(Protocol):

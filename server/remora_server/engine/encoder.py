@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from remora_server._native import Encoder, ModelError
+from remora_server.domain.search import TextVector
 from remora_server.engine.model_files import MODEL, ModelFilesError, find, verify
 
 CACHED_QUERIES = 1024
@@ -16,9 +17,11 @@ CACHED_CHARACTERS = 1024
 class LocalEmbedder:
     """all-MiniLM-L6-v2. Vectors of texts that come alone, as queries do, are kept for when they come again."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, *, late: bool = False) -> None:
+        """`late`: word pieces are made, too."""
         self._encoder = encoder
-        self._cached = lru_cache(CACHED_QUERIES)(self._encode)
+        self._late = late
+        self._cached = lru_cache(CACHED_QUERIES)(self._encode_one)
 
     @property
     def model(self) -> str:
@@ -39,26 +42,37 @@ class LocalEmbedder:
         """The instruction set in use."""
         return self._encoder.level
 
-    def embed(self, texts: list[str]) -> list[bytes]:
+    def embed(self, texts: list[str]) -> list[TextVector]:
         if len(texts) == 1 and len(texts[0]) <= CACHED_CHARACTERS:
             return [self._cached(texts[0])]
-        values, size = self._encoder.encode(texts), self.dimension * 4
+        return self._encode(texts)
+
+    def _encode_one(self, text: str) -> TextVector:
+        return self._encode([text])[0]
+
+    def _encode(self, texts: list[str]) -> list[TextVector]:
+        if self._late:
+            values, pieces = self._encoder.encode_with_pieces(texts)
+            return list(map(TextVector, self._split(values), pieces))
+        return list(map(TextVector, self._split(self._encoder.encode(texts))))
+
+    def _split(self, values: bytes) -> list[bytes]:
+        size = self.dimension * 4
         return [values[at : at + size] for at in range(0, len(values), size)]
 
-    def _encode(self, text: str) -> bytes:
-        return self._encoder.encode([text])
 
-
-def load_embedder(model_dir: Path, precision: str = "f32", kernels: str | None = None) -> LocalEmbedder | None:
+def load_embedder(
+    model_dir: Path, precision: str = "f32", kernels: str | None = None, *, late: bool = False
+) -> LocalEmbedder | None:
     """The model in a directory, None where its files are not there.
 
-    `kernels` forces an instruction set. Raises ModelFilesError where the files are not the right ones, ValueError for
-    an unknown precision or instruction set.
+    `kernels` forces an instruction set; with `late` word pieces are made, too. Raises ModelFilesError where
+    the files are not the right ones, ValueError for an unknown precision or instruction set.
     """
     if find(model_dir) is None:
         return None
     verify(model_dir)
     try:
-        return LocalEmbedder(Encoder(str(model_dir), precision, kernels))
+        return LocalEmbedder(Encoder(str(model_dir), precision, kernels), late=late)
     except ModelError as error:
         raise ModelFilesError(f"the model in {model_dir} cannot be used: {error}") from error

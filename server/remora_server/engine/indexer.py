@@ -68,7 +68,9 @@ class Indexer:
     def _embed(self, messages: Sequence[Unembedded]) -> None:
         vectors = self._embedder.embed([message.text for message in messages])
         failpoints.hit("vectors_made")
-        self._queue.put_embeddings([MessageVector(*pair) for pair in zip(messages, vectors, strict=True)])
+        self._queue.put_embeddings(
+            [MessageVector(message, made.values, made.pieces) for message, made in zip(messages, vectors, strict=True)]
+        )
 
     def _succeeded(self) -> None:
         if self._failing:

@@ -231,15 +231,19 @@ MESSAGE_FILTER = Fields(
 )
 
 
-def _weights_of_hybrid(options: memory.SearchOptions) -> None:
-    hybrid = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID)
-    if options.weights.ListFields() and options.profile not in hybrid:
-        raise Violation("only PROFILE_HYBRID has weights", "weights")
+_HYBRID = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID, memory.PROFILE_HYBRID_LATE)
+
+
+def _weights_of_profile(options: memory.SearchOptions) -> None:
+    if options.weights.ListFields() and options.profile not in _HYBRID:
+        raise Violation("only hybrid profiles have weights", "weights")
+    if options.weights.HasField("late") and options.profile != memory.PROFILE_HYBRID_LATE:
+        raise Violation("only PROFILE_HYBRID_LATE has this weight", "weights.late")
 
 
 SEARCH_OPTIONS = Fields(
     memory.SearchOptions,
-    together=_weights_of_hybrid,
+    together=_weights_of_profile,
     k=NOT_NEGATIVE,
     profile=known(memory.Profile.DESCRIPTOR),
     threshold=finite,
@@ -254,6 +258,7 @@ SEARCH_OPTIONS = Fields(
         temporal=weight,
         date=weight,
         session=weight,
+        late=weight,
     ),
 )
 ENCODING = Fields(texts.Encoding, name=one_of(*ENCODINGS), model=text(256, minimum=1))
@@ -268,7 +273,9 @@ def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
     if not request.HasField("embedding"):
         return
     if request.options.weights.ListFields():
-        raise Violation("only PROFILE_HYBRID has weights, and an embedding selects PROFILE_VECTOR", "options.weights")
+        raise Violation(
+            "only the hybrid profiles have weights, and an embedding selects PROFILE_VECTOR", "options.weights"
+        )
     if request.options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
         raise Violation("an embedding is searched for with PROFILE_VECTOR", "options.profile")
 

@@ -40,5 +40,5 @@ class TextHandlers:
         if self.embedder is None:
             raise ModelUnavailable
         model, vectors = self.embedder.model, self.embedder.embed(list(request.texts))
-        embeddings = [Embedding(model=model, values=values) for values in vectors]
+        embeddings = [Embedding(model=model, values=vector.values) for vector in vectors]
         return pb.EmbedResponse(embeddings=embeddings, dimension=self.embedder.dimension)

@@ -60,6 +60,7 @@ EMBEDDINGS = (
     ("dimension", arrow.INT32),
     ("values", arrow.VECTOR),
     ("text_digest", arrow.UINT64),
+    ("pieces", arrow.BLOB),
 )
 STEPS = (
     ("tenant_id", arrow.TEXT),
@@ -195,7 +196,9 @@ class Batch:
         )  # fmt: skip
         if put.embedding_model:
             values = put.embedding
-            self._embed((record.tenant_id, *key, revision, put.embedding_model, True, len(values) // 4, values, 0))
+            self._embed(
+                (record.tenant_id, *key, revision, put.embedding_model, True, len(values) // 4, values, 0, None)
+            )
 
     def _remove_messages(self, _record: record_pb2.Record, gone: record_pb2.RemoveMessages, _: int) -> None:
         uid = gone.conversation_uid
@@ -239,7 +242,7 @@ class Batch:
     def _put_embedding(self, record: record_pb2.Record, put: record_pb2.PutEmbedding, _: int) -> None:
         self._embed((
             record.tenant_id, put.conversation_uid, put.sequence, put.message_revision, put.model, False,
-            len(put.values) // 4, put.values, put.text_digest,
+            len(put.values) // 4, put.values, put.text_digest, put.pieces if put.HasField("pieces") else None,
         ))  # fmt: skip
 
     def _embed(self, row: tuple[Any, ...]) -> None:

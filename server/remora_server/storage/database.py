@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
 MEMORY = ":memory:"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
 _DAMAGE = re.compile(

@@ -72,11 +72,13 @@ class StoreOptions:
 class EmbeddedStore:
     """`domain.store.Store` over a journal, windows in memory and DuckDB."""
 
-    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, model: str) -> None:
-        """Open, recover and begin to apply. `model` names the server's embeddings; empty where it makes none.
+    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, model: str, late: bool = False) -> None:
+        """Open, recover and begin to apply. `model` names the server's embeddings; empty where it makes none. With
+        `late`, word pieces are part of them.
 
         Raises DirectoryError where the directory cannot be used.
         """
+        self.late = late
         self._directory = None if options.directory is None else DataDirectory(options.directory)
         try:
             self._open(options, count_tokens, model)
@@ -122,7 +124,7 @@ class EmbeddedStore:
         locks = ConversationLocks()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
-        self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model)
+        self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model, late=self.late)
         context = StoreContext(self.core, self.database, self.commits, self.loader, locks, wall_clock, _native.new_id)
         self.conversations = Conversations(context)
         self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)

@@ -34,10 +34,11 @@ _MISSING = """
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
 WHERE m.text <> '' AND NOT EXISTS (
     SELECT 1 FROM embeddings e
-    WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence AND (e.model = ? OR e.by_caller))
+    WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
 """
 _NEXT = f"""
-SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT ?
+SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT $rows
 """
 _COUNT = f"SELECT count(*) {_MISSING}"
 
@@ -53,14 +54,16 @@ ORDER BY m.conversation_uid, m.sequence
 
 class PendingEmbeddings:
     """A queue of messages to embed, bounded in bytes. What does not fit, and what was left by an earlier process or
-    embedded by another model, is found by a scan of DuckDB when the queue is empty.
+    embedded by another model, is found by a scan of DuckDB when the queue is empty; with `late` also what has a vector
+    and no word pieces.
     """
 
-    def __init__(self, database: Database, commits: Commits, clock: Clock, model: str) -> None:
+    def __init__(self, database: Database, commits: Commits, clock: Clock, model: str, *, late: bool) -> None:
         self._database = database
         self._commits = commits
         self._clock = clock
         self._model = model
+        self._wanted = {"model": model, "late": late}
         self._queue: deque[Unembedded] = deque()
         self._bytes = 0
         self._must_scan = bool(model)
@@ -71,7 +74,7 @@ class PendingEmbeddings:
         """How many of the applied messages have no vector yet."""
         if not self._model:
             return 0
-        count: int = self._database.rows(_COUNT, [self._model])[0][0]
+        count: int = self._database.rows(_COUNT, self._wanted)[0][0]
         return count
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
@@ -134,7 +137,7 @@ class PendingEmbeddings:
 
     def _scan(self) -> None:
         self._commits.begin_query(Read(tenant_id=""))
-        rows = self._database.rows(_NEXT, [self._model, SCAN_ROWS])
+        rows = self._database.rows(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
         with self._filled:
             self._must_scan = len(rows) == SCAN_ROWS
             for row in rows:
@@ -201,6 +204,7 @@ def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
             values=vector.values,
             user_id=message.user_id,
             text_digest=message.text_digest,
+            pieces=vector.pieces,
         )
     )
 

@@ -59,9 +59,11 @@ class EmbeddedIndex:
         model: str,
         *,
         waiters: int,
+        late: bool = False,
     ) -> None:
-        """`model` is the one whose vectors the server makes; empty where it makes none. At most `waiters` searches wait
-        for vectors at a time: each holds a thread that others need.
+        """`model` is the one whose vectors the server makes, with word pieces where `late`; empty where it makes none.
+
+        At most `waiters` searches wait for vectors at a time: each holds a thread that others need.
         """
         self._core = core
         self._recall = core.recall
@@ -69,7 +71,7 @@ class EmbeddedIndex:
         self._conversations = conversations
         self._model = model
         self._waiters = threading.Semaphore(waiters)
-        self._loader = RecallLoader(core, database, commits, model)
+        self._loader = RecallLoader(core, database, commits, model, late=late)
 
     def without_names(self, read: Read, scope: Scope, text: str) -> str:
         """See `domain.search.MessageIndex`. Raises what `search` raises."""
@@ -173,6 +175,7 @@ class EmbeddedIndex:
             uid=place.uid,
             text=query.text,
             vector=query.vector.values if query.vector else None,
+            pieces=query.vector.pieces if query.vector else b"",
             model=query.vector.model if query.vector else "",
             profile=options.profile.value,
             k=options.k,

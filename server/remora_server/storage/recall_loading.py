@@ -18,8 +18,8 @@ from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.encoding import STORED_COLUMNS, stored_message
 
-Vectors: TypeAlias = list[tuple[str, bytes, bool]]
-"""Of one message: model, little-endian f32, whether the caller made it."""
+Vectors: TypeAlias = list[tuple[str, bytes, bool, bytes]]
+"""Of one message: model, little-endian f32, whether the caller made it, word pieces."""
 Version: TypeAlias = tuple[int, int, int]
 """A message's conversation uid, its sequence and the revision that last wrote it."""
 
@@ -33,6 +33,9 @@ SELECT conversation_uid, {STORED_COLUMNS} FROM messages
 WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids))
 ORDER BY conversation_uid, sequence
 """  # noqa: S608 - a constant
+_KEYS = """
+conversation_uid, sequence, message_revision, model, by_caller, CASE WHEN $late AND NOT by_caller THEN pieces END
+"""
 _EMBEDDINGS = """
 FROM embeddings
 WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids)) AND (by_caller OR model = $model)
@@ -45,15 +48,16 @@ class RecallLoader:
 
     A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
     Several may load the same at once: the first counts. Vectors of models that are neither `model` nor a caller's stay
-    on disk.
+    on disk, and word pieces unless `late`.
     """
 
-    def __init__(self, core: Core, database: Database, commits: Commits, model: str) -> None:
+    def __init__(self, core: Core, database: Database, commits: Commits, model: str, *, late: bool) -> None:
         self._core = core
         self._recall = core.recall
         self._database = database
         self._commits = commits
         self._model = model
+        self._late = late
 
     def thread(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
         """Have one user's part of a conversation in memory."""
@@ -102,7 +106,7 @@ class RecallLoader:
         scope = {"tenant": tenant_id, "uids": list(threads)}
         with self._database.snapshot() as cursor:
             rows = cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall()
-            vectors = _vectors(cursor, {**scope, "model": self._model})
+            vectors = _vectors(cursor, {**scope, "model": self._model}, late=self._late)
         messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
         for uid, conversation_id in threads.items():
             part = messages.get(uid, [])
@@ -112,12 +116,10 @@ class RecallLoader:
             )
 
 
-def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> dict[Version, Vectors]:
-    keys = cursor.execute(
-        f"SELECT conversation_uid, sequence, message_revision, model, by_caller {_EMBEDDINGS}", parameters
-    ).fetchall()
+def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
+    keys = cursor.execute(f"SELECT {_KEYS} {_EMBEDDINGS}", {**parameters, "late": late}).fetchall()
     values = arrow.vectors(cursor.sql(f"SELECT values {_EMBEDDINGS}", params=parameters))
     vectors: dict[Version, Vectors] = defaultdict(list)
-    for (uid, sequence, revision, model, by_caller), vector in zip(keys, values, strict=True):
-        vectors[uid, sequence, revision].append((model, vector, by_caller))
+    for (uid, sequence, revision, model, by_caller, pieces), vector in zip(keys, values, strict=True):
+        vectors[uid, sequence, revision].append((model, vector, by_caller, pieces or b""))
     return vectors

@@ -33,7 +33,7 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
-    """The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
+    """The weighted sum of all components of Weights but `late`. Without a model: by words and the rules, and only messages whose score
     is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
     embedded without the names of those who speak in their part of the conversation, and the query without those of the
     scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
@@ -42,6 +42,10 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
     PROFILE_LEXICAL: _Profile.ValueType  # 3
     """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
+    PROFILE_HYBRID_LATE: _Profile.ValueType  # 4
+    """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where the server keeps no word
+    pieces (its setting `late` is off, or it has no model) it ranks as PROFILE_HYBRID, and the reply says so.
+    """
 
 class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
     """How messages are ranked."""
@@ -49,7 +53,7 @@ class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
-"""The weighted sum of all components of Weights. Without a model: by words and the rules, and only messages whose score
+"""The weighted sum of all components of Weights but `late`. Without a model: by words and the rules, and only messages whose score
 is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
 embedded without the names of those who speak in their part of the conversation, and the query without those of the
 scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
@@ -58,6 +62,10 @@ PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
 PROFILE_LEXICAL: Profile.ValueType  # 3
 """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
+PROFILE_HYBRID_LATE: Profile.ValueType  # 4
+"""As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where the server keeps no word
+pieces (its setting `late` is off, or it has no model) it ranks as PROFILE_HYBRID, and the reply says so.
+"""
 Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
 class _Section:
@@ -286,8 +294,8 @@ class SearchOptions(_message.Message):
 
     @_builtins.property
     def weights(self) -> Global___Weights:
-        """The weights of hybrid's components, those that are set, instead of its own. Set for another profile, which an
-        embedding selects too: INVALID_ARGUMENT, INVALID_FIELD.
+        """The weights of the components of a hybrid profile, those that are set, instead of its own; `late` is that of
+        PROFILE_HYBRID_LATE alone. Set for another profile, which an embedding selects too: INVALID_ARGUMENT, INVALID_FIELD.
         """
 
     def __init__(
@@ -367,16 +375,19 @@ class Weights(_message.Message):
     TEMPORAL_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
-    """Of the cosine, from -1 to 1. Default 1."""
+    """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
-    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.3; always 1 where the query has no vector."""
+    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.3; 0.2 in PROFILE_HYBRID_LATE; always 1 where
+    the query has no vector.
+    """
     answer: _builtins.float
-    """Of the question before: what `cosine` and `bm25` give the message before this one, if that asks a question. Both are
-    of one session and have at most 200 words. Default 0.4.
+    """Of the question before: what `cosine`, `late` and `bm25` give the message before this one, if that asks a question.
+    Both are of one session and have at most 200 words. Default 0.4.
     """
     next: _builtins.float
-    """Of the message after: what `cosine` and `bm25` give it, under the same conditions. Default 0.1."""
+    """Of the message after: what `cosine`, `late` and `bm25` give it, under the same conditions. Default 0.1."""
     speaker: _builtins.float
     """Of who speaks: 1 for messages of a speaker whom the query names, unless it names everybody of the scope; where it
     names nobody and speaks of I, my or we, 1 for messages of the role `user`. Names then do not count as words.
@@ -392,6 +403,13 @@ class Weights(_message.Message):
     """Of the session: what all components above give the best message of this one's session. A session is a run of
     messages with one session_id; where they have none, a gap in time or a new day begins one. Default 0.2.
     """
+    late: _builtins.float
+    """Of late interaction: the mean, over the query's word pieces, of the best cosine to any word piece of the message, each
+    weighted by how rare the piece is in the scope; stop words and punctuation do not count. It is moved to the scale of
+    `cosine`, which stands in for a message that has no word pieces (it came with a vector of the caller's, or from before
+    the setting), and in a scope of more than 2,048 messages with some for all but the best by `cosine` and `bm25`.
+    Default 0.5; of PROFILE_HYBRID_LATE alone.
+    """
     def __init__(
         self,
         *,
@@ -403,10 +421,11 @@ class Weights(_message.Message):
         temporal: _builtins.float | None = ...,
         date: _builtins.float | None = ...,
         session: _builtins.float | None = ...,
+        late: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
@@ -416,6 +435,8 @@ class Weights(_message.Message):
     _WhichOneofArgType__cosine: _TypeAlias = _typing.Literal["_cosine", b"_cosine"]  # noqa: Y015
     _WhichOneofReturnType__date: _TypeAlias = _typing.Literal["date"]  # noqa: Y015
     _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
+    _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
+    _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
     _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
     _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
     _WhichOneofReturnType__session: _TypeAlias = _typing.Literal["session"]  # noqa: Y015
@@ -432,6 +453,8 @@ class Weights(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cosine) -> _WhichOneofReturnType__cosine | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
     @_typing.overload
@@ -535,7 +558,7 @@ class Component(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`cosine`, `bm25`, `answer`, `next`, `speaker`, `temporal`, `date` or `session`, see Weights; `similarity` is that of
+    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date` or `session`, see Weights; `similarity` is that of
     PROFILE_VECTOR.
     """
     value: _builtins.float

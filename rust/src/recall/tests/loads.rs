@@ -9,7 +9,7 @@ use super::model::{
     MODEL, Question, RULES, Row, Rows, Store, TENANT, conversation, key, places, recall, vector,
 };
 use crate::kernels::Kernels;
-use crate::recall::{Profile, Recall, Scope};
+use crate::recall::{Profile, Recall, Scope, Weights};
 
 const USERS: [&str; 2] = ["ann", "bob"];
 const WORDS: [&str; 5] = ["river", "boat?", "market", "lantern yesterday", "garden"];
@@ -319,16 +319,21 @@ impl World {
     fn search(&self, user: &str, uid: Option<u64>) {
         let scope = uid.map_or(Scope::User { user }, |uid| Scope::Thread { user, uid });
         let fresh = self.store.fresh();
-        let profiles = [Profile::Hybrid, Profile::Vector, Profile::Lexical];
+        let profiles = [
+            Profile::Hybrid,
+            Profile::HybridLate,
+            Profile::Vector,
+            Profile::Lexical,
+        ];
         let plain =
             profiles.map(|profile| Question::new(profile, "boat garden", Some(&[1.0, 0.5])));
-        let mut ruled = Question::new(
-            Profile::Hybrid,
-            "When did Ada see my boat?",
-            Some(&[1.0, 0.5]),
-        );
-        ruled.weights = RULES;
-        for question in plain.into_iter().chain([ruled]) {
+        let ruled = [(Profile::Hybrid, 0.0), (Profile::HybridLate, 0.5)].map(|(profile, late)| {
+            let mut question =
+                Question::new(profile, "When did Ada see my boat?", Some(&[1.0, 0.5]));
+            question.weights = Weights { late, ..RULES };
+            question
+        });
+        for question in plain.into_iter().chain(ruled) {
             let found = question.ask(&self.recall, scope);
             let expected = question.ask(&fresh, scope);
             if found.complete {

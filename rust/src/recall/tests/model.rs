@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message as _;
 
-use crate::kernels::Kernels;
+use crate::kernels::{CODE, Kernels};
+use crate::late::Pieces;
 use crate::recall::{
     Filter, Found, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector, Weights,
 };
@@ -93,7 +94,21 @@ pub(super) fn vector(model: &str, values: &[f32]) -> Vector {
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect(),
+        pieces: pieces(values).to_bytes().into(),
     }
+}
+
+/// The word pieces of the text that a vector stands for: one for each value that is not 0, none where the first is 0. Ids
+/// and codes follow from values and places.
+pub(super) fn pieces(values: &[f32]) -> Pieces {
+    let pieces = (0..).zip(values).filter(|(_, value)| **value != 0.0);
+    let piece = |(place, value): (usize, &f32)| {
+        let mut code = [5; CODE];
+        code[place] = 100;
+        code[CODE - 1] = (value * 10.0) as i8;
+        (place as u16 + u16::from(*value < 0.0), code)
+    };
+    Pieces::new(pieces.filter(|_| values[0] != 0.0).map(piece))
 }
 
 pub(super) fn conversation(uid: u64) -> String {
@@ -164,6 +179,7 @@ impl Store {
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) vector: Option<Vec<f32>>,
+    pub(super) pieces: Pieces,
     pub(super) profile: Profile,
     pub(super) k: usize,
     pub(super) threshold: Option<f64>,
@@ -177,6 +193,7 @@ impl Question {
         Self {
             text: text.to_owned(),
             vector: vector.map(<[f32]>::to_vec),
+            pieces: vector.map(pieces).unwrap_or_default(),
             profile,
             k: 1000,
             threshold: None,
@@ -196,6 +213,7 @@ impl Question {
             scope,
             text: &self.text,
             vector: self.vector.as_deref(),
+            pieces: &self.pieces,
             model: MODEL,
             profile: self.profile,
             k: self.k,
@@ -212,6 +230,7 @@ impl Question {
 /// The weights of all rules, as they were chosen beside a cosine of 1.
 pub(super) const RULES: Weights = Weights {
     cosine: 1.0,
+    late: 0.0,
     bm25: 0.3,
     answer: 0.4,
     next: 0.1,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fancy_regex::Regex;
 
-use super::model::{MODEL, Row};
+use super::model::{MODEL, Row, pieces};
 use crate::lexical::Analyzer;
 use crate::recall::{Names, Weights};
 
@@ -14,6 +14,8 @@ pub(super) struct Naive {
     pub(super) uid: u64,
     pub(super) row: Row,
     pub(super) cosine: Option<f64>,
+    /// What word pieces make of the cosine.
+    pub(super) late: Option<f64>,
     pub(super) bm25: f64,
 }
 
@@ -33,13 +35,74 @@ pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> 
         .collect();
     let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
     let score = |place: usize| query.iter().map(|term| bm25(&documents, place, term)).sum();
+    let cosines: Vec<_> = rows
+        .iter()
+        .map(|(_, row)| cosine(vector?, row.vectors.get(MODEL)?))
+        .collect();
+    let late = late(rows, vector, &cosines);
     (0..rows.len())
         .map(|place| Naive {
             uid: rows[place].0,
             row: rows[place].1.clone(),
-            cosine: vector.and_then(|vector| cosine(vector, rows[place].1.vectors.get(MODEL)?)),
+            cosine: cosines[place],
+            late: late[place],
             bm25: score(place),
         })
+        .collect()
+}
+
+type NaivePieces = BTreeMap<usize, (u16, Vec<f64>)>;
+
+/// The pieces of `model::pieces`, read from their bytes.
+fn naive_pieces(vector: &[f32]) -> NaivePieces {
+    let bytes = pieces(vector).to_bytes();
+    let (ids, codes) = bytes.split_at(bytes.len() / 130 * 2);
+    let codes = codes
+        .chunks(128)
+        .map(|code| code.iter().map(|value| f64::from(*value as i8)).collect());
+    let ids = ids.chunks(2).map(|id| u16::from_le_bytes([id[0], id[1]]));
+    ids.zip(codes).enumerate().collect()
+}
+
+/// Coverage by the definition, moved to the scale of the cosines; the cosine where there are no pieces.
+fn late(rows: &[(u64, Row)], vector: Option<&[f32]>, cosines: &[Option<f64>]) -> Vec<Option<f64>> {
+    let Some(question) = vector.map(naive_pieces).filter(|pieces| !pieces.is_empty()) else {
+        return cosines.to_vec();
+    };
+    let texts: Vec<Option<NaivePieces>> = rows
+        .iter()
+        .zip(cosines)
+        .map(|((_, row), cosine)| {
+            let pieces = naive_pieces(row.vectors.get(MODEL).filter(|_| cosine.is_some())?);
+            (!pieces.is_empty()).then_some(pieces)
+        })
+        .collect();
+    let n = texts.iter().flatten().count() as f64;
+    let idf = |id: u16| {
+        let holds = |text: &&NaivePieces| text.values().any(|(other, _)| *other == id);
+        let df = texts.iter().flatten().filter(holds).count() as f64;
+        (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
+    };
+    let coverage = |text: &NaivePieces| {
+        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+        let best = |code: &[f64]| {
+            let dots = text.values().map(|(_, other)| dot(code, other));
+            dots.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let weighted = question.values().map(|(id, code)| idf(*id) * best(code));
+        let weights: f64 = question.values().map(|(id, _)| idf(*id)).sum();
+        weighted.sum::<f64>() / weights / 127.0 / 127.0
+    };
+    let covered: Vec<_> = texts
+        .iter()
+        .map(|text| text.as_ref().map(coverage))
+        .collect();
+    let excess = covered.iter().zip(cosines);
+    let excess = excess.filter_map(|(covered, cosine)| Some((*covered)? - (*cosine)?));
+    let offset = excess.sum::<f64>() / n;
+    let moved = covered.iter().zip(cosines);
+    moved
+        .map(|(covered, cosine)| covered.map(|covered| covered - offset).or(*cosine))
         .collect()
 }
 

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
-use super::model::{MODEL, Question, Row, Store, TENANT, key, places, recall, vector};
+use super::model::{MODEL, Question, Row, Store, TENANT, key, pieces, places, recall, vector};
 use super::naive::{Naive, naive};
-use crate::recall::{Filter, Found, Profile, Scope, Weights};
+use crate::recall::late::COMPARED;
+use crate::recall::{Filter, Found, FoundMessage, Profile, Scope, Weights};
 
 const VOCABULARY: [&str; 7] = [
     "river", "boat", "market", "lantern", "Tuesday", "garden", "the",
@@ -59,10 +60,16 @@ fn expected(
         Profile::Lexical => (row.bm25 > 0.0).then_some(row.bm25),
         Profile::Vector => row.cosine.map(|cosine| (1.0 + cosine) / 2.0),
         Profile::Hybrid if !with_vector => (row.bm25 > 0.0).then_some(relative),
+        Profile::HybridLate if !with_vector => (row.bm25 > 0.0).then_some(relative),
         Profile::Hybrid if row.can_be_found() => {
             Some(weights.cosine * row.cosine.unwrap_or(0.0) + weights.bm25 * relative)
         }
-        Profile::Hybrid => None,
+        Profile::HybridLate if row.can_be_found() => Some(
+            weights.cosine * row.cosine.unwrap_or(0.0)
+                + weights.late * row.late.unwrap_or(0.0)
+                + weights.bm25 * relative,
+        ),
+        Profile::Hybrid | Profile::HybridLate => None,
     }
 }
 
@@ -84,12 +91,18 @@ pub(super) fn assert_agrees(found: &Found, mut expected: Vec<(f64, (u64, u64))>)
 }
 
 fn profile() -> impl Strategy<Value = Profile> {
-    prop::sample::select(vec![Profile::Hybrid, Profile::Vector, Profile::Lexical])
+    prop::sample::select(vec![
+        Profile::Hybrid,
+        Profile::HybridLate,
+        Profile::Vector,
+        Profile::Lexical,
+    ])
 }
 
 fn weights() -> impl Strategy<Value = Weights> {
-    (0u8..4, 0u8..4).prop_map(|(cosine, bm25)| Weights {
+    (0u8..4, 0u8..4, 0u8..4).prop_map(|(cosine, late, bm25)| Weights {
         cosine: f64::from(cosine) / 2.0,
+        late: f64::from(late) / 2.0,
         bm25: f64::from(bm25) / 2.0,
         ..Weights::default()
     })
@@ -263,6 +276,7 @@ fn a_query_without_direction_is_refused() {
         scope: ANN,
         text: "",
         vector: Some(&[0.0, 0.0]),
+        pieces: &crate::late::Pieces::default(),
         model: MODEL,
         profile: Profile::Vector,
         k: 1,
@@ -312,4 +326,68 @@ fn statistics_are_those_of_the_scope() {
         assert_agrees(&found, expected.collect());
         assert!(found.complete);
     }
+}
+
+#[test]
+fn of_a_large_scope_the_best_are_compared_and_the_others_keep_their_cosine() {
+    let mut store = Store::default();
+    let rows = COMPARED as u64 + 9;
+    for sequence in 1..=rows {
+        let far = if sequence <= 9 { 4.0 } else { 0.0 };
+        let row = Row::new(sequence, sequence, "boat");
+        let row = row.embedded(MODEL, &[1.0, far + (sequence % 2) as f32 / 2.0]);
+        store.put("ann", 1, row);
+    }
+    let mut question = Question::new(Profile::HybridLate, "lantern", Some(&[1.0, 0.5]));
+    question.weights.late = 0.5;
+    question.k = rows as usize;
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    let value = |hit: &FoundMessage, name| {
+        let part = hit.components.iter().find(|part| part.name == name);
+        part.expect("each has a cosine and a coverage").value
+    };
+    for hit in &found.hits {
+        let is_compared = value(hit, "late") != value(hit, "cosine");
+        assert_eq!(is_compared, hit.sequence > 9, "{hit:?}");
+    }
+}
+
+#[test]
+fn word_pieces_find_what_the_mean_hides() {
+    let mut store = Store::default();
+    store.put(
+        "ann",
+        1,
+        Row::new(1, 1, "boat").embedded(MODEL, &[1.0, 0.0, 2.0]),
+    );
+    store.put(
+        "ann",
+        1,
+        Row::new(2, 2, "lantern").embedded(MODEL, &[1.0, 3.0, 0.0]),
+    );
+    let question = Question {
+        pieces: pieces(&[1.0, 0.0, 2.0]),
+        weights: Weights {
+            late: 0.5,
+            ..Weights::default()
+        },
+        ..Question::new(Profile::HybridLate, "", Some(&[1.0, 0.0, 0.0]))
+    };
+
+    let late = question.ask(&store.fresh(), ANN);
+    let plain = Question {
+        profile: Profile::Hybrid,
+        ..question
+    };
+
+    assert_eq!(places(&late), [(1, 1), (1, 2)]);
+    assert!(late.hits[0].score - late.hits[1].score > 0.2);
+    let names = |found: &Found| -> Vec<_> {
+        let parts = found.hits[0].components.iter();
+        parts.map(|part| part.name).collect()
+    };
+    assert_eq!(names(&late), ["cosine", "bm25", "late"]);
+    assert_eq!(names(&plain.ask(&store.fresh(), ANN)), ["cosine", "bm25"]);
 }

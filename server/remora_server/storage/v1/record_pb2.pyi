@@ -596,6 +596,7 @@ class PutEmbedding(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     TEXT_DIGEST_FIELD_NUMBER: _builtins.int
+    PIECES_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
     """The conversation."""
     conversation_id: _builtins.str
@@ -612,6 +613,10 @@ class PutEmbedding(_message.Message):
     """Whose message it is."""
     text_digest: _builtins.int
     """A digest of the text that was embedded, where names were taken out of it; 0 where it is the message's own."""
+    pieces: _builtins.bytes
+    """The text's word pieces for late interaction, as the engine writes them: 2 bytes of id and 128 of code for each. Unset
+    where they were not made.
+    """
     def __init__(
         self,
         *,
@@ -623,11 +628,14 @@ class PutEmbedding(_message.Message):
         values: _builtins.bytes = ...,
         user_id: _builtins.str = ...,
         text_digest: _builtins.int = ...,
+        pieces: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_pieces", b"_pieces", "pieces", b"pieces"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "sequence", b"sequence", "text_digest", b"text_digest", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pieces", b"_pieces", "conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "pieces", b"pieces", "sequence", b"sequence", "text_digest", b"text_digest", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__pieces: _TypeAlias = _typing.Literal["pieces"]  # noqa: Y015
+    _WhichOneofArgType__pieces: _TypeAlias = _typing.Literal["_pieces", b"_pieces"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pieces) -> _WhichOneofReturnType__pieces | None: ...
 
 Global___PutEmbedding: _TypeAlias = PutEmbedding  # noqa: Y015
