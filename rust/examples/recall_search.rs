@@ -24,7 +24,9 @@ const RULES: Weights = Weights {
     speaker: 0.3,
     temporal: 0.2,
     date: 0.3,
-    session: 0.2,
+    passage: 0.2,
+    session: 0.3,
+    nearby: 0.1,
 };
 
 const LATE: Weights = Weights {

@@ -760,8 +760,9 @@ class Recall:
         `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
         (what the two give the question before this message), next (what they give the message after it), speaker (1 if
         the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time and the
-        question asks when), date (how well it meets a date that the question names), session (the best of its
-        session). The weights 0.4, 0.1, 0.3, 0.2, 0.3, 0.2 serve conversations between people well.
+        question asks when), date (how well it meets a date that the question names), passage (the BM25 of the message
+        and up to two neighbours on each side, together), session (the best of its session), nearby (the best of those
+        neighbours).
         ValueError for an unknown name or weight and for bytes that are no pieces, VectorError for a vector without
         direction.
         """

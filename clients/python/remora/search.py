@@ -32,7 +32,7 @@ class Weights(TypedDict, total=False):
     late: float
     """Of the meanings of single words. Default 0.5; in hybrid_late alone."""
     bm25: float
-    """Of shared words. Default 0.3; 0.2 in hybrid_late."""
+    """Of shared words. Default 0.2; 0.1 in hybrid_late."""
     answer: float
     """Of following a question that fits. Default 0.4."""
     next: float
@@ -44,7 +44,11 @@ class Weights(TypedDict, total=False):
     date: float
     """Of being sent about a date that the query names. Default 0.3."""
     session: float
-    """Of the best message of the same session. Default 0.2."""
+    """Of the best message of the same session. Default 0.3."""
+    passage: float
+    """Of the words of the message and its neighbours together. Default 0.2."""
+    nearby: float
+    """Of the best of its neighbours. Default 0.1."""
 
 
 class SearchOptions(TypedDict, total=False):

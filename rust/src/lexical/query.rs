@@ -16,6 +16,20 @@ pub struct Parameters {
     pub b: f64,
 }
 
+impl Parameters {
+    /// What a term weighs that `with_term` of the documents have.
+    pub fn weight(documents: u64, with_term: u64) -> f64 {
+        inverse_document_frequency(documents, with_term)
+    }
+
+    /// What a term that a document has `count` times adds to its score, in units of the term's weight; the document's
+    /// length is relative to the average.
+    pub fn saturated(self, count: f64, relative_length: f64) -> f64 {
+        let Self { k1, b } = self;
+        count * (k1 + 1.0) / (count + k1 * (1.0 - b + b * relative_length))
+    }
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Self { k1: 0.9, b: 0.75 }

@@ -117,6 +117,13 @@ impl Segment {
         }
     }
 
+    /// Visits the slots of the documents that have a term, in ascending order, and how often they have it.
+    pub fn each_posting(&self, term: Term, mut visit: impl FnMut(u32, u16)) {
+        for posting in self.postings.get(&term).map_or(&[][..], Postings::as_slice) {
+            visit(posting.slot, posting.count);
+        }
+    }
+
     fn length_of(&self, posting: &Posting) -> u32 {
         posting.length().unwrap_or_else(|| {
             self.documents

@@ -39,6 +39,8 @@ pub(super) struct Traits {
     pub(super) session: Option<Symbol>,
     pub(super) by_user: bool,
     pub(super) has_text: bool,
+    /// How long its text is, in terms.
+    pub(super) length: u32,
     pub(super) signs: Signs,
 }
 
@@ -58,6 +60,7 @@ impl Traits {
         session: None,
         by_user: false,
         has_text: false,
+        length: 0,
         signs: Signs {
             asks: false,
             timed: false,
@@ -290,6 +293,7 @@ impl Content {
             session: session.map(|id| self.sessions.hold(id)),
             by_user: reading.role == "user",
             has_text: reading.has_text,
+            length: reading.terms.length(),
             signs: reading.signs,
         }
     }

@@ -30,6 +30,7 @@ mod search;
 mod sessions;
 mod sheet;
 mod speaker;
+mod surroundings;
 mod symbols;
 mod temporal;
 #[cfg(test)]

@@ -55,8 +55,12 @@ pub struct Weights {
     pub temporal: f64,
     /// Of meeting a date that the question names, from 0 to 1.
     pub date: f64,
+    /// Of the words of the message and its neighbours together, from 0 to 1.
+    pub passage: f64,
     /// Of the best in the message's session: what all above give it.
     pub session: f64,
+    /// Of the best of the message's neighbours: what all but `session` give it.
+    pub nearby: f64,
 }
 
 impl Default for Weights {
@@ -70,7 +74,9 @@ impl Default for Weights {
             speaker: 0.0,
             temporal: 0.0,
             date: 0.0,
+            passage: 0.0,
             session: 0.0,
+            nearby: 0.0,
         }
     }
 }
@@ -87,7 +93,9 @@ impl Weights {
             "speaker" => &mut self.speaker,
             "temporal" => &mut self.temporal,
             "date" => &mut self.date,
+            "passage" => &mut self.passage,
             "session" => &mut self.session,
+            "nearby" => &mut self.nearby,
             _ => return None,
         })
     }
@@ -105,6 +113,12 @@ impl Weights {
 
     /// Whether sessions matter.
     pub(super) fn need_sessions(&self) -> bool {
-        [self.answer, self.next, self.session] != [0.0; 3]
+        [
+            self.answer,
+            self.next,
+            self.passage,
+            self.session,
+            self.nearby,
+        ] != [0.0; 5]
     }
 }

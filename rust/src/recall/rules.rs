@@ -1,26 +1,30 @@
 //! The rules that the hybrid profile may add to its scores, in the order in which they build on each other: what a message
-//! inherits, who speaks, times, dates, and last the session, which sees all others.
+//! inherits, who speaks, times, dates, the passage, and last the session and what is nearby, which see all others.
 
 use rustc_hash::FxHashSet;
 
+use super::Recall;
 use super::profile::Weights;
 use super::scope::View;
 use super::sessions::Sessions;
-use super::sheet::{ABSENT, Buffers, Column, Sheet};
+use super::sheet::{ABSENT, Column, Sheet};
 use super::speaker::Asked;
+use super::surroundings::Surroundings;
 use super::words::{Word, words};
 use super::{dates, inheritance, temporal};
 
 /// A scope, and a question of it.
 pub(super) struct Rules<'a> {
+    pub(super) recall: &'a Recall,
     pub(super) views: &'a [View<'a>],
     /// Slots of all views.
     pub(super) places: usize,
     pub(super) text: &'a str,
+    /// The text by its words: without names where they are left to the rule about speakers.
+    pub(super) words: &'a str,
     /// Those who speak in the scope.
     pub(super) speakers: &'a FxHashSet<&'a str>,
     pub(super) weights: &'a Weights,
-    pub(super) buffers: &'a Buffers,
 }
 
 impl Rules<'_> {
@@ -41,11 +45,33 @@ impl Rules<'_> {
         self.add_speakers(sheet, &question);
         self.add_times(sheet, &question);
         self.add_dates(sheet, &question);
-        if let Some(sessions) = sessions.filter(|_| self.weights.session != 0.0) {
+        if let Some(sessions) = &sessions {
+            self.add_surroundings(sheet, sessions);
+        }
+    }
+
+    /// Adds what is said around a message: the passage first, then what all before give to the session and nearby.
+    fn add_surroundings(&self, sheet: &mut Sheet, sessions: &Sessions) {
+        let weights = self.weights;
+        let around = (weights.passage != 0.0 || weights.nearby != 0.0)
+            .then(|| Surroundings::of(self.views, sessions, self.places));
+        if let Some(around) = around.as_ref().filter(|_| weights.passage != 0.0) {
+            let mut values = self.recall.buffers.take(self.places, 0.0);
+            around.write_passages(self.recall, self.words, &mut values);
+            sheet.add(Column::new("passage", weights.passage, values));
+        }
+        let mut columns = Vec::new();
+        if weights.session != 0.0 {
             let mut values = self.absent();
             sessions.best(self.views, sheet.totals(), &mut values);
-            sheet.add(Column::new("session", self.weights.session, values));
+            columns.push(Column::new("session", weights.session, values));
         }
+        if let Some(around) = around.filter(|_| weights.nearby != 0.0) {
+            let mut values = self.absent();
+            around.write_nearby(sheet.totals(), &mut values);
+            columns.push(Column::new("nearby", weights.nearby, values));
+        }
+        columns.into_iter().for_each(|column| sheet.add(column));
     }
 
     fn add_inherited(&self, sheet: &mut Sheet, sessions: &Sessions) {
@@ -114,6 +140,6 @@ impl Rules<'_> {
     }
 
     fn absent(&self) -> Vec<f32> {
-        self.buffers.take(self.places, ABSENT)
+        self.recall.buffers.take(self.places, ABSENT)
     }
 }

@@ -12,6 +12,7 @@ use super::rules::Rules;
 use super::scope::{View, speakers};
 use super::search::Search;
 use super::sheet::{ABSENT, Column, Sheet};
+use super::surroundings::divide_by_best;
 use crate::index;
 use crate::late;
 use crate::lexical::{self, Parameters, Statistics};
@@ -105,9 +106,10 @@ impl<'a> Scoring<'a> {
         if let Some(values) = cosines.filter(|_| weights.cosine != 0.0) {
             sheet.add(Column::new("cosine", weights.cosine, values));
         }
+        let words = self.without_names(&speakers);
         let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
         if words_weight != 0.0 {
-            let values = self.relative_words(&self.without_names(&speakers));
+            let values = self.relative_words(&words);
             sheet.add(Column::new("bm25", words_weight, values));
         }
         if let Some(mut values) = late {
@@ -115,12 +117,13 @@ impl<'a> Scoring<'a> {
             sheet.add(Column::new("late", weights.late, values));
         }
         let rules = Rules {
+            recall: self.recall,
+            words: &words,
             views: self.views,
             places: self.places,
             text: self.search.text,
             speakers: &speakers,
             weights,
-            buffers: &self.recall.buffers,
         };
         rules.add_to(&mut sheet);
         Scores {
@@ -202,12 +205,7 @@ impl<'a> Scoring<'a> {
     /// The BM25 of every document divided by the best.
     fn relative_words(&self, text: &str) -> Vec<f32> {
         let mut values = self.words(text);
-        let best = values.iter().copied().fold(0.0, f32::max);
-        if best > 0.0 {
-            for value in &mut values {
-                *value /= best;
-            }
-        }
+        divide_by_best(&mut values);
         values
     }
 }

@@ -20,28 +20,20 @@ class Profile(Enum):
     LEXICAL = "lexical"
 
 
+_RULES = {
+    "answer": 0.4,
+    "next": 0.1,
+    "speaker": 0.3,
+    "temporal": 0.2,
+    "date": 0.3,
+    "passage": 0.2,
+    "session": 0.3,
+    "nearby": 0.1,
+}
+
 WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
-    Profile.HYBRID: {
-        "cosine": 1.0,
-        "bm25": 0.3,
-        "answer": 0.4,
-        "next": 0.1,
-        "speaker": 0.3,
-        "temporal": 0.2,
-        "date": 0.3,
-        "session": 0.2,
-    },
-    Profile.HYBRID_LATE: {
-        "cosine": 0.5,
-        "late": 0.5,
-        "bm25": 0.2,
-        "answer": 0.4,
-        "next": 0.1,
-        "speaker": 0.3,
-        "temporal": 0.2,
-        "date": 0.3,
-        "session": 0.2,
-    },
+    Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, **_RULES},
+    Profile.HYBRID_LATE: {"cosine": 0.5, "late": 0.5, "bm25": 0.1, **_RULES},
     Profile.VECTOR: {},
     Profile.LEXICAL: {},
 }

@@ -259,6 +259,8 @@ SEARCH_OPTIONS = Fields(
         date=weight,
         session=weight,
         late=weight,
+        passage=weight,
+        nearby=weight,
     ),
 )
 ENCODING = Fields(texts.Encoding, name=one_of(*ENCODINGS), model=text(256, minimum=1))

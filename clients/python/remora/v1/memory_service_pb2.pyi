@@ -376,10 +376,12 @@ class Weights(_message.Message):
     DATE_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
     LATE_FIELD_NUMBER: _builtins.int
+    PASSAGE_FIELD_NUMBER: _builtins.int
+    NEARBY_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
     """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
-    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.3; 0.2 in PROFILE_HYBRID_LATE; always 1 where
+    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 where
     the query has no vector.
     """
     answer: _builtins.float
@@ -400,8 +402,8 @@ class Weights(_message.Message):
     to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3. Default 0.3.
     """
     session: _builtins.float
-    """Of the session: what all components above give the best message of this one's session. A session is a run of
-    messages with one session_id; where they have none, a gap in time or a new day begins one. Default 0.2.
+    """Of the session: what all other components but `nearby` give the best message of this one's session. A session is a
+    run of messages with one session_id; where they have none, a gap in time begins one. Default 0.3.
     """
     late: _builtins.float
     """Of late interaction: the mean, over the query's word pieces, of the best cosine to any word piece of the message, each
@@ -410,6 +412,13 @@ class Weights(_message.Message):
     the setting), and in a scope of more than 2,048 messages with some for all but the best by `cosine` and `bm25`.
     Default 0.5; of PROFILE_HYBRID_LATE alone.
     """
+    passage: _builtins.float
+    """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, from 0
+    to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they have at most 200
+    words each. Default 0.2.
+    """
+    nearby: _builtins.float
+    """Of what is nearby: what all other components but `session` give the best of its neighbours. Default 0.1."""
     def __init__(
         self,
         *,
@@ -422,10 +431,12 @@ class Weights(_message.Message):
         date: _builtins.float | None = ...,
         session: _builtins.float | None = ...,
         late: _builtins.float | None = ...,
+        passage: _builtins.float | None = ...,
+        nearby: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_next", b"_next", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "next", b"next", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
@@ -437,8 +448,12 @@ class Weights(_message.Message):
     _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
     _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
     _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
+    _WhichOneofReturnType__nearby: _TypeAlias = _typing.Literal["nearby"]  # noqa: Y015
+    _WhichOneofArgType__nearby: _TypeAlias = _typing.Literal["_nearby", b"_nearby"]  # noqa: Y015
     _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
     _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    _WhichOneofReturnType__passage: _TypeAlias = _typing.Literal["passage"]  # noqa: Y015
+    _WhichOneofArgType__passage: _TypeAlias = _typing.Literal["_passage", b"_passage"]  # noqa: Y015
     _WhichOneofReturnType__session: _TypeAlias = _typing.Literal["session"]  # noqa: Y015
     _WhichOneofArgType__session: _TypeAlias = _typing.Literal["_session", b"_session"]  # noqa: Y015
     _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
@@ -456,7 +471,11 @@ class Weights(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__nearby) -> _WhichOneofReturnType__nearby | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__passage) -> _WhichOneofReturnType__passage | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__session) -> _WhichOneofReturnType__session | None: ...
     @_typing.overload
@@ -558,7 +577,8 @@ class Component(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date` or `session`, see Weights; `similarity` is that of
+    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `passage`, `session` or
+    `nearby`, see Weights; `similarity` is that of
     PROFILE_VECTOR.
     """
     value: _builtins.float

@@ -237,7 +237,9 @@ pub(super) const RULES: Weights = Weights {
     speaker: 0.3,
     temporal: 0.2,
     date: 0.3,
-    session: 0.2,
+    passage: 0.2,
+    session: 0.3,
+    nearby: 0.1,
 };
 
 /// The places of the hits, best first.

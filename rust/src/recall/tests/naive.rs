@@ -185,6 +185,18 @@ pub(super) fn ruled(
     for (score, (_, row)) in scores.iter_mut().zip(rows) {
         *score += rules_of_one(row, &speakers, weights, intent);
     }
+    let neighbours = neighbours(&sessions, rows);
+    let passages = passages(rows, &neighbours, words);
+    for (score, passage) in scores.iter_mut().zip(passages) {
+        *score += weights.passage * passage;
+    }
+    let nearby: Vec<f64> = neighbours
+        .iter()
+        .map(|around| {
+            let best = around.iter().map(|other| scores[*other]);
+            best.reduce(f64::max).unwrap_or(0.0)
+        })
+        .collect();
     let mut best: BTreeMap<&str, f64> = BTreeMap::new();
     for (session, score) in sessions.iter().zip(&scores) {
         let best = best.entry(session).or_insert(f64::NEG_INFINITY);
@@ -192,7 +204,47 @@ pub(super) fn ruled(
     }
     let session_best =
         |(session, score): (&String, &f64)| score + weights.session * best[session.as_str()];
-    sessions.iter().zip(&scores).map(session_best).collect()
+    let whole = sessions.iter().zip(&scores).map(session_best);
+    whole
+        .zip(nearby)
+        .map(|(score, nearby)| score + weights.nearby * nearby)
+        .collect()
+}
+
+/// The neighbours of each row: up to two on each side, of its conversation and session.
+fn neighbours(sessions: &[String], rows: &[(u64, Row)]) -> Vec<Vec<usize>> {
+    let near = |place: usize, other: usize| {
+        (1..=2).contains(&place.abs_diff(other))
+            && rows[place].0 == rows[other].0
+            && sessions[place] == sessions[other]
+    };
+    (0..rows.len())
+        .map(|place| {
+            (0..rows.len())
+                .filter(|other| near(place, *other))
+                .collect()
+        })
+        .collect()
+}
+
+/// BM25 of each row's passage over the best.
+fn passages(rows: &[(u64, Row)], neighbours: &[Vec<usize>], text: &str) -> Vec<f64> {
+    let analyzer = Analyzer::new();
+    let words = |place: &usize| analyzer.words(&rows[*place].1.text);
+    let passages: Vec<Vec<String>> = (0..rows.len())
+        .map(|place| {
+            neighbours[place]
+                .iter()
+                .chain([&place])
+                .flat_map(words)
+                .collect()
+        })
+        .collect();
+    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
+    let score = |place| query.iter().map(|term| bm25(&passages, place, term)).sum();
+    let scores: Vec<f64> = (0..rows.len()).map(score).collect();
+    let best = scores.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    scores.into_iter().map(|score| score / best).collect()
 }
 
 fn rules_of_one(row: &Row, speakers: &BTreeSet<&str>, weights: &Weights, intent: &Intent) -> f64 {
