@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 from benchmarks import recall_scores, recall_sets
 from benchmarks.interleaving import Bench
@@ -25,12 +25,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from remora import Conversation, Remora
-from remora.search import Profile, SearchOptions
+from remora.search import Profile, SearchOptions, Weights
 from remora.testing import serve
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "locomo_dev.json"
-PROFILE: Profile = "hybrid"
+PROFILES: tuple[Profile, ...] = ("hybrid", "hybrid_late")
 MODEL = ROOT / ".cache" / "model"
 PLOT = Path(__file__).with_name("plot_recall.py")
 BUDGETS = (256, 512, 1024, 2048, 4096)
@@ -67,13 +67,22 @@ def run(bench: Bench) -> dict[str, float]:
     """Measure the default set and show it; the figures by name."""
     if not DATA.is_file():
         raise SystemExit(f"there is no {DATA}: put LoCoMo's JSON there, or name it to `python -m benchmarks.recall`")
-    result = measure(bench.console, recall_sets.load(DATA), {"profile": PROFILE})
-    show(bench.console, result)
-    return result.figures(f"{recall_sets.name(DATA)}_{PROFILE}")
+    results = measure(bench.console, recall_sets.load(DATA), {name: {"profile": name} for name in PROFILES})
+    figures: dict[str, float] = {}
+    for name, result in results.items():
+        show(bench.console, result, name)
+        figures |= result.figures(f"{recall_sets.name(DATA)}_{name}")
+    return figures
 
 
-def measure(console: Console, talks: Sequence[Talk], options: SearchOptions, outside: str = ADVERSARIAL) -> Result:
-    """Load the conversations into a server of their own and ask it everything."""
+def measure(
+    console: Console,
+    talks: Sequence[Talk],
+    ways: Mapping[str, SearchOptions],
+    budgets: Sequence[int] = BUDGETS,
+    outside: str = ADVERSARIAL,
+) -> dict[str, Result]:
+    """Load the conversations into a server of their own and ask it everything, in each of the ways."""
     with (
         serve("--model-dir", str(MODEL)) as endpoint,
         Remora(endpoint, timeout=2 * EMBED_SECONDS) as memory,
@@ -85,11 +94,16 @@ def measure(console: Console, talks: Sequence[Talk], options: SearchOptions, out
             _wait_for_vectors(_chat(memory, talk))
         time.sleep(SETTLE_SECONDS)
         asked = [(talk, question) for talk in talks for question in talk.questions]
-        answers = [
-            _answer(_chat(memory, talk), question, options)
-            for talk, question in progress.track(asked, description="asking")
-        ]
-    return Result(answers, outside)
+        return {
+            name: Result(
+                [
+                    _answer(_chat(memory, talk), question, options, budgets)
+                    for talk, question in progress.track(asked, description=f"asking: {name}")
+                ],
+                outside,
+            )
+            for name, options in ways.items()
+        }
 
 
 def _chat(memory: Remora, talk: Talk) -> Conversation:
@@ -112,13 +126,13 @@ def _wait_for_vectors(chat: Conversation) -> None:
         raise RuntimeError(f"{pending} messages of {chat.id} were not embedded in {EMBED_SECONDS:.0f} s")
 
 
-def _answer(chat: Conversation, question: Question, options: SearchOptions) -> Answer:
+def _answer(chat: Conversation, question: Question, options: SearchOptions, budgets: Sequence[int]) -> Answer:
     recall: SearchOptions = {**options, "k": DEPTH}
     found = chat.search(question.text, **recall)
     return Answer(
         question,
         [hit.message.id for hit in found],
-        {budget: _context(chat, question, budget, recall) for budget in BUDGETS},
+        {budget: _context(chat, question, budget, recall) for budget in budgets},
     )
 
 
@@ -130,14 +144,33 @@ def _context(chat: Conversation, question: Question, budget: int, recall: Search
     return frozenset(item.message.id for item in context.items)
 
 
-def show(console: Console, result: Result) -> None:
+def ablations(options: SearchOptions) -> dict[str, SearchOptions]:
+    """The options, and without each component that has a weight of its own."""
+    names = [name for name in Weights.__annotations__ if name != "late" or options.get("profile") == "hybrid_late"]
+    without: dict[str, SearchOptions] = {
+        f"without {name}": {**options, "weights": cast("Weights", {**options.get("weights", {}), name: 0.0})}
+        for name in names
+    }
+    return {"all": options} | without
+
+
+def show_ablations(console: Console, results: Mapping[str, Result]) -> None:
+    """One table: what the figures are with everything, and without each component."""
+    rows = {name: result.figures("x") for name, result in results.items()}
+    table = Table("components", "r@10", f"evidence in {FIGURE_BUDGET:,}", title="worth, %", title_justify="left")
+    for name, figures in rows.items():
+        table.add_row(name, *(f"{value:.2f}" for value in figures.values()))
+    console.print(table)
+
+
+def show(console: Console, result: Result, profile: str) -> None:
     """Two tables: the ranking, and the evidence inside the budgets, by category."""
     ranking = {name: recall_scores.ranking_figures(row) for name, row in result.rows.items()}
     budgets = {name: recall_scores.curve(row, BUDGETS) for name, row in result.rows.items()}
     counts = {name: len(row) for name, row in result.rows.items()}
-    _table(console, "ranking, %", counts, ranking)
+    _table(console, f"{profile}: ranking, %", counts, ranking)
     columns = {name: {f"{budget:,}": share for budget, share in row.items()} for name, row in budgets.items()}
-    _table(console, "evidence inside a budget of tokens, %", counts, columns)
+    _table(console, f"{profile}: evidence inside a budget of tokens, %", counts, columns)
 
 
 def _table(console: Console, title: str, counts: Mapping[str, int], rows: Mapping[str, Mapping[str, float]]) -> None:
@@ -176,8 +209,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     search: SearchOptions = {"profile": options.profile}
     if options.weights:
         search["weights"] = json.loads(options.weights)
-    result = measure(console, recall_sets.load(options.data), search, options.outside)
-    show(console, result)
+    talks = recall_sets.load(options.data)
+    if options.ablation:
+        show_ablations(console, measure(console, talks, ablations(search), [FIGURE_BUDGET], options.outside))
+        return 0
+    [result] = measure(console, talks, {options.profile: search}, outside=options.outside).values()
+    show(console, result, options.profile)
     figures = result.figures(f"{recall_sets.name(options.data)}_{options.profile}")
     for name, value in figures.items():
         console.print(f"{name:44} {value:.2f}", highlight=False)
@@ -188,8 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--data", type=Path, default=DATA, help="LoCoMo's JSON, or x.turns.jsonl beside x.qa.jsonl")
-    parser.add_argument("--profile", choices=get_args(Profile), default=PROFILE)
+    parser.add_argument("--profile", choices=get_args(Profile), default=PROFILES[0])
     parser.add_argument("--weights", help='JSON, instead of the profile\'s own: {"speaker": 0}')
+    parser.add_argument("--ablation", action="store_true", help="instead: what is lost without each component")
     parser.add_argument("--outside", default=ADVERSARIAL, help="the category that is left out of the whole")
     parser.add_argument("--ranking", type=Path, help="write the ranking there, as JSON lines")
     parser.add_argument("--out", type=Path, help="write the figures and the curve there, as JSON")

@@ -118,10 +118,11 @@ fn store() -> impl Strategy<Value = Store> {
 }
 
 fn weights() -> impl Strategy<Value = Weights> {
-    prop::collection::vec(any::<bool>(), 8).prop_map(|chosen| {
+    prop::collection::vec(any::<bool>(), 10).prop_map(|chosen| {
         let mut weights = RULES;
         for (name, chosen) in [
-            "cosine", "bm25", "answer", "next", "speaker", "temporal", "date", "session",
+            "cosine", "bm25", "answer", "next", "speaker", "temporal", "date", "passage",
+            "session", "nearby",
         ]
         .into_iter()
         .zip(chosen)
@@ -238,11 +239,13 @@ fn rules_are_silent_unless_they_have_a_weight() {
     assert_eq!(names(&plain.ask(&recall, ANN), 0), ["bm25"]);
     assert_eq!(
         names(&ruled.ask(&recall, ANN), 0),
-        ["bm25", "next", "speaker", "temporal", "date", "session"]
+        [
+            "bm25", "next", "speaker", "temporal", "date", "passage", "session", "nearby"
+        ]
     );
     assert_eq!(
         names(&ruled.ask(&recall, ANN), 1),
-        ["bm25", "answer", "date", "session"]
+        ["bm25", "answer", "date", "passage", "session", "nearby"]
     );
 }
 

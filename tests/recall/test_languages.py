@@ -1,0 +1,87 @@
+"""Recall in other languages than English: words are found, and the rules do no harm where they are silent.
+
+The conversations were written for these tests: messages as [speaker, time, text], questions with the places of the
+messages that answer them, and words with the place of the message that has them in another spelling.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora import Conversation, Message, Remora
+from remora.search import SearchOptions, Weights
+from remora.testing import serve
+
+FOLDER = Path(__file__).with_name("languages")
+LANGUAGES = sorted(file.stem for file in FOLDER.glob("*.json"))
+DEPTH = 3
+NO_RULES = Weights(answer=0, next=0, speaker=0, temporal=0, date=0, passage=0, session=0, nearby=0)
+
+
+def read(language: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((FOLDER / f"{language}.json").read_text("utf-8"))
+    return content
+
+
+@pytest.fixture(scope="module")
+def chats() -> Iterator[dict[str, Conversation]]:
+    """All conversations, embedded."""
+    with (
+        serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint,
+        Remora(endpoint, timeout=120.0) as memory,
+    ):
+        chats = {language: memory.conversation(language, user_id=language) for language in LANGUAGES}
+        for language, chat in chats.items():
+            chat.append(
+                [
+                    Message("user", text, id=str(place), name=speaker, sent_time=_time(time))
+                    for place, (speaker, time, text) in enumerate(read(language)["messages"])
+                ]
+            )
+        for chat in chats.values():
+            assert chat.search("?", k=1, index_wait=60.0).index.pending == 0
+        yield chats
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def found(chat: Conversation, language: str, options: SearchOptions) -> float:
+    """The share of the evidence among the first hits, summed over the questions."""
+    total = 0.0
+    for question, places in read(language)["questions"]:
+        first = {hit.message.id for hit in chat.search(question, **options)}
+        total += len(first & {str(place) for place in places}) / len(places)
+    return total
+
+
+def test_there_are_conversations_in_five_languages() -> None:
+    assert LANGUAGES == ["ar", "de", "es", "ja", "zh"]
+    for language in LANGUAGES:
+        assert len(read(language)["messages"]) >= 20
+        assert len(read(language)["questions"]) >= 8
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("profile", ["hybrid", "hybrid_late"])
+def test_rules_do_no_harm(chats: dict[str, Conversation], language: str, profile: Any) -> None:  # noqa: ANN401
+    chat = chats[language]
+    ruled = found(chat, language, SearchOptions(profile=profile, k=DEPTH))
+    plain = found(chat, language, SearchOptions(profile=profile, k=DEPTH, weights=NO_RULES))
+    assert ruled >= plain
+    assert ruled >= len(read(language)["questions"]) / 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_are_found_in_any_spelling(chats: dict[str, Conversation], language: str) -> None:
+    for word, place in read(language)["words"]:
+        hits = chats[language].search(word, profile="lexical", k=1)
+        assert [hit.message.id for hit in hits] == [str(place)], word
