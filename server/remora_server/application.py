@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import secrets
+import sys
 import threading
 import time
 from contextlib import ExitStack
@@ -53,6 +54,11 @@ logger = logging.getLogger(__name__)
 WAITING_SHARE = 4
 """Of so many threads, one may be held by a search that waits for vectors."""
 
+WAKE_SECONDS = 1.0
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes may keep the others waiting for the interpreter, the transport's among them."""
+
 PRIVATE = 0o077
 """What the process creates is its own user's alone."""
 
@@ -64,12 +70,15 @@ class ServeError(Exception):
 def serve(settings: Settings, stopping: threading.Event) -> None:
     """Serve until `stopping` is set. Raises ServeError."""
     os.umask(PRIVATE)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with ExitStack() as closing:
         try:
             _start(settings, closing)
         except (DirectoryError, ListenError, ModelFilesError) as error:
             raise ServeError(str(error)) from error
-        stopping.wait()
+        # The handler of a signal that another thread was given runs when this one wakes up.
+        while not stopping.wait(WAKE_SECONDS):
+            pass
         logger.info("stopping")
     logger.info("stopped")
 

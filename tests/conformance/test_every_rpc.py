@@ -15,12 +15,19 @@ from grpc_status import rpc_status
 from tests.conformance.cases import CASES, GIVEN, RPCS, Json, difference
 
 from remora import testing
-from remora_server.rpc.server import SERVICES
+from remora_server.rpc.server import SERVICES, TRANSPORTS
 
 METHODS: dict[str, MethodDescriptor] = {method.full_name: method for service in SERVICES for method in service.methods}
 Ask = Callable[[Json], Json]
 
-remora_server, remora_tenant = testing.remora_server, testing.remora_tenant
+remora_tenant = testing.remora_tenant
+
+
+@pytest.fixture(scope="session", params=TRANSPORTS)
+def remora_server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The endpoint of a server of each transport."""
+    with testing.serve("--transport", request.param) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture

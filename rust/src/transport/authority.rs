@@ -279,6 +279,8 @@ fn set(value: &mut [u8], at: usize, is_one: bool) {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
     use super::*;
 
     fn headers(block: &[u8]) -> Vec<u8> {

@@ -18,7 +18,7 @@ use super::identities::{Credentials, text};
 use super::message::{Encoding, Interrupted, Message, Messages};
 use super::options::QUICK_REQUEST_BYTES;
 use super::pool::Job;
-use super::reply::{Backlog, Reply, refuse, refuse_encoding, refuse_http};
+use super::reply::{Backlog, Outgoing, Reply, refuse, refuse_encoding, refuse_http};
 use super::room::Place;
 use super::server::Shared;
 use super::status::{Code, Status};
@@ -110,7 +110,7 @@ impl<H: Handler> Call<H> {
         let share = Share::of(&self.shared.requests);
         let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
         match self.answering {
-            Answering::Each => self.serve_each(messages, reply).await,
+            Answering::Each => self.serve_each(messages, reply, backlog).await,
             Answering::Quick | Answering::Pool => self.serve_one(messages, reply, backlog).await,
         }
     }
@@ -133,17 +133,16 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    async fn answer_only(&self, messages: Messages, backlog: &Backlog) -> Result<Bytes, End> {
+    async fn answer_only(&self, messages: Messages, backlog: &Backlog) -> Result<Outgoing, End> {
         let (message, share) = messages.only().await.map_err(|why| self.end(why))?;
-        backlog.until_shorter().await;
-        self.answer(message, share).await
+        self.answer(message, share, backlog).await
     }
 
     /// Answers each message of a stream before it reads the next.
-    async fn serve_each(self, mut messages: Messages, mut reply: Reply) {
+    async fn serve_each(self, mut messages: Messages, mut reply: Reply, backlog: &Backlog) {
         let ended = tokio::select! {
             biased;
-            ended = self.answer_each(&mut messages, &mut reply) => ended,
+            ended = self.answer_each(&mut messages, &mut reply, backlog) => ended,
             () = sleep_until(self.deadline.into()) => Err(self.too_late()),
         };
         match ended {
@@ -153,23 +152,33 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    async fn answer_each(&self, messages: &mut Messages, reply: &mut Reply) -> Result<(), End> {
+    async fn answer_each(
+        &self,
+        messages: &mut Messages,
+        reply: &mut Reply,
+        backlog: &Backlog,
+    ) -> Result<(), End> {
         loop {
             let message = messages.next().await.map_err(|why| self.end(why))?;
             let Some(message) = message else {
                 return Ok(());
             };
             let bytes = message.bytes.len();
-            let answer = self
-                .answer(message, Share::of(&self.shared.requests))
-                .await?;
+            let share = Share::of(&self.shared.requests);
+            let answer = self.answer(message, share, backlog).await?;
             messages.let_go(bytes);
             reply.message(answer).await.map_err(|_| End::Gone)?;
         }
     }
 
     /// Has a message answered, and waits until the reply may be seen.
-    async fn answer(&self, message: Message, share: Share) -> Result<Bytes, End> {
+    async fn answer(
+        &self,
+        message: Message,
+        share: Share,
+        backlog: &Backlog,
+    ) -> Result<Outgoing, End> {
+        let turn = backlog.turn().await;
         let Some(place) = self.shared.room.take() else {
             return Err(self.overloaded());
         };
@@ -194,6 +203,8 @@ impl<H: Handler> Call<H> {
         }
         match receiver.await {
             Ok(Answer::Reply { message, after }) => {
+                let message = backlog.hold(message);
+                drop(turn);
                 let published = self.shared.held.until(after).await;
                 published.map_err(|_| End::Failed(self.shared.refusals.not_published.clone()))?;
                 Ok(message)

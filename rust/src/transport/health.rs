@@ -136,11 +136,8 @@ impl Health {
         let mut stopped = self.stopped.subscribe();
         loop {
             let status = *state.borrow_and_update();
-            if reply
-                .message(encoded(&CheckResponse { status }))
-                .await
-                .is_err()
-            {
+            let message = reply.backlog.hold(encoded(&CheckResponse { status }));
+            if reply.message(message).await.is_err() {
                 return;
             }
             tokio::select! {
@@ -163,7 +160,8 @@ impl Health {
 }
 
 async fn send(mut reply: Reply, response: impl prost::Message) {
-    if reply.message(encoded(&response)).await.is_ok() {
+    let message = reply.backlog.hold(encoded(&response));
+    if reply.message(message).await.is_ok() {
         reply.end();
     }
 }

@@ -197,6 +197,8 @@ fn refused(message: &str) -> Interrupted {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
     use std::io::Write;
 
     use flate2::Compression;

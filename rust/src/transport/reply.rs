@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::budget::{Budget, Share};
@@ -36,12 +36,32 @@ pub fn framed(message: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
+/// Calls of a connection that are answered at a time: replies whose size is not known yet.
+const TURNS: usize = 16;
+
 /// What a connection has not taken yet.
 pub(super) struct Backlog {
     of_connection: Arc<Budget>,
     of_all: Arc<Budget>,
     shrank: Notify,
+    turns: Semaphore,
     stall: Duration,
+}
+
+/// A message that is to be sent, and counts until it is.
+pub(super) struct Outgoing {
+    message: Bytes,
+    of_connection: Share,
+    of_all: Share,
+}
+
+impl Outgoing {
+    fn split_to(&mut self, count: usize) -> Bytes {
+        let part = self.message.split_to(count.min(self.message.len()));
+        self.of_connection.shrink(part.len());
+        self.of_all.shrink(part.len());
+        part
+    }
 }
 
 impl Backlog {
@@ -50,14 +70,31 @@ impl Backlog {
             of_connection: Budget::new(bound),
             of_all: Arc::clone(of_all),
             shrank: Notify::new(),
+            turns: Semaphore::new(TURNS),
             stall,
         }
     }
 
-    /// Waits until the connection has taken enough for another reply.
-    pub(super) async fn until_shorter(&self) {
+    /// Waits until the connection has taken enough for another reply. The turn ends when that counts.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        let turn = self.turns.acquire().await.ok();
         while self.of_connection.is_spent() {
             self.shrank.notified().await;
+        }
+        turn
+    }
+
+    /// Counts a message that is to be sent.
+    pub(super) fn hold(&self, message: Bytes) -> Outgoing {
+        let mut of_connection = Share::of(&self.of_connection);
+        let mut of_all = Share::of(&self.of_all);
+        of_connection.force(message.len());
+        of_all.force(message.len());
+        Outgoing {
+            message,
+            of_connection,
+            of_all,
         }
     }
 }
@@ -65,7 +102,7 @@ impl Backlog {
 /// The reply to a call.
 pub(super) struct Reply {
     state: State,
-    backlog: Arc<Backlog>,
+    pub(super) backlog: Arc<Backlog>,
 }
 
 enum State {
@@ -99,15 +136,17 @@ impl Reply {
         reset.map(drop)
     }
 
-    /// Sends a message that `framed` made.
-    pub(super) async fn message(&mut self, message: Bytes) -> Result<(), Gone> {
+    /// Sends a message.
+    pub(super) async fn message(&mut self, message: Outgoing) -> Result<(), Gone> {
         let backlog = Arc::clone(&self.backlog);
         let stream = self.begin()?;
-        if message.len() <= SMALL_BYTES {
-            return Ok(stream.send_data(message, false)?);
+        let bytes = message.message.len();
+        if bytes <= SMALL_BYTES {
+            return Ok(stream.send_data(message.message, false)?);
         }
-        let patience = backlog.stall + Duration::from_secs((message.len() / SLOWEST_BYTES) as u64);
+        let patience = backlog.stall + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
         let sent = timeout(patience, send_in_parts(stream, message, &backlog)).await;
+        backlog.shrank.notify_waiters();
         sent.unwrap_or_else(|_| {
             stream.send_reset(Reason::CANCEL);
             Err(Gone)
@@ -144,18 +183,12 @@ impl Reply {
 
 async fn send_in_parts(
     stream: &mut SendStream<Bytes>,
-    mut message: Bytes,
+    mut outgoing: Outgoing,
     backlog: &Backlog,
 ) -> Result<(), Gone> {
-    let mut of_connection = Share::of(&backlog.of_connection);
-    let mut of_all = Share::of(&backlog.of_all);
-    of_connection.force(message.len());
-    of_all.force(message.len());
-    while !message.is_empty() {
-        let room = capacity(stream, message.len().min(PART_BYTES)).await?;
-        let part = message.split_to(room.min(message.len()));
-        of_connection.shrink(part.len());
-        of_all.shrink(part.len());
+    while !outgoing.message.is_empty() {
+        let room = capacity(stream, outgoing.message.len().min(PART_BYTES)).await?;
+        let part = outgoing.split_to(room);
         backlog.shrank.notify_waiters();
         stream.send_data(part, false)?;
     }

@@ -1,0 +1,218 @@
+//! Peers that mean no good, or do not read.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream as Socket;
+
+use super::*;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+fn socket(running: &Running) -> Socket {
+    let socket = Socket::connect(&running.path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// Reads until the server closes the connection.
+fn read_to_the_end(socket: &mut Socket) {
+    let mut rest = Vec::new();
+    // A reset is an end, too.
+    if let Err(error) = socket.read_to_end(&mut rest) {
+        assert_ne!(
+            error.kind(),
+            std::io::ErrorKind::WouldBlock,
+            "it was not closed"
+        );
+    }
+}
+
+#[test]
+fn a_peer_that_says_nothing_is_let_go() {
+    let running = Running::new(Options {
+        handshake_timeout: Duration::from_millis(20),
+        ..Options::default()
+    });
+
+    read_to_the_end(&mut socket(&running));
+}
+
+#[test]
+fn a_peer_that_speaks_another_protocol_is_let_go() {
+    let running = Running::new(Options::default());
+    let mut socket = socket(&running);
+
+    socket
+        .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+
+    read_to_the_end(&mut socket);
+}
+
+#[test]
+fn a_peer_that_does_not_answer_a_ping_is_let_go() {
+    let running = Running::new(Options {
+        keepalive: Duration::from_millis(10),
+        keepalive_timeout: Duration::from_millis(10),
+        ..Options::default()
+    });
+    let mut socket = socket(&running);
+
+    socket.write_all(&[PREFACE, SETTINGS].concat()).unwrap();
+
+    read_to_the_end(&mut socket);
+}
+
+#[test]
+fn a_peer_that_answers_pings_is_kept() {
+    let running = Running::new(Options {
+        keepalive: Duration::from_millis(5),
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    runtime.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
+
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+}
+
+#[test]
+fn connections_beyond_the_bound_are_closed_until_there_is_room() {
+    let running = Running::new(Options {
+        connections: 1,
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+
+    read_to_the_end(&mut socket(&running));
+    drop((client, runtime));
+
+    eventually(|| {
+        super::runtime().block_on(async {
+            let socket = UnixStream::connect(&running.path).await.unwrap();
+            let Ok((requests, connection)) = h2::client::handshake(socket).await else {
+                return false;
+            };
+            tokio::spawn(connection);
+            let ended = Client { requests }.try_send(post(ECHO), framed(b"")).await;
+            ended.is_ok_and(|ended| ended.code == Some(0))
+        })
+    });
+}
+
+#[test]
+fn a_hundred_thousand_resets_leave_a_server_that_answers() {
+    let running = Running::new(Options::default());
+    let mut socket = socket(&running);
+    socket.write_all(&[PREFACE, SETTINGS].concat()).unwrap();
+    let mut reader = socket.try_clone().unwrap();
+    let reading = thread::spawn(move || read_to_the_end(&mut reader));
+    let mut stream = 1_u32;
+    for _ in 0..1000 {
+        let mut frames = Vec::new();
+        for _ in 0..100 {
+            frames.extend_from_slice(&head(stream));
+            frames.extend_from_slice(&reset(stream));
+            stream += 2;
+        }
+        if socket.write_all(&frames).is_err() {
+            break; // Closed, which is an answer to this.
+        }
+    }
+    // Its end may have come first.
+    let _ = socket.shutdown(std::net::Shutdown::Both);
+    reading.join().unwrap();
+    let (runtime, client) = running.client();
+
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+    assert_eq!(running.answered(), 1);
+}
+
+/// HEADERS of a call of Echo, every field a literal.
+fn head(stream: u32) -> Vec<u8> {
+    let mut block = vec![0x83, 0x86];
+    for (name, value) in [
+        (&b":path"[..], ECHO.as_bytes()),
+        (b"content-type", b"application/grpc"),
+    ] {
+        block.extend_from_slice(&[0, name.len() as u8]);
+        block.extend_from_slice(name);
+        block.push(value.len() as u8);
+        block.extend_from_slice(value);
+    }
+    let mut frame = vec![0, 0, block.len() as u8, 1, 4];
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(&block);
+    frame
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    let mut frame = vec![0, 0, 4, 3, 0];
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(&8_u32.to_be_bytes());
+    frame
+}
+
+#[test]
+fn a_peer_that_does_not_read_holds_few_replies_and_then_none() {
+    let running = Running::new(Options {
+        connection_reply_bytes: LARGE_BYTES / 2,
+        stall_timeout: Duration::from_millis(50),
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    runtime.block_on(async {
+        let mut unread = Vec::new();
+        for _ in 0..20 {
+            let mut requests = client.requests.clone().ready().await.unwrap();
+            let (response, mut stream) = requests.send_request(post(LARGE), false).unwrap();
+            stream.send_data(framed(b""), true).unwrap();
+            unread.push(response);
+        }
+        let stage = Arc::clone(&running.stage);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        // So many were begun before the first reply was there; the others wait.
+        assert!(stage.answered.load(Ordering::SeqCst) < 20);
+        drop(unread);
+    });
+
+    let (runtime, client) = running.client();
+    assert_eq!(
+        runtime.block_on(client.call(LARGE, b"")).data.len(),
+        LARGE_BYTES + 5
+    );
+}
+
+#[test]
+fn requests_that_are_never_whole_hold_no_more_than_their_share() {
+    let running = Running::new(Options {
+        request_bytes: 100_000,
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    let half = Bytes::from(framed(&vec![0; 200_000]).slice(..60_000));
+    runtime.block_on(async {
+        let mut requests = client.requests.clone().ready().await.unwrap();
+        let (_first, mut stream) = requests.send_request(post(ECHO), false).unwrap();
+        stream.send_data(half.clone(), false).unwrap();
+        let second = client.send(post(ECHO), half).await;
+        assert_eq!(second.code, Some(Code::RESOURCE_EXHAUSTED.0));
+        drop(stream);
+    });
+
+    let (runtime, client) = running.client();
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+}
+
+#[test]
+fn a_head_that_is_too_long_is_refused() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    let long = "x".repeat(20_000);
+
+    let refused = runtime.block_on(client.try_send(with(ECHO, &[("a", &long)]), framed(b"")));
+
+    assert!(refused.map_or(true, |ended| ended.http == 431));
+    let (runtime, client) = running.client();
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+}

@@ -1,0 +1,213 @@
+//! Calls that are refused, and with what.
+
+use super::calls::gzipped;
+use super::*;
+
+fn refused(request: Request<()>, body: Bytes) -> (Ended, usize) {
+    let running = Running::new(Options {
+        receive_limit_bytes: 1000,
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    let ended = runtime.block_on(client.send(request, body));
+    (ended, running.answered())
+}
+
+#[test]
+fn what_is_no_call_is_answered_by_http() {
+    let uri = format!("http://localhost{ECHO}");
+    let get = Request::get(&uri).body(()).unwrap();
+    assert_eq!(refused(get, Bytes::new()).0.http, 405);
+    let json = Request::post(&uri).header("content-type", "application/json");
+    let json = json.body(()).unwrap();
+    assert_eq!(refused(json, Bytes::new()).0.http, 415);
+}
+
+#[test]
+fn what_cannot_be_answered_has_its_code() {
+    let truncated = framed(b"abc").slice(..6);
+    let twice = [framed(b"a"), framed(b"b")].concat().into();
+    let cases: [(&str, Request<()>, Bytes, Code); 12] = [
+        (
+            "unknown method",
+            post("/t.T/No"),
+            framed(b""),
+            Code::UNIMPLEMENTED,
+        ),
+        (
+            "no caller",
+            with(ECHO, &[("authorization", "no")]),
+            framed(b""),
+            Code(16),
+        ),
+        (
+            "odd timeout",
+            with(ECHO, &[("grpc-timeout", "1")]),
+            framed(b""),
+            Code::INTERNAL,
+        ),
+        (
+            "too large",
+            post(ECHO),
+            framed(&[0; 1001]),
+            Code::RESOURCE_EXHAUSTED,
+        ),
+        (
+            "said to be too large",
+            post(ECHO),
+            Bytes::from_static(&[0, 255, 0, 0, 0]),
+            Code::RESOURCE_EXHAUSTED,
+        ),
+        ("no message", post(ECHO), Bytes::new(), Code::INTERNAL),
+        ("two messages", post(ECHO), twice, Code::INTERNAL),
+        ("truncated", post(ECHO), truncated, Code::INTERNAL),
+        (
+            "unknown flag",
+            post(ECHO),
+            Bytes::from_static(&[2, 0, 0, 0, 0]),
+            Code::INTERNAL,
+        ),
+        (
+            "nothing said of compression",
+            post(ECHO),
+            gzipped(b"a"),
+            Code::INTERNAL,
+        ),
+        (
+            "a bomb",
+            with(ECHO, &[("grpc-encoding", "gzip")]),
+            gzipped(&vec![0; 900_000]),
+            Code::RESOURCE_EXHAUSTED,
+        ),
+        (
+            "a deadline that is over",
+            with(ECHO, &[("grpc-timeout", "0n")]),
+            Bytes::new(),
+            Code::DEADLINE_EXCEEDED,
+        ),
+    ];
+    for (name, request, body, code) in cases {
+        let is_open = name == "a deadline that is over";
+        let (ended, answered) = if is_open {
+            refused_open(request)
+        } else {
+            refused(request, body)
+        };
+        assert_eq!((ended.code, answered), (Some(code.0), 0), "{name}");
+        assert!(ended.data.is_empty(), "{name}");
+    }
+}
+
+/// A call that sends no message and does not end.
+fn refused_open(request: Request<()>) -> (Ended, usize) {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    let ended = runtime.block_on(open(&client, request));
+    (ended, running.answered())
+}
+
+async fn open(client: &Client, request: Request<()>) -> Ended {
+    let mut requests = client.requests.clone().ready().await.unwrap();
+    let (response, _stream) = requests.send_request(request, false).unwrap();
+    ended(response).await.unwrap()
+}
+
+#[test]
+fn an_unknown_compression_is_told_which_are_known() {
+    let (ended, _) = refused(with(ECHO, &[("grpc-encoding", "snappy")]), framed(b""));
+
+    assert_eq!(ended.code, Some(Code::UNIMPLEMENTED.0));
+    assert_eq!(
+        ended.headers["grpc-accept-encoding"],
+        "identity,gzip,deflate"
+    );
+}
+
+#[test]
+fn a_call_whose_message_never_comes_ends_at_the_servers_own_deadline() {
+    let running = Running::new(Options {
+        default_timeout: Duration::from_millis(20),
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+
+    let ended = runtime.block_on(open(&client, post(ECHO)));
+
+    assert_eq!(ended.code, Some(Code::DEADLINE_EXCEEDED.0));
+}
+
+#[test]
+fn a_deadline_ends_a_call_that_is_being_answered() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+
+    let request = with(GATED, &[("grpc-timeout", "20m")]);
+    let ended = runtime.block_on(client.send(request, framed(b"")));
+
+    assert_eq!(ended.code, Some(Code::DEADLINE_EXCEEDED.0));
+    assert_eq!(running.answered(), 0);
+}
+
+#[test]
+fn a_call_without_room_is_refused_while_the_others_go_on() {
+    let running = Running::new(Options {
+        room: 2,
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    let (first, second, refused) = runtime.block_on(async {
+        let first = tokio::spawn(gated(client.requests.clone()));
+        let second = tokio::spawn(gated(client.requests.clone()));
+        let stage = Arc::clone(&running.stage);
+        tokio::task::spawn_blocking(move || {
+            eventually(|| stage.tried.load(Ordering::SeqCst) == 4);
+        })
+        .await
+        .unwrap();
+        let refused = client.call(ECHO, b"").await;
+        let health = client
+            .call("/grpc.health.v1.Health/Check", b"\x0a\x03t.T")
+            .await;
+        assert_eq!(health.code, Some(0));
+        running.stage.open();
+        (first.await.unwrap(), second.await.unwrap(), refused)
+    });
+
+    assert_eq!((first, second), (Some(0), Some(0)));
+    assert_eq!(refused.code, Some(Code::RESOURCE_EXHAUSTED.0));
+    assert_eq!(refused.trailers["grpc-status-details-bin"], "ZGV0YWlscw");
+    assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
+}
+
+pub(super) async fn gated(requests: SendRequest<Bytes>) -> Option<u8> {
+    let client = Client { requests };
+    client.call(GATED, b"").await.code
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_answered() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    runtime.block_on(async {
+        // Two are with the pool's two threads, the third waits behind them until its caller leaves.
+        let _busy = (
+            tokio::spawn(gated(client.requests.clone())),
+            tokio::spawn(gated(client.requests.clone())),
+        );
+        let stage = Arc::clone(&running.stage);
+        tokio::task::spawn_blocking(move || {
+            eventually(|| stage.tried.load(Ordering::SeqCst) == 4);
+        })
+        .await
+        .unwrap();
+        let request = with(POOLED, &[("grpc-timeout", "1m")]);
+        let left = client.send(request, framed(b"")).await;
+        assert_eq!(left.code, Some(Code::DEADLINE_EXCEEDED.0));
+    });
+    running.stage.open();
+    eventually(|| running.answered() == 2);
+
+    let ended = runtime.block_on(client.call(POOLED, b""));
+
+    assert_eq!((ended.code, running.answered()), (Some(0), 3));
+}

@@ -1,0 +1,176 @@
+"""What callers may rely on, whichever transport carries their calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeAlias
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+from tests.rpc.fake_store import FakeStore, conversation
+from tests.rpc.running_server import RunningServer, detail
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.errors import ConversationNotFound
+from remora_server.rpc.health import REFLECTION
+from remora_server.rpc.identity import Identity, Tokens
+from remora_server.rpc.server import SERVICES, TRANSPORTS
+from remora_server.rpc.transports import ServerOptions
+
+Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
+
+GET = pb.GetConversationRequest(conversation_id="c")
+LIMIT = 100_000
+
+
+@pytest.fixture(params=TRANSPORTS)
+def options(request: pytest.FixtureRequest) -> ServerOptions:
+    return ServerOptions(transport=request.param, threads=1, waiting=1, receive_limit_bytes=LIMIT)
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore(conversations=[conversation()])
+
+
+@pytest.fixture
+def server(options: ServerOptions, store: FakeStore) -> Iterator[RunningServer]:
+    tokens = Tokens.parse(["alpha a"])
+    with RunningServer(options=options, store=store, identity=Identity(tokens)) as running:
+        yield running
+
+
+ALPHA = [("authorization", "Bearer alpha")]
+
+
+def get(server: RunningServer, timeout: float = 10.0) -> object:
+    return server.call("GetConversation", GET, metadata=ALPHA, timeout=timeout)
+
+
+def reason(error: grpc.RpcError) -> str:
+    info = detail(error, ErrorInfo)
+    return "" if info is None else info.reason
+
+
+def test_a_call_is_answered(server: RunningServer) -> None:
+    assert isinstance(get(server), pb.GetConversationResponse)
+
+
+def test_a_stranger_is_refused_whatever_it_asks(server: RunningServer) -> None:
+    for path in ("/remora.v1.ConversationService/GetConversation", "/unknown/Method"):
+        with pytest.raises(grpc.RpcError) as raised:
+            server.raw(path, b"")
+
+        assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        assert reason(raised.value) == "UNAUTHENTICATED"
+
+
+def test_an_unknown_method_is_unimplemented(server: RunningServer) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        server.raw("/remora.v1.ConversationService/Unknown", b"", metadata=ALPHA)
+
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_failure_has_its_details(server: RunningServer, store: FakeStore) -> None:
+    store.error = ConversationNotFound("ü\n%")
+
+    with pytest.raises(grpc.RpcError) as raised:
+        get(server)
+
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    info = detail(raised.value, ErrorInfo)
+    assert info is not None
+    assert info.metadata["conversation_id"] == "ü\n%"
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_compressed_request_is_answered_as_any_other(server: RunningServer, compression: grpc.Compression) -> None:
+    ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = server.channel.unary_unary(
+        "/remora.v1.ConversationService/GetConversation"
+    )
+    request = pb.GetConversationRequest(conversation_id="c", user_id="u" * 500)
+
+    ask(request.SerializeToString(), metadata=tuple(ALPHA), timeout=10, compression=compression)
+
+    assert server.store.asked["get_conversation"][2] == "u" * 500
+
+
+def test_a_bomb_is_refused(server: RunningServer) -> None:
+    ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = server.channel.unary_unary(
+        "/remora.v1.ConversationService/GetConversation"
+    )
+
+    with pytest.raises(grpc.RpcError) as raised:
+        ask(bytes(50 * LIMIT), metadata=tuple(ALPHA), timeout=10, compression=grpc.Compression.Gzip)
+
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    get(server)
+
+
+def test_a_request_beyond_the_limit_is_refused(server: RunningServer) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        server.call("GetConversation", bytes(LIMIT + 1), metadata=ALPHA)
+
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_call_beyond_the_room_is_told_to_come_back(server: RunningServer, store: FakeStore) -> None:
+    released = store.waiting_for = threading.Event()
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(get, server) for _ in range(3)]
+        refusal = next(as_completed(calls, timeout=10)).exception()
+        healthy = server.raw("/grpc.health.v1.Health/Check", b"")
+        released.set()
+        answered = [call for call in calls if call.exception(10) is None]
+
+    assert isinstance(refusal, grpc.RpcError)
+    assert (refusal.code(), reason(refusal)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert detail(refusal, RetryInfo) is not None
+    assert len(answered) == 2
+    assert health_pb2.HealthCheckResponse.FromString(healthy).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_deadline_passes_and_the_room_is_free_again(server: RunningServer, store: FakeStore) -> None:
+    store.waiting_for = threading.Event()
+
+    with pytest.raises(grpc.RpcError) as raised:
+        get(server, timeout=0.05)
+
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    store.waiting_for.set()
+    get(server)
+
+
+def test_a_call_that_was_cancelled_frees_its_room(server: RunningServer, store: FakeStore) -> None:
+    store.waiting_for = threading.Event()
+    ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = server.channel.unary_unary(
+        "/remora.v1.ConversationService/GetConversation"
+    )
+
+    for _ in range(2):
+        call = ask.future(GET.SerializeToString(), metadata=tuple(ALPHA), timeout=10)
+        call.cancel()
+    store.waiting_for.set()
+
+    get(server)
+
+
+def test_reflection_answers_every_message_of_a_stream(server: RunningServer) -> None:
+    ask: Streams = server.channel.stream_stream(f"/{REFLECTION.full_name}/ServerReflectionInfo")
+    lists = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
+    finds = reflection_pb2.ServerReflectionRequest(
+        file_containing_symbol="remora.v1.ConversationService"
+    ).SerializeToString()
+
+    first, second = map(
+        reflection_pb2.ServerReflectionResponse.FromString, ask(iter([lists, finds]), metadata=tuple(ALPHA), timeout=10)
+    )
+
+    assert {service.name for service in first.list_services_response.service} >= {one.full_name for one in SERVICES}
+    assert second.file_descriptor_response.file_descriptor_proto

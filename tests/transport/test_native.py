@@ -1,0 +1,170 @@
+"""What only the native transport does: calls in between, replies that wait for the disk without a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import grpc
+import pytest
+from tests.rpc.fake_store import FakeStore, conversation
+from tests.rpc.running_server import RunningServer
+
+from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_pb2
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server import application
+from remora_server.domain.calls import Read
+from remora_server.domain.status import ModelStatus
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.identity import Identity
+from remora_server.rpc.listeners import TcpListener, UnixListener
+from remora_server.rpc.server import Server
+from remora_server.rpc.transports import ServerOptions
+from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+
+GET = pb.GetConversationRequest(conversation_id="c")
+THREADS = 2
+
+
+class Serving:
+    """A server over a real store, on a Unix socket and a port."""
+
+    def __init__(self, directory: Path) -> None:
+        tokens = NativeTokenCounter()
+        count = partial(application._count_tokens, tokens)
+        self.store = EmbeddedStore(StoreOptions(directory=directory / "data"), count_tokens=count, model="")
+        self.server = Server(ServerOptions(threads=THREADS), Identity())
+        self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
+        handlers = application._handlers(self.store, None, tokens, ModelStatus(), waiters=1)
+        self.server.start(handlers, ModelStatus(), lambda: True, self.store.core)
+
+    def close(self) -> None:
+        self.server.stop(1.0)
+        self.store.close()
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        serving = Serving(Path(directory))
+        yield serving
+        serving.close()
+
+
+@pytest.fixture
+def stub(serving: Serving) -> Iterator[conversation_service_pb2_grpc.ConversationServiceStub]:
+    with grpc.insecure_channel(serving.endpoints[0]) as channel:
+        yield conversation_service_pb2_grpc.ConversationServiceStub(channel)
+
+
+def append(text: str = "t", request_id: str = "") -> pb.AppendMessagesRequest:
+    return pb.AppendMessagesRequest(
+        conversation_id="c",
+        messages=[message_pb2.Message(role="user", text=text)],
+        create_if_missing=conversation_pb2.Conversation(user_id="u"),
+        request_id=request_id,
+    )
+
+
+def test_a_quick_call_is_answered_by_the_transports_own_thread() -> None:
+    store = FakeStore(conversations=[conversation()])
+    seen: list[str] = []
+    ask = store._ask
+    store._ask = lambda *arguments: (seen.append(threading.current_thread().name), ask(*arguments))[1]  # type: ignore[func-returns-value,method-assign]
+    with RunningServer(store=store) as server:
+        server.call("GetConversation", GET)
+        server.call("CountConversations", pb.CountConversationsRequest())
+
+    assert seen[0] == "transport"
+    assert seen[1].startswith("worker")
+
+
+def test_a_write_is_seen_by_the_next_read(
+    stub: conversation_service_pb2_grpc.ConversationServiceStub,
+) -> None:
+    for number in range(50):
+        written = stub.AppendMessages(append(str(number)), timeout=20)
+        read = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c", page_size=1), timeout=20)
+
+        assert read.messages[0].text == str(number)
+        assert read.revision >= written.revision
+
+
+def test_far_more_writes_than_threads_wait_for_the_disk(serving: Serving) -> None:
+    async def write_all() -> list[int]:
+        async with grpc.aio.insecure_channel(serving.endpoints[1]) as channel:
+            stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+            replies = await asyncio.gather(*(stub.AppendMessages(append(str(n)), timeout=20) for n in range(90)))
+        return [reply.messages[0].sequence for reply in replies]
+
+    assert sorted(asyncio.run(write_all())) == list(range(1, 91))
+
+
+def test_a_repeat_gets_the_first_reply(stub: conversation_service_pb2_grpc.ConversationServiceStub) -> None:
+    first = stub.AppendMessages(append(request_id="r"), timeout=20)
+
+    assert stub.AppendMessages(append(request_id="r"), timeout=20) == first
+
+
+def test_a_cold_conversation_is_loaded_by_the_pool() -> None:
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        before = Serving(Path(directory))
+        with grpc.insecure_channel(before.endpoints[0]) as channel:
+            conversation_service_pb2_grpc.ConversationServiceStub(channel).AppendMessages(append("kept"), timeout=20)
+        before.close()
+        after = Serving(Path(directory))
+        with grpc.insecure_channel(after.endpoints[0]) as channel:
+            stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+            found = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c"), timeout=20)
+        after.close()
+
+    assert [message.text for message in found.messages] == ["kept"]
+
+
+def test_a_held_lock_delays_its_own_conversation_and_no_other(
+    serving: Serving, stub: conversation_service_pb2_grpc.ConversationServiceStub
+) -> None:
+    stub.AppendMessages(append(), timeout=20)
+    lock = serving.store.loader._locks.of(Read("default"), "c")
+    with lock:
+        waiting = stub.AppendMessages.future(append("late"), timeout=20)
+        for number in range(20):
+            other = append()
+            other.conversation_id = f"other-{number}"
+            stub.AppendMessages(other, timeout=20)
+        assert not waiting.done()
+
+    assert waiting.result().messages[0].sequence == 2
+
+
+@pytest.mark.parametrize("authority", ["%2Ftmp%2Fs", "/tmp/s", "localhost"])
+def test_a_socket_may_be_called_by_any_name(serving: Serving, authority: str) -> None:
+    options = [("grpc.default_authority", authority)]
+    with grpc.insecure_channel(serving.endpoints[0], options=options) as channel:
+        ask = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+        assert ask.AppendMessages(append(), timeout=20).revision > 0
+
+
+def test_the_socket_is_gone_after_the_end(serving: Serving) -> None:
+    path = Path(serving.endpoints[0].removeprefix("unix:"))
+    assert path.is_socket()
+
+    serving.server.stop(1.0)
+
+    assert not path.exists()
+
+
+def test_a_socket_that_took_the_place_is_left_alone(serving: Serving) -> None:
+    path = Path(serving.endpoints[0].removeprefix("unix:"))
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+
+        serving.server.stop(1.0)
+
+        assert path.is_socket()
