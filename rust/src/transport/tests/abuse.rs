@@ -190,7 +190,7 @@ fn requests_that_are_never_whole_hold_no_more_than_their_share() {
         ..Options::default()
     });
     let (runtime, client) = running.client();
-    let half = Bytes::from(framed(&vec![0; 200_000]).slice(..60_000));
+    let half = framed(&vec![0; 200_000]).slice(..60_000);
     runtime.block_on(async {
         let mut requests = client.requests.clone().ready().await.unwrap();
         let (_first, mut stream) = requests.send_request(post(ECHO), false).unwrap();
