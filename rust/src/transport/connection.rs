@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use h2::server::{Builder, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::call;
@@ -77,6 +78,10 @@ async fn answer<H: Handler, S>(
         match accepted.await {
             Some(Ok((request, respond))) => call::begin(shared, backlog, request, respond),
             Some(Err(_)) | None => return,
+        }
+        if shared.room.is_full() {
+            // What is refused comes behind what can be answered.
+            yield_now().await;
         }
     }
 }

@@ -9,8 +9,10 @@ use tokio::task::yield_now;
 use super::handler::Handler;
 use super::pool::{Job, Pool};
 
-/// How many calls are answered before the network is looked at again.
+/// How many calls are answered before the network is looked at again: where many wait, a share of them, so that what is
+/// refused meanwhile does not keep this thread from answering.
 const TOGETHER: usize = 8;
+const MOST_TOGETHER: usize = 64;
 
 /// The queue of quick calls.
 pub(super) struct Quick<H: Handler> {
@@ -36,20 +38,25 @@ impl<H: Handler> Quick<H> {
     pub(super) async fn run(&self, handler: &H, pool: &Pool<H>) {
         loop {
             self.ready.notified().await;
-            while !self.jobs.lock().is_empty() {
-                handler.together(&mut || self.run_some(handler, pool));
+            while let waiting @ 1.. = self.waiting() {
+                let count = (waiting / 2).clamp(TOGETHER, MOST_TOGETHER);
+                handler.together(&mut || self.run_some(count, handler, pool));
                 yield_now().await;
             }
         }
     }
 
-    fn run_some(&self, handler: &H, pool: &Pool<H>) {
-        for _ in 0..TOGETHER {
+    fn run_some(&self, count: usize, handler: &H, pool: &Pool<H>) {
+        for _ in 0..count {
             let Some(job) = self.next() else { return };
             if let Some(job) = job.run_at_once(handler) {
                 pool.push(job);
             }
         }
+    }
+
+    fn waiting(&self) -> usize {
+        self.jobs.lock().len()
     }
 
     fn next(&self) -> Option<Job<H>> {
