@@ -20,6 +20,11 @@ def resident_bytes(pid: int) -> int:
     return _field(pid, "status", "VmRSS") * 1024
 
 
+def peak_bytes(pid: int) -> int:
+    """The most resident memory that the process ever had."""
+    return _field(pid, "status", "VmHWM") * 1024
+
+
 def written_bytes(pid: int) -> int:
     """Bytes that the process caused to be written to the disk: whole pages, each time they are written."""
     return _field(pid, "io", "write_bytes")

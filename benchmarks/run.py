@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|search|recall] [--out FILE] [--seconds S]`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|search|recall|scale] [--out FILE] …`.
 
 Without a workload: a short run of those that need no data of others.
 """
@@ -15,7 +15,7 @@ from benchmarks import recall, report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.workloads import append, search, window
+from benchmarks.workloads import append, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +27,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
     "window": window.run,
     "search": search.run,
     "recall": recall.run,
+    "scale": scale.run,
 }
 BRIEF = ("append", "window")
 SECONDS, ROUNDS, BUDGET = 1.5, 5, 180.0

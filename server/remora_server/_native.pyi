@@ -208,6 +208,9 @@ class JournalFailed(JournalError):
 class JournalTimeout(JournalError):
     """Nothing was written: the queue stayed full, or the same request was being committed, until the timeout."""
 
+class JournalBehind(JournalError):
+    """Nothing was written: the database is too far behind the journal, and stayed so for two seconds or the timeout."""
+
 class RecordTooLarge(JournalError):
     """The record is larger than the journal takes: 16 MiB, or what fits a segment. Nothing was written."""
 
@@ -519,8 +522,10 @@ class Core:
 
         Returns its revision and "committed". Without writing anything: the revision of the first and "repeated" where
         its request id was committed with the same fingerprint, "reused" where with another. Waits at most `timeout`
-        seconds (None: without end) while the queue is full or another commit of its request is under way.
-        Raises JournalFull, JournalFailed, JournalTimeout, RecordTooLarge, InvalidRecord; then nothing was written.
+        seconds (None: without end) while the queue is full or another commit of its request is under way, and two
+        seconds at most while the database is too far behind.
+        Raises JournalFull, JournalFailed, JournalTimeout, JournalBehind, RecordTooLarge, InvalidRecord: nothing was
+        written then.
         """
 
     def wait(self, revision: int, timeout: float | None) -> bool:
@@ -529,17 +534,23 @@ class Core:
     def find_request(self, tenant: str, request_id: str, fingerprint: bytes) -> tuple[int, bool] | None:
         """Return the revision of the request's first commit, and whether its fingerprint (16 bytes) is the same.
 
-        Ids are remembered for an hour by the time of their records, at most 1,000,000, the oldest are forgotten first.
+        Ids are remembered for an hour, whatever the wall clock says, at most 1,000,000; the oldest are forgotten first.
         """
 
-    def load_request(self, tenant: str, request_id: str, fingerprint: bytes, revision: int, time: int) -> None:
-        """Remember a request from the database: in order of revisions, before any commit. `time` in microseconds."""
+    def load_request(self, tenant: str, request_id: str, fingerprint: bytes, revision: int, *, age: int) -> None:
+        """Remember a request from the database: in order of revisions, before any commit. `age` in microseconds."""
+
+    def oldest_request(self) -> int | None:
+        """Return the revision of the oldest request that is remembered: the ids of all before it are forgotten."""
 
     def records_after(self, revision: int, max_bytes: int) -> list[tuple[int, bytes]]:
         """Return the published records after a revision, oldest first, of at most `max_bytes`, but at least one."""
 
     def unapplied_bytes(self) -> int:
         """Return how many bytes of published records are in memory, which `mark_applied` takes out of it."""
+
+    def is_behind(self) -> bool:
+        """Return whether the database is so far behind the journal that commits wait for it."""
 
     def mark_applied(self, revision: int) -> None:
         """Say that the database has everything up to a revision, so that it may leave memory."""

@@ -96,7 +96,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     count = partial(_count_tokens, tokens)
     store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name, late=settings.late)
     closing.callback(_close, store)
-    store.write_operator_token(operator)
+    _leave_operator_token(store, operator)
     if embedder is not None:
         indexer = Indexer(store.pending, embedder)
         closing.callback(indexer.close)
@@ -105,6 +105,14 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     handlers = _handlers(store, embedder, tokens, model, waiters=settings.threads // WAITING_SHARE)
     server.start(handlers, model, works=lambda: not store.failure(), core=store.core)
     _announce(endpoints, store, settings, model)
+
+
+def _leave_operator_token(store: EmbeddedStore, token: str) -> None:
+    """Without it the operator's commands do not work; a disk without room is no reason not to serve."""
+    try:
+        store.write_operator_token(token)
+    except OSError as error:
+        logger.warning("the operator's token cannot be written: commands that need it fail", exc_info=error)
 
 
 def _server_options(settings: Settings) -> ServerOptions:

@@ -32,10 +32,22 @@ def next_schema() -> None:
     database.SCHEMA_VERSION = number
 
 
+def checkpoint_soon() -> None:
+    """Checkpoints come as soon as no more is written, almost."""
+    applier.CHECKPOINT_IDLE_SECONDS = 1.0
+
+
+def checkpoint_without_looking() -> None:
+    """Checkpoints are tried where there is no room for them."""
+    database.CHECKPOINT_ROOM = -1 << 40
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
     **planted.FAULTS,
+    "checkpoint_soon": checkpoint_soon,
+    "checkpoint_without_looking": checkpoint_without_looking,
 }
 
 

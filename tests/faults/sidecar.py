@@ -27,6 +27,8 @@ class Sidecar:
         self.directory = directory
         self.changes: tuple[str, ...] = ()
         """What is changed in the server by `tests.faults.changed_server`, when it is started."""
+        self.prefix: tuple[str, ...] = ()
+        """The command that starts it, where it is not started directly."""
         self.failpoints: dict[str, str] = {}
         """The variables that switch failpoints on, when it is started."""
         self.token = token
@@ -45,7 +47,7 @@ class Sidecar:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._program(), *self._arguments],
+                [*self.prefix, *self._program(), *self._arguments],
                 stdout=output,
                 stderr=output,
                 cwd=ROOT,

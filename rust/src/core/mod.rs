@@ -1,9 +1,10 @@
 //! The core: a write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
 //!
-//! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `requests`, `windows` and
-//! `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
+//! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `backlog`, `requests`,
+//! `windows` and `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
 //! sync. A record is checked before it is submitted: applying one that was accepted cannot fail.
 
+mod backlog;
 mod follow;
 mod plan;
 mod requests;
@@ -22,6 +23,7 @@ use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
 use crate::recall::Recall;
 use crate::windows::{Bounds, Windows};
+use backlog::Backlog;
 use plan::Plan;
 use requests::{Claim, Requests};
 
@@ -36,6 +38,8 @@ pub struct Settings {
     pub kernels: &'static Kernels,
     /// How many request ids are remembered.
     pub request_ids: usize,
+    /// Bytes of records that the database may be behind before commits wait for it.
+    pub backlog_bytes: usize,
 }
 
 impl Default for Settings {
@@ -46,6 +50,7 @@ impl Default for Settings {
             recall_bytes: 256 << 20,
             kernels: Kernels::best(),
             request_ids: 1_000_000,
+            backlog_bytes: 32 << 20,
         }
     }
 }
@@ -57,6 +62,9 @@ pub enum CommitError {
     Invalid(#[from] InvalidRecord),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The database stayed too far behind for as long as a commit waits for it.
+    #[error("the database is too far behind the journal")]
+    Behind,
 }
 
 /// What became of a record.
@@ -72,6 +80,9 @@ pub enum Committed {
 pub struct Core {
     journal: Journal,
     recovery: Recovery,
+    /// When it was opened.
+    opened: Instant,
+    backlog: Backlog,
     requests: Requests,
     windows: Windows,
     recall: Recall,
@@ -89,6 +100,8 @@ impl Core {
         Ok(Self {
             windows,
             recall: Recall::new(settings.kernels, settings.recall_bytes),
+            opened: Instant::now(),
+            backlog: Backlog::new(settings.backlog_bytes),
             requests: Requests::new(settings.request_ids),
             journal,
             recovery,
@@ -115,14 +128,15 @@ impl Core {
     /// Accepts an encoded record and applies it in memory, where writers see it at once, readers when it is published.
     ///
     /// Waits while the journal's queue is full, and for another commit of the same request, for at most `patience`
-    /// (`None`: without end); then fails with `JournalError::Busy`.
+    /// (`None`: without end); then fails with `JournalError::Busy`. Waits no longer, and two seconds at most, while the
+    /// database is too far behind; then fails with `Behind`.
     pub fn commit(
         &self,
         record: Bytes,
         patience: Option<Duration>,
     ) -> Result<Committed, CommitError> {
         let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
-        let plan = Plan::read(record.clone(), self.windows.fingerprints())?;
+        let plan = Plan::read(record.clone(), self.windows.fingerprints(), self.now())?;
         let Some(request) = plan.request else {
             let revision = self.submit(record, deadline, |revision| self.apply(plan, revision))?;
             return Ok(Committed::New(revision));
@@ -139,19 +153,33 @@ impl Core {
         Ok(Committed::New(revision))
     }
 
+    /// Microseconds since the core was opened, by a clock that nobody sets.
+    fn now(&self) -> i64 {
+        self.opened.elapsed().as_micros() as i64
+    }
+
     fn submit(
         &self,
         record: Bytes,
         deadline: Option<Instant>,
         accept: impl FnOnce(u64),
-    ) -> Result<u64, JournalError> {
-        match deadline {
+    ) -> Result<u64, CommitError> {
+        if !self.backlog.wait_for_room(deadline) {
+            return Err(CommitError::Behind);
+        }
+        let bytes = record.len();
+        let accept = |revision| {
+            self.backlog.add(revision, bytes);
+            accept(revision);
+        };
+        let submitted = match deadline {
             None => self.journal.submit_with(record, accept),
             Some(deadline) => {
                 let patience = deadline.saturating_duration_since(Instant::now());
                 self.journal.submit_within(patience, record, accept)
             }
-        }
+        };
+        Ok(submitted?)
     }
 
     fn apply(&self, plan: Plan, revision: u64) {
@@ -173,25 +201,36 @@ impl Core {
         self.requests.find(key, fingerprint)
     }
 
-    /// Remembers a request from the database; in the order of revisions, before any commit.
+    /// Remembers a request from the database, made so long ago; in the order of revisions, before any commit.
     pub fn load_request(
         &self,
         tenant: &str,
         id: &str,
         fingerprint: [u8; 16],
         revision: u64,
-        time: i64,
+        age: Duration,
     ) {
         let request = requests::Request {
             key: self.windows.fingerprints().of([tenant, id]),
             fingerprint,
-            time,
+            time: self.now() - age.as_micros() as i64,
         };
         self.requests.remember(&request, revision);
     }
 
+    /// The revision of the oldest request that is remembered.
+    pub fn oldest_request(&self) -> Option<u64> {
+        self.requests.oldest()
+    }
+
+    /// Whether commits wait because the database is too far behind.
+    pub fn is_behind(&self) -> bool {
+        self.backlog.is_full()
+    }
+
     /// Says that the database has everything up to `revision`: nothing of it need stay in memory.
     pub fn mark_applied(&self, revision: u64) {
+        self.backlog.applied(revision);
         self.journal.forget(revision);
         self.journal.mark_applied(revision);
         self.windows

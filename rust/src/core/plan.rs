@@ -29,9 +29,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn read(record: Bytes, fingerprints: &Fingerprints) -> Result<Self, InvalidRecord> {
+    /// Reads a record that comes at `now`, as requests count time.
+    pub(super) fn read(
+        record: Bytes,
+        fingerprints: &Fingerprints,
+        now: i64,
+    ) -> Result<Self, InvalidRecord> {
         let record = wire::Record::decode(record)?;
-        let request = request(&record, fingerprints)?;
+        let request = request(&record, fingerprints, now)?;
         let runs = runs(&record.tenant_id, record.changes, fingerprints)?;
         Ok(Self {
             tenant: record.tenant_id,
@@ -44,6 +49,7 @@ impl Plan {
 fn request(
     record: &wire::Record,
     fingerprints: &Fingerprints,
+    now: i64,
 ) -> Result<Option<Request>, InvalidRecord> {
     if record.request_id.is_empty() {
         return Ok(None);
@@ -53,7 +59,7 @@ fn request(
     Ok(Some(Request {
         key: fingerprints.of([&record.tenant_id, &record.request_id]),
         fingerprint: fingerprint.map_err(|_| InvalidRecord::Fingerprint(length))?,
-        time: record.time,
+        time: now,
     }))
 }
 
@@ -110,7 +116,8 @@ fn read(kind: Kind, fingerprints: &Fingerprints) -> Result<(String, Change), Wro
             let conversation = wire::Conversation::decode(put.conversation.clone())?;
             let row = PutRow {
                 user: conversation.user_id,
-                body: put.conversation,
+                // A copy: a part of the record would keep all of it in memory for as long as the conversation is there.
+                body: Bytes::copy_from_slice(&put.conversation),
                 create_time: put.create_time,
             };
             (conversation.id, put.conversation_uid, ChangeKind::Put(row))

@@ -1,6 +1,6 @@
 //! Request ids: which requests were committed, so that a repeat is recognised.
 //!
-//! Ids are kept for an hour by the time of their records, and up to a bound; the oldest go first.
+//! Ids are kept for an hour, and up to a bound; the oldest go first. The hour is not the wall clock's, which may be set.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) key: Fingerprint,
     /// A digest of method and payload.
     pub(super) fingerprint: [u8; 16],
-    /// When it was made, in microseconds.
+    /// When it came, in microseconds of a clock that never goes back.
     pub(super) time: i64,
 }
 
@@ -97,6 +97,11 @@ impl Requests {
     pub(super) fn find(&self, key: Fingerprint, fingerprint: [u8; 16]) -> Option<Known> {
         let state = self.state.lock();
         Some(state.committed.get(&key)?.known(fingerprint))
+    }
+
+    /// The revision of the oldest request that is remembered.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        Some(self.state.lock().ages.front()?.revision)
     }
 
     /// Reserves a request that was not committed, waiting for other attempts of it.

@@ -49,6 +49,12 @@ impl Directory {
         &self.path
     }
 
+    /// What is left of the file system's space for this process.
+    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+        let system = rustix::fs::fstatvfs(&self.handle)?;
+        Ok(system.f_bavail * system.f_frsize)
+    }
+
     /// Makes the names in the directory durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.handle.sync_all()

@@ -35,6 +35,20 @@ impl Spare {
         prepared
     }
 
+    /// As `prepare`, and fails as if there were no space where less than the length of two segments is left behind it: what
+    /// the active segment and this one will hold must find room in the database, too, or it cannot be read there.
+    pub(super) fn prepare_leaving_room(
+        directory: &Directory,
+        segment_bytes: u64,
+    ) -> io::Result<Self> {
+        let spare = Self::prepare(directory, segment_bytes)?;
+        if directory.free_bytes()? < 2 * segment_bytes {
+            Self::discard(directory);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(spare)
+    }
+
     fn allocate(directory: &Directory, segment_bytes: u64) -> io::Result<Self> {
         let path = directory.spare_path();
         let file = File::options()

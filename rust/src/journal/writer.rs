@@ -71,14 +71,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Lack of space is no failure: nothing was accepted that needs the spare.
+    /// Lack of space, or of file descriptors, is no failure: nothing was accepted that needs the spare.
     fn prepare_spare(&mut self) -> io::Result<()> {
-        match Spare::prepare(&self.shared.directory, self.shared.segment_bytes) {
+        match Spare::prepare_leaving_room(&self.shared.directory, self.shared.segment_bytes) {
             Ok(spare) => {
                 self.spare = Some(spare);
                 self.shared.queue.spare_is_ready();
             }
-            Err(error) if is_lack_of_space(&error) => {
+            Err(error) if is_lack(&error) => {
                 self.shared
                     .queue
                     .spare_was_refused(error.to_string().into());
@@ -174,7 +174,17 @@ impl From<Entry> for Record {
     }
 }
 
-fn is_lack_of_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+/// Whether a file could not be made for lack of something that may come back.
+fn is_lack(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
+    use rustix::io::Errno;
+
+    let lacks_descriptors = [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    lacks_descriptors
+        || matches!(
+            error.kind(),
+            StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory
+        )
 }

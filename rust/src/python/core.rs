@@ -40,6 +40,7 @@ exceptions! {
     JournalFull(JournalError), "There is no room on the disk; nothing was written.";
     JournalFailed(JournalError), "The journal stopped, for good.";
     JournalTimeout(JournalError), "The time ran out before the record was accepted.";
+    JournalBehind(JournalError), "The database is too far behind; nothing was written.";
     RecordTooLarge(JournalError), "The record is larger than the journal takes.";
     InvalidRecord(JournalError), "The record cannot be applied; nothing was written.";
 }
@@ -173,18 +174,24 @@ impl PyCore {
         Ok(known.map(|known| (known.revision, known.is_same)))
     }
 
+    #[pyo3(signature = (tenant, request_id, fingerprint, revision, *, age))]
     fn load_request(
         &self,
         tenant: &str,
         request_id: &str,
         fingerprint: &[u8],
         revision: u64,
-        time: i64,
+        age: u64,
     ) -> PyResult<()> {
         let fingerprint = sixteen_bytes("fingerprint", fingerprint)?;
+        let age = Duration::from_micros(age);
         self.core
-            .load_request(tenant, request_id, fingerprint, revision, time);
+            .load_request(tenant, request_id, fingerprint, revision, age);
         Ok(())
+    }
+
+    fn oldest_request(&self) -> Option<u64> {
+        self.core.oldest_request()
     }
 
     fn records_after<'py>(
@@ -202,6 +209,10 @@ impl PyCore {
 
     fn unapplied_bytes(&self) -> usize {
         self.core.journal().memory_bytes()
+    }
+
+    fn is_behind(&self) -> bool {
+        self.core.is_behind()
     }
 
     fn mark_applied(&self, py: Python<'_>, revision: u64) {
@@ -396,7 +407,7 @@ impl PyCore {
             return None;
         }
         match self.core.commit(record.clone(), Some(Duration::ZERO)) {
-            Err(CommitError::Journal(journal::JournalError::Busy)) => None,
+            Err(CommitError::Journal(journal::JournalError::Busy) | CommitError::Behind) => None,
             committed => Some(committed),
         }
     }
@@ -601,6 +612,7 @@ fn commit_error(error: CommitError) -> PyErr {
     match error {
         CommitError::Invalid(invalid) => InvalidRecord::new_err(invalid.to_string()),
         CommitError::Journal(error) => journal_error(error),
+        CommitError::Behind => JournalBehind::new_err(error.to_string()),
     }
 }
 

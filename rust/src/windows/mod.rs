@@ -141,6 +141,7 @@ impl Windows {
         let Some(conversation) = touched else {
             return;
         };
+        self.use_now(&conversation);
         self.count(conversation.change(|state| {
             for change in &run.changes {
                 state.apply(change, revision);

@@ -137,7 +137,7 @@ class _Draft:
 
     def __init__(self, view: ConversationView, user_id: str, ids: Iterable[str], now: int, new_id: NewId) -> None:
         self.head = view.head
-        self.now = max(now, view.head.last_time)
+        self.now = max(now, view.head.update_time)
         self.user_id = user_id
         self.new_id = new_id
         self.last_sequence = view.head.last_sequence

@@ -11,6 +11,7 @@ import duckdb
 from remora_server._native import Core
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import Database
+from remora_server.storage.disk_space import is_lack_of_space
 
 logger = logging.getLogger(__name__)
 
@@ -22,16 +23,14 @@ TICK_SECONDS = 0.25
 CHECKPOINT_WAL_BYTES = 64 << 20
 CHECKPOINT_IDLE_SECONDS = 5.0
 RETRY_SECONDS = 0.5
-REQUEST_SECONDS = 3600
 PURGE_SECONDS = 300
-# Rows outlive what memory remembers, so that a repeat that is recognised always finds its outcome.
-REQUEST_ROW_SECONDS = REQUEST_SECONDS + 2 * PURGE_SECONDS
 
 
 class Applier:
     """Applies records in batches: after a short delay, or at once when somebody waits.
 
     A failure of the database is logged and tried again: nothing is lost, because the journal keeps what is not applied.
+    A disk without room is a failure of its own kind: what is applied can be read, and it passes.
     """
 
     def __init__(self, core: Core, database: Database, applied: int) -> None:
@@ -45,8 +44,14 @@ class Applier:
         self._last_batch = self._last_idle = time.monotonic()
         self._last_purge = 0.0
         self._must_reopen = False
+        self._forgotten_requests = 0
         self.failure = ""
-        """Why nothing can be applied at the moment; empty where it can."""
+        """Why nothing can be applied at the moment; empty where it can, or only room is missing."""
+        self.full = False
+        """Whether there is no room on the disk to apply or to checkpoint anything."""
+        self.stuck = False
+        """Whether there is no room to apply anything."""
+        self._applying = False
         self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
 
     @property
@@ -66,20 +71,24 @@ class Applier:
         self._thread.start()
 
     def wait(self, revision: int, timeout: float | None) -> bool:
-        """Wait until DuckDB holds `revision`; False where the time was up first."""
+        """Wait until DuckDB holds `revision`; False where the time was up first, or there is no room for it."""
         if self._applied >= revision:
             return True
         self._kick.set()
         with self._changed:
-            return self._changed.wait_for(lambda: self._applied >= revision, timeout)
+            self._changed.wait_for(lambda: self._applied >= revision or self.stuck, timeout)
+        return self._applied >= revision
 
     def close(self) -> None:
-        """Apply what is published, checkpoint and stop."""
+        """Apply what is published, checkpoint and stop. What is applied but not checkpointed is safe, too."""
         self._stopping = True
         self._kick.set()
         self._thread.join()
         self.catch_up()
-        self._checkpoint()
+        try:
+            self._checkpoint()
+        except (duckdb.Error, OSError) as error:
+            logger.warning("the last checkpoint failed; the next start does it", exc_info=error)
 
     def _run(self) -> None:
         while not self._stopping:
@@ -87,19 +96,28 @@ class Applier:
             self._kick.clear()
             try:
                 self._reopen_if_failed()
-                self._work(at_once=kicked or bool(self.failure))
+                self._work(at_once=kicked or self.full or bool(self.failure))
             except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
             else:
-                self.failure = ""
+                self._succeeded()
 
     def _failed(self, error: Exception) -> None:
-        """Log the first of a row of failures, and wait before the next try."""
-        if not self.failure:
+        """Log the first of a row of failures, tell who waits, and wait before the next try."""
+        if not (self.failure or self.full):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
-        self.failure = f"the database cannot be written: {type(error).__name__}"
         self._must_reopen |= isinstance(error, duckdb.FatalException)
+        full = is_lack_of_space(error)
+        with self._changed:
+            self.full, self.stuck = full, full and self._applying
+            self.failure = "" if full else f"the database cannot be written: {type(error).__name__}"
+            self._changed.notify_all()
         time.sleep(RETRY_SECONDS)
+
+    def _succeeded(self) -> None:
+        if self.failure or self.full:
+            logger.info("the database can be written again", extra={"applied": self._applied})
+        self.full, self.stuck, self.failure = False, False, ""
 
     def _reopen_if_failed(self) -> None:
         """A database that failed for good answers nothing until it is opened again, which may fail, too."""
@@ -108,10 +126,13 @@ class Applier:
             self._must_reopen = False
 
     def _work(self, *, at_once: bool) -> None:
+        """Apply what is published so far. Long runs are checkpointed on the way: a start must read the log again."""
         reach = self._core.published()
         if at_once or self._is_due(reach):
             while self._applied < reach and self._apply_next():
                 self._last_batch = time.monotonic()
+                if self._database.wal_bytes() > CHECKPOINT_WAL_BYTES:
+                    self._checkpoint()
         self._purge_requests()
         if self._checkpoint_is_due():
             self._checkpoint()
@@ -132,7 +153,9 @@ class Applier:
         batch = Batch()
         for revision, payload in records:
             batch.add(revision, payload)
+        self._applying = True
         self._database.transact(batch.write)
+        self._applying = False
         self._advance(batch.revision)
         return True
 
@@ -159,8 +182,11 @@ class Applier:
         self._core.release(reached)
 
     def _purge_requests(self) -> None:
+        """Delete the outcomes of requests that memory had forgotten by the last time: who was told that his request is
+        known has read its outcome since.
+        """
         if time.monotonic() - self._last_purge < PURGE_SECONDS:
             return
         self._last_purge = time.monotonic()
-        oldest = int((time.time() - REQUEST_ROW_SECONDS) * 1_000_000)
-        self._database.cursor().execute("DELETE FROM requests WHERE time < ?", [oldest])
+        forgotten, self._forgotten_requests = self._forgotten_requests, self._core.oldest_request() or 0
+        self._database.transact(lambda cursor: cursor.execute("DELETE FROM requests WHERE revision < ?", [forgotten]))

@@ -20,7 +20,8 @@ import duckdb
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
-from remora_server.storage.commits import Commits, wall_clock
+from remora_server.storage.clock import wall_clock
+from remora_server.storage.commits import Commits
 from remora_server.storage.database import SCHEMA_VERSION, Database, literal
 from remora_server.storage.directory import FORMAT_VERSION, sync_file, sync_folder
 

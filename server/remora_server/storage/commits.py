@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from remora_server import _native
@@ -11,6 +11,7 @@ from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Placed, Read, Write
 from remora_server.domain.errors import (
     DeadlineExceeded,
+    Overloaded,
     RequestIdReused,
     RequestTooLarge,
     RevisionUnknown,
@@ -23,15 +24,9 @@ from remora_server.storage.database import Database
 from remora_server.storage.deadlines import remaining, require_time
 from remora_server.storage.v1 import record_pb2
 
-Clock = Callable[[], int]
 MAX_RECORD_BYTES = 16 << 20
 SETTLE_SECONDS = 30.0
 """How long work in the background waits for the database before it fails, to be tried again."""
-
-
-def wall_clock() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +62,7 @@ class Commits:
         self, write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str = ""
     ) -> Accepted:
         """Give the changes their revision."""
+        self._require_reach()
         payload = _record(write, now, changes, outcome, user_id).SerializeToString()
         try:
             revision, status = self._core.commit(payload, remaining(write.deadline))
@@ -76,11 +72,18 @@ class Commits:
             raise StoreFailed from error
         except _native.JournalTimeout as error:
             raise DeadlineExceeded from error
+        except _native.JournalBehind as error:
+            raise Overloaded from error
         except _native.RecordTooLarge as error:
             raise RequestTooLarge(MAX_RECORD_BYTES) from error
         if status == "reused":
             raise RequestIdReused(write.request_id)
         return Accepted(revision, outcome, repeated=status == "repeated")
+
+    def _require_reach(self) -> None:
+        """Refuse at once what would wait for a database that cannot be written. Raises StoreFull, StoreFailed."""
+        if (self._applier.stuck or self._applier.failure) and self._core.is_behind():
+            raise StoreFull if self._applier.stuck else StoreFailed
 
     def finish(self, write: Write, accepted: Accepted) -> Outcome:
         """Wait until the write is durable and visible, unless its caller does."""
@@ -134,9 +137,9 @@ class Commits:
         return revision
 
     def wait_applied(self, revision: int, deadline: float | None) -> None:
-        """Wait until DuckDB holds the revision. Raises DeadlineExceeded."""
+        """Wait until DuckDB holds the revision. Raises DeadlineExceeded, StoreFull."""
         if not self._applier.wait(revision, remaining(deadline)):
-            raise DeadlineExceeded
+            raise StoreFull if self._applier.stuck else DeadlineExceeded
 
     def _first_outcome(self, write: Write, revision: int) -> Outcome:
         self.wait_published(revision, write.deadline)

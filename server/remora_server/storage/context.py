@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from remora_server._native import Core
 from remora_server.domain.messages import NewId
-from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.clock import Clock
+from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks

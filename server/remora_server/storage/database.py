@@ -15,12 +15,16 @@ import duckdb
 
 from remora_server import failpoints
 from remora_server.domain.errors import StoreDamaged
+from remora_server.storage.disk_space import require_room
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
 MEMORY = ":memory:"
 SCHEMA_VERSION = 2
+CHECKPOINT_ROOM = 4 << 20
+"""What a checkpoint writes besides what is in the write-ahead log, in bytes."""
+
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
 _DAMAGE = re.compile(
@@ -131,7 +135,7 @@ class Database:
         with self._reopened:
             return self._reopened.wait_for(lambda: self._connection is not failed, REOPEN_SECONDS)
 
-    def transact(self, write: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
+    def transact(self, write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         """Write in one transaction: all of it or nothing."""
         cursor = self.cursor()
         cursor.begin()
@@ -187,7 +191,13 @@ class Database:
         logger.info("database migrated", extra={"schema_version": number})
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file. Raises duckdb.Error where a transaction is in the way."""
+        """Move the write-ahead log into the file.
+
+        Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
+        tried, because one that fails for it ends all queries.
+        """
+        if self._path is not None:
+            require_room(self._path.parent, self.wal_bytes() + CHECKPOINT_ROOM)
         failpoints.hit("checkpoint_begun")
         self.cursor().execute("CHECKPOINT")
         failpoints.hit("checkpoint_done")

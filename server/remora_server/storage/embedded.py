@@ -23,13 +23,15 @@ from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.transfers import ExportPage, ExportQuery, Import
 from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
-from remora_server.storage.applier import REQUEST_SECONDS, Applier
+from remora_server.storage.applier import Applier
 from remora_server.storage.backups import Backups
-from remora_server.storage.commits import Commits, wall_clock
+from remora_server.storage.clock import SteadyClock, wall_clock
+from remora_server.storage.commits import Commits
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database, SchemaTooNew
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
+from remora_server.storage.disk_space import is_lack_of_space
 from remora_server.storage.embeddings import PendingEmbeddings
 from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
@@ -45,6 +47,9 @@ logger = logging.getLogger(__name__)
 
 MENDINGS = 2
 """How often a damaged database is made good before the store is refused."""
+NO_ROOM = "there is no room on the disk"
+REQUEST_SECONDS = 3600
+"""How long requests are remembered."""
 
 
 class NotApplied(Exception):
@@ -65,7 +70,7 @@ class StoreOptions:
     recall_bytes: int = 256 << 20
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
-    database_bytes: int = 256 << 20
+    database_bytes: int = 96 << 20
     kernels: str | None = None
 
 
@@ -79,12 +84,15 @@ class EmbeddedStore:
         Raises DirectoryError where the directory cannot be used.
         """
         self.late = late
-        self._directory = None if options.directory is None else DataDirectory(options.directory)
+        self._directory = None
         try:
+            self._directory = None if options.directory is None else DataDirectory(options.directory)
             self._open(options, count_tokens, model)
-        except BaseException:
+        except BaseException as error:
             if self._directory is not None:
                 self._directory.close()
+            if isinstance(error, duckdb.Error | OSError | _native.JournalError):
+                raise DirectoryError(_why_it_cannot_be_used(options.directory, error)) from error
             raise
 
     def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
@@ -104,6 +112,8 @@ class EmbeddedStore:
             try:
                 return self._join(options)
             except (duckdb.Error, StoreDamaged) as error:
+                if is_lack_of_space(error):
+                    raise
                 mend(directory, error)
         return self._join(options)
 
@@ -114,6 +124,7 @@ class EmbeddedStore:
             abandoning.callback(self.database.close)
             failpoints.hit("database_opened")
             applied = int(self.database.meta("applied_revision") or 0)
+            self._secret = _secret(self.database)
             self.core = _open_core(options, self._directory, self.store_id, applied)
             abandoning.callback(self.core.close)
             self.applier = Applier(self.core, self.database, applied)
@@ -121,11 +132,11 @@ class EmbeddedStore:
             abandoning.pop_all()
 
     def _build(self, count_tokens: CountTokens, model: str) -> None:
-        locks = ConversationLocks()
+        locks, clock = ConversationLocks(), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
-        self.pending = PendingEmbeddings(self.database, self.commits, wall_clock, model, late=self.late)
-        context = StoreContext(self.core, self.database, self.commits, self.loader, locks, wall_clock, _native.new_id)
+        self.pending = PendingEmbeddings(self.database, self.commits, clock, model, late=self.late)
+        context = StoreContext(self.core, self.database, self.commits, self.loader, locks, clock, _native.new_id)
         self.conversations = Conversations(context)
         self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)
         self._steps = Steps(context, self.conversations)
@@ -166,13 +177,13 @@ class EmbeddedStore:
 
     def _remember(self) -> None:
         self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
-        oldest = wall_clock() - REQUEST_SECONDS * 1_000_000
+        now = wall_clock()
         rows = self.database.rows(
             "SELECT tenant_id, request_id, fingerprint, revision, time FROM requests WHERE time >= ? ORDER BY revision",
-            [oldest],
+            [now - REQUEST_SECONDS * 1_000_000],
         )
-        for row in rows:
-            self.core.load_request(*row)
+        for *request, made in rows:
+            self.core.load_request(*request, age=max(0, now - made))
 
     def close(self) -> None:
         """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
@@ -188,11 +199,7 @@ class EmbeddedStore:
 
     def secret(self) -> bytes:
         """A key that only this store knows, 32 bytes: what is signed with it stays valid over restarts."""
-        found = self.database.meta("secret")
-        if found is None:
-            found = os.urandom(32).hex()
-            self.database.set_meta("secret", found)
-        return bytes.fromhex(found)
+        return self._secret
 
     def create_conversation(self, write: Write, draft: ConversationDraft) -> Outcome:
         return self.conversations.create(write, draft)
@@ -270,8 +277,11 @@ class EmbeddedStore:
             self._directory.write_operator_token(token)
 
     def failure(self) -> str:
-        """Why the store does not work as it should; empty where it does."""
+        """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
         return self.core.failure() or self.applier.failure
+
+    def _why_it_takes_no_writes(self) -> str:
+        return self.failure() or (NO_ROOM if self.applier.full else "")
 
     def status(self) -> StoreStatus:
         journal, engine = self.core.journal_statistics(), self.core.statistics()
@@ -280,7 +290,7 @@ class EmbeddedStore:
             store_id=self.store_id.hex(),
             format_version=FORMAT_VERSION,
             in_memory=self._directory is None,
-            failure=self.failure(),
+            failure=self._why_it_takes_no_writes(),
             revision=self.core.published(),
             applied_revision=self.applier.applied,
             database_bytes=self.database.bytes(),
@@ -327,18 +337,31 @@ def _require_store(database: Database, store_id: bytes) -> None:
         )
 
 
+def _secret(database: Database) -> bytes:
+    found = database.meta("secret")
+    if found is None:
+        found = os.urandom(32).hex()
+        database.set_meta("secret", found)
+    return bytes.fromhex(found)
+
+
 def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int) -> Core:
-    try:
-        return Core(
-            None if directory is None else str(directory.journal),
-            store_id=store_id,
-            applied_revision=applied,
-            segment_bytes=options.segment_bytes,
-            queue_bytes=options.queue_bytes,
-            window_bytes=options.window_bytes,
-            recall_bytes=options.recall_bytes,
-            kernels=options.kernels,
-        )
-    except _native.JournalError as error:
-        remedy = "" if directory is None else f": {advice(directory.path)}"
-        raise DirectoryError(f"the journal cannot be used: {error}{remedy}") from error
+    return Core(
+        None if directory is None else str(directory.journal),
+        store_id=store_id,
+        applied_revision=applied,
+        segment_bytes=options.segment_bytes,
+        queue_bytes=options.queue_bytes,
+        window_bytes=options.window_bytes,
+        recall_bytes=options.recall_bytes,
+        kernels=options.kernels,
+    )
+
+
+def _why_it_cannot_be_used(directory: Path | None, error: duckdb.Error | OSError | _native.JournalError) -> str:
+    if is_lack_of_space(error):
+        return f"{NO_ROOM} of {directory}: make some and start again; nothing that was acknowledged is lost"
+    if isinstance(error, _native.JournalError):
+        remedy = "" if directory is None else f": {advice(directory)}"
+        return f"the journal cannot be used: {error}{remedy}"
+    return f"the data in {directory} cannot be opened: {one_line(error)}"

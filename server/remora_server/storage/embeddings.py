@@ -18,7 +18,8 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.search import MessageVector, Unembedded
 from remora_server.storage import changes
-from remora_server.storage.commits import Clock, Commits
+from remora_server.storage.clock import Clock
+from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.speakers import Speakers, Thread
 from remora_server.storage.v1 import record_pb2

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
 
 use crate::core::{CommitError, Committed, Core, Settings};
 use crate::journal::JournalError;
-use crate::windows::{Page, Selection};
+use crate::windows::{Bounds, Page, Selection};
 use crate::wire::{self, Kind};
 
 const TENANT: &str = "acme";
@@ -192,4 +193,55 @@ fn a_change_of_a_cold_conversation_makes_older_loads_stale() {
     };
     assert_eq!(load(revision - 1), Ok(false));
     assert_eq!(load(revision), Ok(true));
+}
+
+#[test]
+fn a_conversation_that_is_only_written_is_evicted_when_the_database_has_it() {
+    let settings = Settings {
+        windows: Bounds {
+            total_bytes: 64 << 10,
+            ..Bounds::default()
+        },
+        ..Settings::default()
+    };
+    let core = Core::open(None, &settings).unwrap();
+    for number in 0..1_000 {
+        let id = format!("chat {number}");
+        let revision = commit(&core, [creation(&id), message(&id, 0, 1)]);
+        core.mark_applied(revision);
+    }
+    assert!(core.windows().bytes() <= settings.windows.total_bytes);
+    assert!(core.windows().conversations() < 1_000);
+}
+
+#[test]
+fn memory_keeps_nothing_of_a_record_that_is_applied() {
+    let core = volatile();
+    let record = encoded(&record([creation("chat"), message("chat", 0, 1)]));
+    let revision = match core.commit(record.clone(), None).unwrap() {
+        Committed::New(revision) => revision,
+        Committed::Known(known) => panic!("{known:?}"),
+    };
+    assert!(!record.is_unique());
+    core.mark_applied(revision);
+    core.journal().release(revision).unwrap();
+    assert_eq!(core.windows().conversations(), 1);
+    assert!(record.is_unique());
+}
+
+#[test]
+fn commits_are_refused_while_the_database_is_too_far_behind() {
+    let settings = Settings {
+        backlog_bytes: 1,
+        ..Settings::default()
+    };
+    let core = Core::open(None, &settings).unwrap();
+    let first = commit(&core, [creation("chat")]);
+    assert!(core.is_behind());
+    let second = encoded(&record([message("chat", first, 1)]));
+    let refused = core.commit(second.clone(), Some(Duration::ZERO));
+    assert!(matches!(refused, Err(CommitError::Behind)));
+    assert_eq!(core.journal().accepted(), first);
+    core.mark_applied(first);
+    assert!(core.commit(second, Some(Duration::ZERO)).is_ok());
 }

@@ -1,0 +1,23 @@
+"""Room on the disk: how much there is, and which errors say that there is none."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+# DuckDB's and the journal's errors carry the system's text alone. A process may also be limited in the files it writes.
+_TEXTS = [os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)]
+
+
+def is_lack_of_space(error: BaseException) -> bool:
+    """Whether what failed would have gone well with more room on the disk."""
+    text = str(error)
+    return any(lack in text for lack in _TEXTS)
+
+
+def require_room(directory: Path, size: int) -> None:
+    """Raise OSError (ENOSPC) where a directory's file system has not so many bytes left."""
+    system = os.statvfs(directory)
+    if system.f_bavail * system.f_frsize < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

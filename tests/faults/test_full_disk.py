@@ -1,0 +1,260 @@
+"""A disk that is really full, under each part of a store: writes are refused until there is room, reads go on, nothing
+that was acknowledged is lost, and no restart is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+import pytest
+from tests.faults.sidecar import Sidecar
+from tests.faults.small_disk import SmallDisk
+
+from remora import Remora
+from remora._status import to_exception
+from remora.errors import RemoraError
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.message_pb2 import Message
+
+MEBIBYTE = 1 << 20
+SEGMENT = MEBIBYTE
+PATIENCE = 30.0
+
+T = TypeVar("T")
+
+
+class Store:
+    """A server on a small disk, and what it acknowledged."""
+
+    def __init__(self, directory: Path, size: int, segment: int) -> None:
+        self.disk = SmallDisk(directory / "data", size)
+        self.sidecar = Sidecar(directory, "--model", "none", f"--segment-bytes={segment}")
+        self.sidecar.prefix = self.disk.prefix
+        self.memory = Remora(self.sidecar.endpoint, timeout=PATIENCE)
+        self.acknowledged: list[str] = []
+        self.refused: list[str] = []
+
+    def append(self, size: int = 100) -> None:
+        """Append a message that no compression makes smaller. Raises RemoraError."""
+        text = f"message {len(self.acknowledged) + len(self.refused)}"
+        request = pb.AppendMessagesRequest(
+            conversation_id="held",
+            messages=[Message(role="user", text=text, parts=os.urandom(size))],
+            create_if_missing=Conversation(user_id="sarah"),
+        )
+        try:
+            self.memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
+        except Exception:
+            self.refused.append(text)
+            raise
+        self.acknowledged.append(text)
+
+    def append_until_refused(self, size: int) -> RemoraError:
+        """Append until there is no room; the refusal."""
+        for _ in range(1_000):
+            refusal = refused(lambda: self.append(size))
+            if refusal is not None:
+                return refusal
+        raise AssertionError("everything was accepted")
+
+    def listed(self) -> list[str]:
+        """The messages as memory has them."""
+        request = pb.ListMessagesRequest(
+            conversation_id="held", page_size=1_000, page_order=pb.PageOrder.PAGE_ORDER_OLDEST_FIRST
+        )
+        found: list[str] = []
+        while True:
+            page = self.memory.stubs.conversations.ListMessages(request)
+            found += [message.text for message in page.messages]
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+    def conversations(self) -> list[str]:
+        """The conversations as the database has them."""
+        found = self.memory.stubs.conversations.ListConversations(pb.ListConversationsRequest(), timeout=PATIENCE)
+        return [conversation.id for conversation in found.conversations]
+
+    def status(self) -> GetStatusResponse:
+        return self.memory.stubs.admin.GetStatus(GetStatusRequest(), timeout=PATIENCE)
+
+    def applied(self) -> bool:
+        store = self.status().store
+        return store.applied_revision == store.revision
+
+    def wal_bytes(self) -> int:
+        """The length of the database's write-ahead log."""
+        return self.disk.size_of("remora.duckdb.wal")
+
+    def close(self) -> None:
+        self.memory.close()
+        self.sidecar.kill()
+        self.disk.close()
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Not started. The parameter: the disk's bytes, and those of a segment."""
+    opened = Store(tmp_path_factory.mktemp("d"), *request.param)
+    yield opened
+    opened.close()
+
+
+def refused(call: Callable[[], object]) -> RemoraError | None:
+    """How a call was refused, None where it was not."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return to_exception(error, "")
+    return None
+
+
+def eventually(attempt: Callable[[], T], *, until: Callable[[T], bool] = bool) -> T:
+    """Repeat until it is as it should be."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = attempt()
+        if until(found):
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def assert_full(refusal: RemoraError | None) -> None:
+    """It says that there is no room, and when to come again."""
+    assert refusal is not None
+    assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "STORE_FULL")
+    assert refusal.retry_delay is not None
+    assert refusal.retry_delay > 0
+
+
+@pytest.mark.parametrize("store", [(32 * MEBIBYTE, SEGMENT)], indirect=True)
+def test_appends_on_a_full_disk_are_refused_until_there_is_room(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+    eventually(store.applied)
+    store.disk.fill(leave=4 * MEBIBYTE)
+
+    assert_full(store.append_until_refused(size=100_000))
+    assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"]
+
+    store.disk.clear()
+    eventually(lambda: refused(store.append), until=lambda refusal: refusal is None)
+    assert store.listed() == store.acknowledged
+    store.sidecar.kill()
+    store.sidecar.start()
+    assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_what_is_acknowledged_while_the_database_has_no_room_is_there_in_the_end(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+    eventually(store.applied)
+    store.disk.fill()
+
+    while not (full := store.status().store.failure):
+        store.append(size=10_000)
+        time.sleep(0.05)
+
+    assert "no room" in full
+    assert not store.applied()
+    assert store.listed() == store.acknowledged
+    assert_full(refused(store.conversations))
+    store.disk.clear()
+    eventually(lambda: refused(store.conversations), until=lambda refusal: refusal is None)
+    assert eventually(lambda: store.status().store.writable)
+    store.append()
+    assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_start_that_needs_room_says_so_and_goes_well_when_there_is_some(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+    eventually(store.applied)
+    store.disk.fill()
+    while not store.status().store.failure:
+        store.append(size=10_000)
+        time.sleep(0.05)
+    store.sidecar.kill()
+    assert store.disk.free() < MEBIBYTE
+
+    store.sidecar.launch()
+    assert store.sidecar.wait() == 1
+    assert "remora: there is no room on the disk of" in store.sidecar.log.read_text()
+
+    store.disk.clear()
+    store.sidecar.start()
+    assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_start_that_needs_no_room_serves_what_is_there(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+    store.sidecar.stop()
+    store.disk.fill()
+
+    store.sidecar.start()
+    assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"]
+
+    store.disk.clear()
+    eventually(lambda: refused(store.append), until=lambda refusal: refusal is None)
+    assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(4 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_store_that_finds_no_room_to_begin_says_so(store: Store) -> None:
+    store.sidecar.launch()
+
+    assert store.sidecar.wait() == 1
+    assert "remora: there is no room on the disk of" in store.sidecar.log.read_text()
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_checkpoint_waits_for_room(store: Store) -> None:
+    store.sidecar.changes = ("checkpoint_often",)
+    store.sidecar.start()
+    store.append()
+    eventually(lambda: store.applied() and store.wal_bytes() == 0)
+    store.disk.fill(leave=3 * MEBIBYTE)
+
+    while store.wal_bytes() < MEBIBYTE:
+        store.append(size=100_000)
+    assert eventually(lambda: store.status().store.failure)
+    assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"]
+    store.append()
+
+    store.disk.clear()
+    eventually(lambda: store.wal_bytes() == 0)
+    assert store.status().store.writable
+    assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_checkpoint_that_fails_for_want_of_room_leaves_a_database_that_reads(store: Store) -> None:
+    store.sidecar.changes = ("checkpoint_soon", "checkpoint_without_looking")
+    store.sidecar.start()
+    while store.wal_bytes() < 3 * MEBIBYTE:
+        store.append(size=100_000)
+    eventually(store.applied)
+    store.disk.fill(leave=MEBIBYTE)
+
+    eventually(lambda: "FatalException" in store.sidecar.log.read_text())
+    assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"]
+    store.disk.clear()
+    eventually(lambda: store.status().store.writable and store.wal_bytes() == 0)
+    store.append()
+    assert store.listed() == store.acknowledged
