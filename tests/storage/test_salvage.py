@@ -106,7 +106,7 @@ def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None
         ("INSERT INTO conversations SELECT * FROM conversations", "ids that two conversations"),
         ("UPDATE messages SET revision = 99 WHERE sequence = 2", "revisions that were not applied"),
         (
-            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], 0
+            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], 0, NULL
                FROM messages""",
             "vectors of no message",
         ),

@@ -98,24 +98,8 @@ impl<'a> Scoring<'a> {
             0.0 => FxHashSet::default(),
             _ => speakers(self.views),
         };
-        let cosines = self
-            .vector
-            .filter(|_| weights.cosine != 0.0 || self.is_late());
-        let cosines = cosines.map(|vector| self.cosines(vector));
-        let late = cosines.as_ref().filter(|_| self.is_late()).cloned();
-        if let Some(values) = cosines.filter(|_| weights.cosine != 0.0) {
-            sheet.add(Column::new("cosine", weights.cosine, values));
-        }
         let words = self.without_names(&speakers);
-        let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
-        if words_weight != 0.0 {
-            let values = self.relative_words(&words);
-            sheet.add(Column::new("bm25", words_weight, values));
-        }
-        if let Some(mut values) = late {
-            self.write_late(sheet.totals(), &mut values);
-            sheet.add(Column::new("late", weights.late, values));
-        }
+        self.add_own(&mut sheet, &words);
         let rules = Rules {
             recall: self.recall,
             words: &words,
@@ -132,6 +116,27 @@ impl<'a> Scoring<'a> {
                 None => Candidates::Positive,
                 Some(_) => Candidates::All,
             },
+        }
+    }
+
+    /// Adds what a message has of itself: meaning, words and word pieces.
+    fn add_own(&self, sheet: &mut Sheet, words: &str) {
+        let weights = &self.search.weights;
+        let wanted = weights.cosine != 0.0 || self.is_late();
+        let cosines = self.vector.filter(|_| wanted);
+        let cosines = cosines.map(|vector| self.cosines(vector));
+        let late = cosines.as_ref().filter(|_| self.is_late()).cloned();
+        if let Some(values) = cosines.filter(|_| weights.cosine != 0.0) {
+            sheet.add(Column::new("cosine", weights.cosine, values));
+        }
+        let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
+        if words_weight != 0.0 {
+            let values = self.relative_words(words);
+            sheet.add(Column::new("bm25", words_weight, values));
+        }
+        if let Some(mut values) = late {
+            self.write_late(sheet.totals(), &mut values);
+            sheet.add(Column::new("late", weights.late, values));
         }
     }
 
