@@ -31,6 +31,8 @@ class Sidecar:
         """The command that starts it, where it is not started directly."""
         self.failpoints: dict[str, str] = {}
         """The variables that switch failpoints on, when it is started."""
+        self.preloaded: dict[str, str] = {}
+        """The variables that put a library in front of the system's, when it is started."""
         self.token = token
         self.endpoint = f"unix:{directory / 'remora.sock'}"
         self._arguments = ["serve", "--listen", self.endpoint, "--data", str(directory / "data"), *arguments]
@@ -51,7 +53,7 @@ class Sidecar:
                 stdout=output,
                 stderr=output,
                 cwd=ROOT,
-                env=environment | self.failpoints,
+                env=environment | self.failpoints | self.preloaded,
             )
 
     def _program(self) -> list[str]:

@@ -4,98 +4,34 @@ that was acknowledged is lost, and no restart is needed.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
-import grpc
 import pytest
-from tests.faults.sidecar import Sidecar
+from tests.faults.served_store import ServedStore, eventually, refused
 from tests.faults.small_disk import SmallDisk
 
-from remora import Remora
-from remora._status import to_exception
 from remora.errors import RemoraError
-from remora.v1 import conversation_service_pb2 as pb
-from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
-from remora.v1.conversation_pb2 import Conversation
-from remora.v1.message_pb2 import Message
 
 MEBIBYTE = 1 << 20
 SEGMENT = MEBIBYTE
-PATIENCE = 30.0
-
-T = TypeVar("T")
 
 
-class Store:
+class Store(ServedStore):
     """A server on a small disk, and what it acknowledged."""
 
     def __init__(self, directory: Path, size: int, segment: int) -> None:
+        super().__init__(directory, f"--segment-bytes={segment}")
         self.disk = SmallDisk(directory / "data", size)
-        self.sidecar = Sidecar(directory, "--model", "none", f"--segment-bytes={segment}")
         self.sidecar.prefix = self.disk.prefix
-        self.memory = Remora(self.sidecar.endpoint, timeout=PATIENCE)
-        self.acknowledged: list[str] = []
-        self.refused: list[str] = []
-
-    def append(self, size: int = 100) -> None:
-        """Append a message that no compression makes smaller. Raises RemoraError."""
-        text = f"message {len(self.acknowledged) + len(self.refused)}"
-        request = pb.AppendMessagesRequest(
-            conversation_id="held",
-            messages=[Message(role="user", text=text, parts=os.urandom(size))],
-            create_if_missing=Conversation(user_id="sarah"),
-        )
-        try:
-            self.memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
-        except Exception:
-            self.refused.append(text)
-            raise
-        self.acknowledged.append(text)
-
-    def append_until_refused(self, size: int) -> RemoraError:
-        """Append until there is no room; the refusal."""
-        for _ in range(1_000):
-            refusal = refused(lambda: self.append(size))
-            if refusal is not None:
-                return refusal
-        raise AssertionError("everything was accepted")
-
-    def listed(self) -> list[str]:
-        """The messages as memory has them."""
-        request = pb.ListMessagesRequest(
-            conversation_id="held", page_size=1_000, page_order=pb.PageOrder.PAGE_ORDER_OLDEST_FIRST
-        )
-        found: list[str] = []
-        while True:
-            page = self.memory.stubs.conversations.ListMessages(request)
-            found += [message.text for message in page.messages]
-            if not page.next_page_token:
-                return found
-            request.page_token = page.next_page_token
-
-    def conversations(self) -> list[str]:
-        """The conversations as the database has them."""
-        found = self.memory.stubs.conversations.ListConversations(pb.ListConversationsRequest(), timeout=PATIENCE)
-        return [conversation.id for conversation in found.conversations]
-
-    def status(self) -> GetStatusResponse:
-        return self.memory.stubs.admin.GetStatus(GetStatusRequest(), timeout=PATIENCE)
-
-    def applied(self) -> bool:
-        store = self.status().store
-        return store.applied_revision == store.revision
 
     def wal_bytes(self) -> int:
         """The length of the database's write-ahead log."""
         return self.disk.size_of("remora.duckdb.wal")
 
     def close(self) -> None:
-        self.memory.close()
-        self.sidecar.kill()
+        super().close()
         self.disk.close()
 
 
@@ -105,26 +41,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     opened = Store(tmp_path_factory.mktemp("d"), *request.param)
     yield opened
     opened.close()
-
-
-def refused(call: Callable[[], object]) -> RemoraError | None:
-    """How a call was refused, None where it was not."""
-    try:
-        call()
-    except grpc.RpcError as error:
-        return to_exception(error, "")
-    return None
-
-
-def eventually(attempt: Callable[[], T], *, until: Callable[[T], bool] = bool) -> T:
-    """Repeat until it is as it should be."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = attempt()
-        if until(found):
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
 
 
 def assert_full(refusal: RemoraError | None) -> None:

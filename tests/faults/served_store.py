@@ -1,0 +1,116 @@
+"""A server that tests break in some way, and what it acknowledged, to compare with what it has in the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+from remora._status import to_exception
+from remora.errors import RemoraError
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.message_pb2 import Message
+
+PATIENCE = 30.0
+
+T = TypeVar("T")
+
+
+class ServedStore:
+    """A server without a model, its one conversation, and what it acknowledged."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        """Not started. `arguments` are the server's."""
+        self.sidecar = Sidecar(directory, "--model", "none", *arguments)
+        self.memory = Remora(self.sidecar.endpoint, timeout=PATIENCE)
+        self.acknowledged: list[str] = []
+        self.refused: list[str] = []
+
+    def append(self, size: int = 100) -> None:
+        """Append a message that no compression makes smaller. Raises RemoraError."""
+        text = f"message {len(self.acknowledged) + len(self.refused)}"
+        request = pb.AppendMessagesRequest(
+            conversation_id="held",
+            messages=[Message(role="user", text=text, parts=os.urandom(size))],
+            create_if_missing=Conversation(user_id="sarah"),
+        )
+        try:
+            self.memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
+        except Exception:
+            self.refused.append(text)
+            raise
+        self.acknowledged.append(text)
+
+    def append_until_refused(self, size: int) -> RemoraError:
+        """Append until there is no room; the refusal."""
+        for _ in range(1_000):
+            refusal = refused(lambda: self.append(size))
+            if refusal is not None:
+                return refusal
+        raise AssertionError("everything was accepted")
+
+    def listed(self) -> list[str]:
+        """The messages as memory has them."""
+        request = pb.ListMessagesRequest(
+            conversation_id="held", page_size=1_000, page_order=pb.PageOrder.PAGE_ORDER_OLDEST_FIRST
+        )
+        found: list[str] = []
+        while True:
+            page = self.memory.stubs.conversations.ListMessages(request)
+            found += [message.text for message in page.messages]
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+    def conversations(self) -> list[str]:
+        """The conversations as the database has them."""
+        found = self.memory.stubs.conversations.ListConversations(pb.ListConversationsRequest(), timeout=PATIENCE)
+        return [conversation.id for conversation in found.conversations]
+
+    def status(self) -> GetStatusResponse:
+        return self.memory.stubs.admin.GetStatus(GetStatusRequest(), timeout=PATIENCE)
+
+    def applied(self) -> bool:
+        store = self.status().store
+        return store.applied_revision == store.revision
+
+    def health(self, service: str) -> int:
+        """What the health service says, of `liveness` or `readiness`."""
+        request = health_pb2.HealthCheckRequest(service=service)
+        with grpc.insecure_channel(self.sidecar.endpoint) as channel:
+            ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
+            reply = ask(request.SerializeToString(), timeout=PATIENCE)
+        return health_pb2.HealthCheckResponse.FromString(reply).status
+
+    def close(self) -> None:
+        self.memory.close()
+        self.sidecar.kill()
+
+
+def refused(call: Callable[[], object]) -> RemoraError | None:
+    """How a call was refused, None where it was not."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return to_exception(error, "")
+    return None
+
+
+def eventually(attempt: Callable[[], T], *, until: Callable[[T], bool] = bool) -> T:
+    """Repeat until it is as it should be."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = attempt()
+        if until(found):
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
