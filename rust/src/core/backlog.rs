@@ -76,6 +76,8 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
     use super::*;
     use std::thread;
 

@@ -142,11 +142,16 @@ impl Writer {
     }
 
     /// Fills what comes after the batch in the buffer, unless an earlier filling reaches as far.
+    /// Where there is no room for zeros the batches still have theirs: they only take longer.
     fn fill_ahead(&mut self) -> io::Result<()> {
         let end = self.offset + self.buffer.len() as u64;
-        if end > self.filled {
-            self.filled = self.active.fill(end, FILLED_BYTES)?;
+        if end <= self.filled {
+            return Ok(());
         }
+        self.filled = match self.active.fill(end, FILLED_BYTES) {
+            Err(error) if is_lack(&error) => u64::MAX,
+            filled => filled?,
+        };
         Ok(())
     }
 
