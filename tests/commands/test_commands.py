@@ -15,7 +15,7 @@ from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
 FURNITURE = {
-    "__init__", "connecting", "failures", "manifest", "messages", "numbers", "output", "parsing", "records",
+    "__init__", "connecting", "failures", "machine", "manifest", "messages", "numbers", "output", "parsing", "records",
     "setting_flags",
 }  # fmt: skip
 """Modules beside the commands."""

@@ -25,7 +25,14 @@ from grpc_status import rpc_status
 from tests.faults.sidecar import Sidecar
 
 from remora import Remora
-from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2, text_service_pb2
+from remora.v1 import (
+    admin_service_pb2,
+    conversation_pb2,
+    memory_service_pb2,
+    message_pb2,
+    text_service_pb2,
+    transfer_service_pb2,
+)
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain import errors
 from remora_server.rpc.errors import ANSWERS
@@ -155,6 +162,39 @@ def break_the_disk(memory: Remora, sidecar: Sidecar) -> None:
     append(memory)
 
 
+def import_another_record(memory: Remora, _: Sidecar) -> None:
+    for title in ("one", "another"):
+        wanted = conversation_pb2.Conversation(id="held", user_id="sarah", title=title)
+        wanted.create_time.FromSeconds(1)
+        wanted.update_time.FromSeconds(1)
+        record = transfer_service_pb2.Record(conversation=transfer_service_pb2.ConversationRecord(conversation=wanted))
+        request = transfer_service_pb2.ImportRecordsRequest(records=[record])
+        memory.stubs.transfer.ImportRecords(request, timeout=WAIT)
+
+
+def back_up_as_anybody(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.admin.CreateBackup(admin_service_pb2.CreateBackupRequest(), timeout=WAIT)
+
+
+def read_a_backup_that_is_not_there(memory: Remora, sidecar: Sidecar) -> None:
+    request = admin_service_pb2.ReadBackupRequest(backup_id="lost")
+    memory.stubs.admin.ReadBackup(request, timeout=WAIT, metadata=as_operator(sidecar))
+
+
+def back_up_from_all_sides(memory: Remora, sidecar: Sidecar) -> None:
+    """One is made after the other: whoever comes meanwhile is refused."""
+    request, metadata = admin_service_pb2.CreateBackupRequest(), as_operator(sidecar)
+    create = memory.stubs.admin.CreateBackup
+    calls = [create.future(request, timeout=WAIT, metadata=metadata) for _call in range(8)]
+    for call in calls:
+        call.result()
+
+
+def as_operator(sidecar: Sidecar) -> tuple[tuple[str, str | bytes], ...]:
+    token = (sidecar.directory / "data" / "operator.token").read_text()
+    return (("authorization", f"Bearer {token}"),)
+
+
 FAULTS = [
     Fault(
         errors.InvalidField,
@@ -212,6 +252,27 @@ FAULTS = [
         grpc.StatusCode.ALREADY_EXISTS,
         "REQUEST_ID_REUSED",
         {"request_id": "r"},
+    ),
+    Fault(
+        errors.RecordConflict,
+        import_another_record,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "RECORD_CONFLICT",
+        {"field": "records[0].conversation"},
+    ),
+    Fault(errors.OperatorOnly, back_up_as_anybody, grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY"),
+    Fault(
+        errors.BackupNotFound,
+        read_a_backup_that_is_not_there,
+        grpc.StatusCode.NOT_FOUND,
+        "BACKUP_NOT_FOUND",
+        {"backup_id": "lost"},
+    ),
+    Fault(
+        errors.BackupUnavailable,
+        back_up_from_all_sides,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "BACKUP_UNAVAILABLE",
     ),
     Fault(
         errors.RevisionUnknown,

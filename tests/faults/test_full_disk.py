@@ -164,6 +164,7 @@ def test_a_checkpoint_that_fails_for_want_of_room_leaves_a_database_that_reads(s
     store.sidecar.start()
     while store.wal_bytes() < 3 * MEBIBYTE:
         store.append(size=100_000)
+        store.conversations()
     eventually(store.applied)
     store.disk.fill(leave=MEBIBYTE)
 
