@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 
 from tests.faults import planted
 
+from remora_server.domain.calls import Read
+from remora_server.domain.errors import DeadlineExceeded
 from remora_server.main import main
+from remora_server.rpc import methods
+from remora_server.rpc.calls import Call
 from remora_server.storage import applier, database
+from remora_server.storage.embedded import EmbeddedStore
 
 MARK = "a mark of the next schema"
+WAITING = "waiting"
 
 
 def checkpoint_often() -> None:
@@ -42,9 +49,35 @@ def checkpoint_without_looking() -> None:
     database.CHECKPOINT_ROOM = -1 << 40
 
 
+def send_before_it_is_published() -> None:
+    """The native transport is told of no revision to wait for."""
+    answer = methods.Method.answer
+
+    def unheld(self: methods.Method, call: Call, encoded: bytes) -> tuple[bytes, int]:
+        return answer(self, call, encoded)[0], 0
+
+    methods.Method.answer = unheld  # type: ignore[method-assign]
+
+
+def counts_wait() -> None:
+    """A count of the conversations of `WAITING` takes all the time that it has."""
+    count = EmbeddedStore.count_conversations
+
+    def waiting(self: EmbeddedStore, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
+        if user_id == WAITING:
+            assert read.deadline is not None
+            time.sleep(max(0.0, read.deadline - time.monotonic()))
+            raise DeadlineExceeded
+        return count(self, read, user_id, resource_id)
+
+    EmbeddedStore.count_conversations = waiting  # type: ignore[method-assign]
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
+    "counts_wait": counts_wait,
+    "send_before_it_is_published": send_before_it_is_published,
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "checkpoint_without_looking": checkpoint_without_looking,

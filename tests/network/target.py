@@ -1,0 +1,111 @@
+"""A server under abuse, and the memory that it takes."""
+
+from __future__ import annotations
+
+import re
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+from tests.faults.changed_server import WAITING
+from tests.faults.sidecar import Sidecar
+from tests.network.honest import OPTIONS, reason
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import conversation_service_pb2_grpc
+
+MIB = 1 << 20
+WAITS = ("counts_wait",)
+"""The change of a server whose room is to be looked at."""
+
+
+class Target(Sidecar):
+    """A server without a model, on a Unix socket and on a port."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.tcp = f"127.0.0.1:{_free_port()}"
+        super().__init__(directory, "--model", "none", "--listen", self.tcp, *arguments)
+
+    def endpoint_of(self, kind: str) -> str:
+        """Where it listens: `unix` or `tcp`."""
+        return self.tcp if kind == "tcp" else self.endpoint
+
+    def memory(self) -> float:
+        """The memory that it has now, in MiB."""
+        return self._status("VmRSS")
+
+    def sockets(self) -> int:
+        """How many sockets it has, those included that listen."""
+        links = (self._linked(entry) for entry in Path(f"/proc/{self.pid}/fd").iterdir())
+        return sum(link.startswith("socket:") for link in links)
+
+    @staticmethod
+    def _linked(entry: Path) -> str:
+        try:
+            return str(entry.readlink())
+        except FileNotFoundError:
+            return ""
+
+    def _status(self, name: str) -> float:
+        found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
+        assert found
+        return int(found[1]) / 1024
+
+    @contextmanager
+    def grows_at_most(self, mebibytes: float) -> Iterator[None]:
+        """Its memory, at its highest meanwhile, is at most so much above what it is now."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")  # the high-water mark starts anew
+        before = self.memory()
+        yield
+        grown = self._status("VmHWM") - before
+        assert grown <= mebibytes, f"its memory grew by {grown:.0f} MiB"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(
+    *arguments: str, changes: tuple[str, ...] = (), failpoints: dict[str, str] | None = None
+) -> Iterator[Target]:
+    """A server that answers."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        target = Target(Path(directory), *arguments)
+        target.changes, target.failpoints = changes, failpoints or {}
+        target.start()
+        try:
+            yield target
+        finally:
+            target.kill()
+
+
+def has_room_for(target: Target, calls: int) -> bool:
+    """Whether exactly so many calls can wait at a time, and the next is refused. For servers with the change WAITS.
+
+    Each is made on a connection of its own, of whose calls only some are answered at a time.
+    """
+    started = threading.Barrier(calls + 1)
+
+    def outcome(_number: int) -> str:
+        with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
+            grpc.channel_ready_future(channel).result(30)
+            stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+            started.wait(30)
+            try:
+                stub.CountConversations(pb.CountConversationsRequest(user_id=WAITING), timeout=3)
+            except grpc.RpcError as error:
+                return reason(error) or error.code().name
+        return "OK"
+
+    with ThreadPoolExecutor(calls + 1) as pool:
+        outcomes = sorted(pool.map(outcome, range(calls + 1)))
+    assert set(outcomes) <= {"OVERLOADED", "DEADLINE_EXCEEDED"}, outcomes
+    return outcomes.count("OVERLOADED") == 1

@@ -1,0 +1,68 @@
+"""Clients that ask for much and do not read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from tests.network import frames
+from tests.network.frames import LARGEST_WINDOW, Peer
+from tests.network.honest import OPTIONS, append, honest
+from tests.network.target import Target, serving
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import conversation_service_pb2_grpc
+
+LIST = "/remora.v1.ConversationService/ListMessages"
+MESSAGES, TEXT_BYTES = 40, 50_000
+"""A page of about 2 MB."""
+
+STREAMS, CONNECTIONS = 100, 10
+REPLIES_MIB = 256 + 96
+"""The bound of all replies that are not taken, and those that are being made."""
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    with serving() as target:
+        with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
+            stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+            for number in range(MESSAGES):
+                stub.AppendMessages(append("large", [f"{number:04}" + "x" * TEXT_BYTES]), timeout=30)
+        yield target
+
+
+def ask(peer: Peer, stream: int) -> None:
+    encoded = pb.ListMessagesRequest(conversation_id="large", page_size=1000).SerializeToString()
+    peer.send(frames.call(stream, LIST, encoded))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("window", [0, 65_535, LARGEST_WINDOW], ids=["no-window", "usual-window", "largest-window"])
+def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: int) -> None:
+    opened = frames.peers(target.tcp, CONNECTIONS)
+    with honest(target.endpoint, retries=True) as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
+        for peer in unread:
+            peer.open(initial_window=window)
+            peer.send(frames.window_update(0, LARGEST_WINDOW - 65_535))
+            for stream in range(1, 2 * STREAMS, 2):
+                ask(peer, stream)
+        clients.go_on(20)
+
+
+def test_a_reply_that_is_read_byte_by_byte_comes_whole(target: Target) -> None:
+    with honest(target.endpoint, retries=True) as clients, Peer(target.tcp) as peer:
+        peer.open(initial_window=1)
+        ask(peer, 1)
+        got = 0
+        for came in peer.frames():
+            if came.kind == frames.DATA:
+                got += len(came.body)
+                # The first bytes one by one, the rest as it comes.
+                peer.send(frames.window_update(1, 1 if got < 100 else 1 << 20) + frames.window_update(0, 1 << 20))
+            if came.flags & frames.END_STREAM and came.kind == frames.HEADERS:
+                break
+        clients.go_on()
+
+    assert got > MESSAGES * TEXT_BYTES
