@@ -33,6 +33,7 @@ where
     let backlog = Arc::new(Backlog::new(
         options.connection_reply_bytes,
         &shared.replies,
+        &shared.pressure,
         options.stall_timeout,
     ));
     let Some(ping_pong) = connection.ping_pong() else {
@@ -43,6 +44,7 @@ where
     tokio::select! {
         () = answered => {}
         () = gone => {}
+        () = backlog.until_in_the_way() => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::budget::{Budget, Share};
 use super::message::{ACCEPTED, PREFIX_BYTES};
@@ -39,12 +40,17 @@ pub fn framed(message: &[u8]) -> Bytes {
 /// Calls of a connection that are answered at a time: replies whose size is not known yet.
 const TURNS: usize = 16;
 
+/// How long a connection may take nothing of its replies while those of all have no more room.
+const PRESSED_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What a connection has not taken yet.
 pub(super) struct Backlog {
     of_connection: Arc<Budget>,
     of_all: Arc<Budget>,
     shrank: Notify,
     turns: Semaphore,
+    parts_taken: AtomicU64,
+    pressure: Arc<Notify>,
     stall: Duration,
 }
 
@@ -65,14 +71,40 @@ impl Outgoing {
 }
 
 impl Backlog {
-    pub(super) fn new(bound: usize, of_all: &Arc<Budget>, stall: Duration) -> Self {
+    pub(super) fn new(
+        bound: usize,
+        of_all: &Arc<Budget>,
+        pressure: &Arc<Notify>,
+        stall: Duration,
+    ) -> Self {
         Self {
             of_connection: Budget::new(bound),
             of_all: Arc::clone(of_all),
             shrank: Notify::new(),
             turns: Semaphore::new(TURNS),
+            parts_taken: AtomicU64::new(0),
+            pressure: Arc::clone(pressure),
             stall,
         }
+    }
+
+    /// Waits until the peer has taken nothing for a while although the replies of all have no more room: others are
+    /// refused until it is gone.
+    pub(super) async fn until_in_the_way(&self) {
+        loop {
+            self.pressure.notified().await;
+            while self.is_pressed() {
+                let before = self.parts_taken.load(Ordering::Relaxed);
+                sleep(PRESSED_PATIENCE).await;
+                if self.is_pressed() && self.parts_taken.load(Ordering::Relaxed) == before {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn is_pressed(&self) -> bool {
+        self.of_all.is_spent() && self.of_connection.held() > 0
     }
 
     /// Waits until the connection has taken enough for another reply. The turn ends when that counts.
@@ -91,6 +123,9 @@ impl Backlog {
         let mut of_all = Share::of(&self.of_all);
         of_connection.force(message.len());
         of_all.force(message.len());
+        if self.of_all.is_spent() {
+            self.pressure.notify_waiters();
+        }
         Outgoing {
             message,
             of_connection,
@@ -189,6 +224,7 @@ async fn send_in_parts(
     while !outgoing.message.is_empty() {
         let room = capacity(stream, outgoing.message.len().min(PART_BYTES)).await?;
         let part = outgoing.split_to(room);
+        backlog.parts_taken.fetch_add(1, Ordering::Relaxed);
         backlog.shrank.notify_waiters();
         stream.send_data(part, false)?;
     }

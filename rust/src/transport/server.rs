@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::budget::Budget;
@@ -45,6 +45,8 @@ pub(super) struct Shared<H: Handler> {
     pub(super) connections: Arc<Room>,
     pub(super) requests: Arc<Budget>,
     pub(super) replies: Arc<Budget>,
+    /// Told when the replies of all have no more room.
+    pub(super) pressure: Arc<Notify>,
     pub(super) stopping: watch::Sender<Option<Duration>>,
 }
 
@@ -88,6 +90,7 @@ impl<H: Handler> Transport<H> {
             connections: Room::new(options.connections),
             requests: Budget::new(options.request_bytes),
             replies: Budget::new(options.reply_bytes),
+            pressure: Arc::default(),
             stopping: watch::Sender::new(None),
             options,
         };
