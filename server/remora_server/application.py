@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
-import grpc
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.recollection import Recollection
@@ -29,7 +28,7 @@ from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.tokens import NativeTokenCounter
-from remora_server.release import version
+from remora_server.release import version, version_of
 from remora_server.rpc.admin import AdminHandlers
 from remora_server.rpc.conversations import ConversationHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
@@ -219,7 +218,7 @@ def _process_status(start_time: int) -> ProcessStatus:
         version=version(),
         python_version=platform.python_version(),
         duckdb_version=duckdb.__version__,
-        grpc_version=grpc.__version__,
+        grpc_version=version_of("grpcio"),
         start_time=start_time,
         resident_bytes=_resident_bytes(),
     )

@@ -430,6 +430,6 @@ def eventually(attempt: Callable[[], None]) -> None:
 def test_every_error_with_an_answer_is_provoked_here() -> None:
     assert ANSWERS
     assert {fault.error for fault in FAULTS} == set(ANSWERS)
-    assert [(fault.code, fault.reason) for fault in FAULTS] == [
+    assert [(fault.code.value[0], fault.reason) for fault in FAULTS] == [
         (ANSWERS[fault.error].code, ANSWERS[fault.error].reason) for fault in FAULTS
     ]

@@ -13,6 +13,7 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.rpc.code_pb2 import Code
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
@@ -32,7 +33,7 @@ M = TypeVar("M", bound=Message)
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
 METHODS: dict[str, MethodDescriptor] = {method.name: method for service in SERVICES for method in service.methods}
-DOCUMENTED = {("OK", "")} | {(answer.code.name, answer.reason) for answer in ANSWERS.values()}
+DOCUMENTED = {("OK", "")} | {(Code.Name(answer.code), answer.reason) for answer in ANSWERS.values()}
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 

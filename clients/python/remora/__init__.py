@@ -6,25 +6,29 @@ with Remora() as memory:
     context = chat.context(max_tokens=4000)
 """
 
-from remora._async.client import AsyncRemora
-from remora._async.conversation import AsyncConversation
-from remora._async.user import AsyncUser
-from remora._async.working_memory import AsyncWorkingMemory
-from remora._sync.client import Remora
-from remora._sync.conversation import Conversation
-from remora._sync.user import User
-from remora._sync.working_memory import WorkingMemory
-from remora.attributes import Condition
-from remora.chat_format import ToolCall
-from remora.context import Context, Item
-from remora.conversations import ConversationRecord
-from remora.embeddings import Embedding
-from remora.errors import RemoraError
-from remora.messages import Appended, AppendedMessage, Message
-from remora.search import Hit, SearchOptions, SearchResult
-from remora.steps import Step
-from remora.tokens import TokenCount
-from remora.working_memory import WorkingMemoryContent
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remora._async.client import AsyncRemora
+    from remora._async.conversation import AsyncConversation
+    from remora._async.user import AsyncUser
+    from remora._async.working_memory import AsyncWorkingMemory
+    from remora._sync.client import Remora
+    from remora._sync.conversation import Conversation
+    from remora._sync.user import User
+    from remora._sync.working_memory import WorkingMemory
+    from remora.attributes import Condition
+    from remora.chat_format import ToolCall
+    from remora.context import Context, Item
+    from remora.conversations import ConversationRecord
+    from remora.embeddings import Embedding
+    from remora.errors import RemoraError
+    from remora.messages import Appended, AppendedMessage, Message
+    from remora.search import Hit, SearchOptions, SearchResult
+    from remora.steps import Step
+    from remora.tokens import TokenCount
+    from remora.working_memory import WorkingMemoryContent
 
 __all__ = [
     "Appended",
@@ -52,3 +56,43 @@ __all__ = [
     "WorkingMemory",
     "WorkingMemoryContent",
 ]
+
+_NAMES = {
+    "_async.client": ("AsyncRemora",),
+    "_async.conversation": ("AsyncConversation",),
+    "_async.user": ("AsyncUser",),
+    "_async.working_memory": ("AsyncWorkingMemory",),
+    "_sync.client": ("Remora",),
+    "_sync.conversation": ("Conversation",),
+    "_sync.user": ("User",),
+    "_sync.working_memory": ("WorkingMemory",),
+    "attributes": ("Condition",),
+    "chat_format": ("ToolCall",),
+    "context": ("Context", "Item"),
+    "conversations": ("ConversationRecord",),
+    "embeddings": ("Embedding",),
+    "errors": ("RemoraError",),
+    "messages": ("Appended", "AppendedMessage", "Message"),
+    "search": ("Hit", "SearchOptions", "SearchResult"),
+    "steps": ("Step",),
+    "tokens": ("TokenCount",),
+    "working_memory": ("WorkingMemoryContent",),
+}
+"""The modules, each with what it gives the package."""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # whose readers find above what there is, and that there is no more
+
+    def __getattr__(name: str) -> object:
+        """Imports what is first asked for: the messages of `remora.v1` need no client, one face not the other."""
+        if name in _NAMES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, *(name for name in _NAMES if "." not in name)]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import NoReturn
 
-import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
+from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status
 
 from remora_server.domain import errors
 
@@ -24,34 +22,34 @@ logger = logging.getLogger(__name__)
 class Answer:
     """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help."""
 
-    code: grpc.StatusCode
+    code: code_pb2.Code.ValueType
     reason: str
     retry_delay: float | None = None
 
 
-INTERNAL = Answer(grpc.StatusCode.INTERNAL, "INTERNAL")
+INTERNAL = Answer(code_pb2.INTERNAL, "INTERNAL")
 
 ANSWERS: dict[type[Exception], Answer] = {
-    errors.InvalidField: Answer(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"),
-    errors.InvalidPageToken: Answer(grpc.StatusCode.INVALID_ARGUMENT, "PAGE_TOKEN_INVALID"),
-    errors.BudgetTooSmall: Answer(grpc.StatusCode.INVALID_ARGUMENT, "BUDGET_TOO_SMALL"),
-    errors.RequestTooLarge: Answer(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_TOO_LARGE"),
-    errors.ConversationNotFound: Answer(grpc.StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND"),
-    errors.MessageNotFound: Answer(grpc.StatusCode.NOT_FOUND, "MESSAGE_NOT_FOUND"),
-    errors.ConversationExists: Answer(grpc.StatusCode.ALREADY_EXISTS, "CONVERSATION_EXISTS"),
-    errors.RecordConflict: Answer(grpc.StatusCode.ALREADY_EXISTS, "RECORD_CONFLICT"),
-    errors.RequestIdReused: Answer(grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED"),
-    errors.BackupNotFound: Answer(grpc.StatusCode.NOT_FOUND, "BACKUP_NOT_FOUND"),
-    errors.BackupUnavailable: Answer(grpc.StatusCode.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE"),
-    errors.OperatorOnly: Answer(grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY"),
-    errors.RevisionUnknown: Answer(grpc.StatusCode.OUT_OF_RANGE, "REVISION_UNKNOWN"),
-    errors.ModelUnavailable: Answer(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
-    errors.Unauthenticated: Answer(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
-    errors.DeadlineExceeded: Answer(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
-    errors.Overloaded: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
-    errors.StoreFull: Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=5.0),
-    errors.StoreDamaged: Answer(grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED"),
-    errors.StoreFailed: Answer(grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
+    errors.InvalidField: Answer(code_pb2.INVALID_ARGUMENT, "INVALID_FIELD"),
+    errors.InvalidPageToken: Answer(code_pb2.INVALID_ARGUMENT, "PAGE_TOKEN_INVALID"),
+    errors.BudgetTooSmall: Answer(code_pb2.INVALID_ARGUMENT, "BUDGET_TOO_SMALL"),
+    errors.RequestTooLarge: Answer(code_pb2.INVALID_ARGUMENT, "REQUEST_TOO_LARGE"),
+    errors.ConversationNotFound: Answer(code_pb2.NOT_FOUND, "CONVERSATION_NOT_FOUND"),
+    errors.MessageNotFound: Answer(code_pb2.NOT_FOUND, "MESSAGE_NOT_FOUND"),
+    errors.ConversationExists: Answer(code_pb2.ALREADY_EXISTS, "CONVERSATION_EXISTS"),
+    errors.RecordConflict: Answer(code_pb2.ALREADY_EXISTS, "RECORD_CONFLICT"),
+    errors.RequestIdReused: Answer(code_pb2.ALREADY_EXISTS, "REQUEST_ID_REUSED"),
+    errors.BackupNotFound: Answer(code_pb2.NOT_FOUND, "BACKUP_NOT_FOUND"),
+    errors.BackupUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE"),
+    errors.OperatorOnly: Answer(code_pb2.PERMISSION_DENIED, "OPERATOR_ONLY"),
+    errors.RevisionUnknown: Answer(code_pb2.OUT_OF_RANGE, "REVISION_UNKNOWN"),
+    errors.ModelUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    errors.DeadlineExceeded: Answer(code_pb2.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
+    errors.Overloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
+    errors.StoreFull: Answer(code_pb2.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=5.0),
+    errors.StoreDamaged: Answer(code_pb2.DATA_LOSS, "STORE_DAMAGED"),
+    errors.StoreFailed: Answer(code_pb2.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
 }
 
 
@@ -83,13 +81,8 @@ def logged_status(error: Exception, method: str) -> Status:
     return to_status(error)
 
 
-def abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
-    """End a call of grpcio with the error's status."""
-    context.abort_with_status(rpc_status.to_status(logged_status(error, method)))
-
-
 def _status(answer: Answer, message: str, details: list[Message]) -> Status:
-    status = Status(code=answer.code.value[0], message=message)
+    status = Status(code=answer.code, message=message)
     for detail in details:
         packed = AnyMessage()
         packed.Pack(detail)

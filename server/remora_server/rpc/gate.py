@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from remora_server.domain.errors import Overloaded, RemoraError
-from remora_server.rpc.errors import abort
+from remora_server.rpc.aborts import abort
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.workers import Workers
 

@@ -20,8 +20,8 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2
 
 from remora_server._native import Core
+from remora_server.rpc.aborts import abort
 from remora_server.rpc.calls import Call, traceparent
-from remora_server.rpc.errors import abort
 from remora_server.rpc.gate import Gate
 from remora_server.rpc.health import HEALTH, REFLECTION, Reflection
 from remora_server.rpc.identity import Identity, Metadata

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import cast
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
-import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+if TYPE_CHECKING:
+    import grpc
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
 HEALTH = cast("ServiceDescriptor", health_pb2.DESCRIPTOR.services_by_name["Health"])
 REFLECTION = cast("ServiceDescriptor", reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"])
@@ -63,8 +67,14 @@ class Reflection:
     """Describes services, and answers each question apart."""
 
     def __init__(self, services: Iterable[str]) -> None:
-        names = (*services, HEALTH.full_name, REFLECTION.full_name)
-        self._servicer = reflection.ReflectionServicer(names)
+        self._names = (*services, HEALTH.full_name, REFLECTION.full_name)
+
+    @cached_property
+    def _servicer(self) -> ReflectionServicer:
+        """It brings grpcio, and few ask it: a server does not wait for that when it starts."""
+        from grpc_reflection.v1alpha.reflection import ReflectionServicer  # noqa: PLC0415
+
+        return ReflectionServicer(self._names)
 
     def answer(self, request: reflection_pb2.ServerReflectionRequest) -> reflection_pb2.ServerReflectionResponse:
         """The reply to one message of the stream."""

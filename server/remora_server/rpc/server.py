@@ -15,7 +15,6 @@ from remora.v1 import (
 )
 from remora_server._native import Core
 from remora_server.domain.status import ModelStatus
-from remora_server.rpc.grpcio_transport import GrpcioTransport
 from remora_server.rpc.health import Health, Reflection
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.limits import Limits
@@ -40,9 +39,16 @@ SERVICE_NAMES = tuple(service.full_name for service in SERVICES)
 HEALTH_INTERVAL = 0.5
 
 
+def _grpcio_transport(options: ServerOptions, identity: Identity) -> Transport:
+    """Imported where it serves: grpcio takes a while, for which the start of the other would wait."""
+    from remora_server.rpc.grpcio_transport import GrpcioTransport  # noqa: PLC0415
+
+    return GrpcioTransport(options, identity)
+
+
 TRANSPORTS: Mapping[str, Callable[[ServerOptions, Identity], Transport]] = {
     "native": NativeTransport,
-    "grpcio": GrpcioTransport,
+    "grpcio": _grpcio_transport,
 }
 
 
