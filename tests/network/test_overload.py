@@ -1,0 +1,67 @@
+"""Ten times the calls that find room: refusals say so and when to come back, and whoever comes back is served."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from tests.faults.changed_server import WAITING
+from tests.network.honest import OPTIONS, honest, reason, retry_seconds
+from tests.network.target import WAITS, Target, has_room_for, serving
+
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import conversation_service_pb2_grpc
+
+THREADS, WAITING_CALLS = 4, 12
+ROOM = THREADS + WAITING_CALLS
+CALLERS, BURST = 10, ROOM
+"""Each caller has a connection, and as many calls at a time as there is room for all."""
+
+CALL_SECONDS = 0.05
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    with serving("--threads", str(THREADS), "--waiting-calls", str(WAITING_CALLS), changes=WAITS) as target:
+        yield target
+
+
+def burst_again_and_again(endpoint: str, stopping: threading.Event) -> Counter[str]:
+    """Calls that take a thread for all the time that they have; how they ended. A refusal says when to come back."""
+    outcomes: Counter[str] = Counter()
+    with grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
+        stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+        request = pb.CountConversationsRequest(user_id=WAITING)
+        while not stopping.is_set():
+            calls = [stub.CountConversations.future(request, timeout=CALL_SECONDS) for _ in range(BURST)]
+            for call in calls:
+                error = call.exception()
+                assert isinstance(error, grpc.RpcError)
+                outcome = reason(error) or call.code().name
+                if outcome == "OVERLOADED":
+                    assert call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+                    assert retry_seconds(error) > 0
+                outcomes[outcome] += 1
+    return outcomes
+
+
+def test_overload_is_refused_and_whoever_comes_back_is_served(target: Target) -> None:
+    stopping, before = threading.Event(), target.sockets()
+    served = honest(target.endpoint, retries=True)
+    with target.grows_at_most(64), ThreadPoolExecutor(CALLERS) as pool, served as clients:
+        bursts = [pool.submit(burst_again_and_again, target.tcp, stopping) for _ in range(CALLERS)]
+        try:
+            clients.go_on(3)
+        finally:
+            stopping.set()
+        outcomes = sum((burst.result() for burst in bursts), Counter[str]())
+
+    assert outcomes.keys() == {"OVERLOADED", "DEADLINE_EXCEEDED"}, outcomes
+    assert outcomes["OVERLOADED"] > ROOM, "there was no overload"
+    assert clients.refusals > 0, "the honest ones never met it"
+    assert has_room_for(target, ROOM)
+    assert target.sockets() <= before + ROOM
