@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|search|recall|scale] [--out FILE] …`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|overload|search|…] [--out FILE] …`.
 
 Without a workload: a short run of those that need no data of others.
 """
@@ -15,7 +15,7 @@ from benchmarks import recall, report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.workloads import append, scale, search, window
+from benchmarks.workloads import append, overload, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +25,7 @@ LOAD = ROOT / "target" / "release" / "remora-load"
 WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
     "append": append.run,
     "window": window.run,
+    "overload": overload.run,
     "search": search.run,
     "recall": recall.run,
     "scale": scale.run,
