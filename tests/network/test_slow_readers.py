@@ -19,8 +19,10 @@ MESSAGES, TEXT_BYTES = 40, 50_000
 """A page of about 2 MB."""
 
 STREAMS, CONNECTIONS = 100, 10
-REPLIES_MIB = 256 + 96
-"""The bound of all replies that are not taken, and those that are being made."""
+REPLIES_MIB = 256 + CONNECTIONS * 16 * 2
+"""The bound of all replies that are not taken, and the 16 calls of each connection that are under way when it is met.
+All replies together would take 2,000 MB.
+"""
 
 
 @pytest.fixture(scope="module")
