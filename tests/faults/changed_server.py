@@ -13,7 +13,8 @@ from remora_server.domain.errors import DeadlineExceeded
 from remora_server.main import main
 from remora_server.rpc import methods
 from remora_server.rpc.calls import Call
-from remora_server.storage import applier, database
+from remora_server.storage import applier, database, embedded
+from remora_server.storage.clock import wall_clock
 from remora_server.storage.embedded import EmbeddedStore
 
 MARK = "a mark of the next schema"
@@ -73,6 +74,11 @@ def counts_wait() -> None:
     EmbeddedStore.count_conversations = waiting  # type: ignore[method-assign]
 
 
+def trust_the_wall_clock() -> None:
+    """Records bear what the wall clock shows, even where it was set back."""
+    embedded.SteadyClock = lambda: wall_clock  # type: ignore[assignment,attr-defined,misc]
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
@@ -81,6 +87,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "checkpoint_without_looking": checkpoint_without_looking,
+    "trust_the_wall_clock": trust_the_wall_clock,
 }
 
 
