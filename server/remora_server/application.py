@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -209,27 +210,34 @@ def _handlers(
         MemoryHandlers(recollection, assembler, tokens),
         TextHandlers(tokens, embedder),
         TransferHandlers(store, page_tokens),
-        AdminHandlers(store, model, partial(_process_status, time.time_ns() // 1_000), store.backups),
+        AdminHandlers(store, model, partial(_as_it_is_now, _started()), store.backups),
     ]
 
 
-def _process_status(start_time: int) -> ProcessStatus:
+def _started() -> ProcessStatus:
+    """What does not change. The versions are read from files, which may not be there to be opened later."""
     return ProcessStatus(
         version=version(),
         python_version=platform.python_version(),
         duckdb_version=duckdb.__version__,
         grpc_version=version_of("grpcio"),
-        start_time=start_time,
+        start_time=time.time_ns() // 1_000,
         resident_bytes=_resident_bytes(),
     )
 
 
+def _as_it_is_now(started: ProcessStatus) -> ProcessStatus:
+    return replace(started, resident_bytes=_resident_bytes())
+
+
 def _resident_bytes() -> int:
-    """What the process holds in memory: now, or (where there is no /proc) at most until now, as macOS counts it."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text("ascii").split()[1]) * resource.getpagesize()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """What the process holds in memory: now, or (where there is no /proc, or nothing can be opened) the most so far."""
+    try:
+        pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+    return int(pages) * resource.getpagesize()
 
 
 def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings, model: ModelStatus) -> None:

@@ -79,6 +79,11 @@ def trust_the_wall_clock() -> None:
     embedded.SteadyClock = lambda: wall_clock  # type: ignore[assignment,attr-defined,misc]
 
 
+def look_without_a_pause() -> None:
+    """The applier looks for what is to be applied again and again."""
+    applier.TICK_SECONDS = 0.0
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
@@ -88,6 +93,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_soon": checkpoint_soon,
     "checkpoint_without_looking": checkpoint_without_looking,
     "trust_the_wall_clock": trust_the_wall_clock,
+    "look_without_a_pause": look_without_a_pause,
 }
 
 

@@ -1,0 +1,138 @@
+"""A server that may open no more files: connections wait, what needs a file is refused, and all goes on when it may."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults.served_store import ServedStore, eventually, refused
+
+from remora import Remora
+from remora.errors import RemoraError
+
+SEGMENT_BYTES = 1 << 20
+LOOKS, LOOK_SECONDS = 40, 0.05
+RUNNING_LOOKS = 0.5
+"""Of the looks, at most, that find a thread which runs or could: who asks again without a pause is always one,
+however little of the machine it gets.
+"""
+
+
+class Store(ServedStore):
+    """A server whose files can be limited, and connections that use them up."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        super().__init__(directory, f"--segment-bytes={SEGMENT_BYTES}", *arguments)
+        self._idle: list[socket.socket] = []
+
+    def descriptors(self) -> int:
+        """How many the server has."""
+        return sum(1 for _ in Path(f"/proc/{self.sidecar.pid}/fd").iterdir())
+
+    def limit(self, descriptors: int) -> None:
+        """Let the server have no descriptor with this number or a greater one."""
+        _, most = resource.prlimit(self.sidecar.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.sidecar.pid, resource.RLIMIT_NOFILE, (descriptors, most))
+
+    def exhaust(self) -> None:
+        """Connect until the server can open nothing any more."""
+        limit = self.descriptors() + 20
+        self.limit(limit)
+        path = self.sidecar.endpoint.removeprefix("unix:")
+        for _ in range(2 * limit):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(path)
+            self._idle.append(connection)
+        self.keep_talking()
+        eventually(lambda: "no connection can be accepted" in self.sidecar.log.read_text())
+        assert self.descriptors() >= limit
+
+    def keep_talking(self) -> None:
+        """Begin HTTP/2 on every connection, so that the server keeps it."""
+        for connection in self._idle:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"))
+
+    def rests(self) -> bool:
+        """Whether it does little while nobody asks anything."""
+        running = 0
+        for _ in range(LOOKS):
+            running += self.runs()
+            time.sleep(LOOK_SECONDS)
+        return running < RUNNING_LOOKS * LOOKS
+
+    def runs(self) -> bool:
+        """Whether one of its threads runs, or could."""
+        threads = Path(f"/proc/{self.sidecar.pid}/task").glob("*/stat")
+        return any(stat.read_text().rpartition(")")[2].split()[0] == "R" for stat in threads)
+
+    def free(self) -> None:
+        """Close the connections."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    def close(self) -> None:
+        self.free()
+        super().close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+
+    store.exhaust()
+    store.append()
+    assert store.listed() == store.acknowledged
+    with Remora(store.sidecar.endpoint, timeout=1.0) as late, pytest.raises(RemoraError) as raised:
+        late.status()
+    assert raised.value.code.name in ("DEADLINE_EXCEEDED", "UNAVAILABLE")
+    assert store.status().store.writable
+    assert store.rests()
+
+    store.free()
+    with Remora(store.sidecar.endpoint, timeout=30.0) as late:
+        assert late.status().store.writable
+    assert store.listed() == store.acknowledged
+
+
+def test_a_journal_that_can_prepare_no_segment_refuses_and_goes_on_when_it_can(store: Store) -> None:
+    store.sidecar.start()
+    store.append()
+    store.exhaust()
+
+    refusal = store.append_until_refused(size=100_000)
+
+    assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "STORE_FULL")
+    assert refusal.retry_delay
+    assert store.listed() == store.acknowledged
+    assert store.rests()
+
+    store.free()
+    eventually(lambda: refused(lambda: store.append(100_000)), until=lambda refusal: refusal is None)
+    assert store.listed() == store.acknowledged
+    assert eventually(lambda: store.status().store.writable)
+    assert eventually(store.applied)
+    store.sidecar.kill()
+    store.sidecar.start()
+    assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"]
+
+
+def test_a_server_that_does_not_rest_is_found_out(store: Store) -> None:
+    store.sidecar.changes = ("look_without_a_pause",)
+    store.sidecar.start()
+    store.append()
+    eventually(store.applied)
+
+    assert not store.rests()
