@@ -33,14 +33,14 @@ SELECT conversation_uid, {STORED_COLUMNS} FROM messages
 WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids))
 ORDER BY conversation_uid, sequence
 """  # noqa: S608 - a constant
-_KEYS = """
-conversation_uid, sequence, message_revision, model, by_caller, CASE WHEN $late AND NOT by_caller THEN pieces END
-"""
 _EMBEDDINGS = """
-FROM embeddings
+SELECT rowid, conversation_uid, sequence, message_revision, model, by_caller FROM embeddings
 WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids)) AND (by_caller OR model = $model)
 ORDER BY conversation_uid, sequence, model
 """
+# By their places: a scan that finds rows by anything else reads this column, by far the largest, of all that there are.
+_VALUES = "SELECT values FROM embeddings WHERE rowid IN (SELECT unnest($places)) ORDER BY rowid"
+_PIECES = "SELECT rowid, pieces FROM embeddings WHERE rowid IN (SELECT unnest($places))"
 
 
 class RecallLoader:
@@ -117,9 +117,15 @@ class RecallLoader:
 
 
 def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
-    keys = cursor.execute(f"SELECT {_KEYS} {_EMBEDDINGS}", {**parameters, "late": late}).fetchall()
-    values = arrow.vectors(cursor.sql(f"SELECT values {_EMBEDDINGS}", params=parameters))
+    keys = cursor.execute(_EMBEDDINGS, parameters).fetchall()
+    if not keys:
+        return {}
+    places = sorted(key[0] for key in keys)
+    found = arrow.vectors(cursor.sql(_VALUES, params={"places": places}))
+    values = dict(zip(places, found, strict=True))
+    own = [place for place, *_, by_caller in keys if late and not by_caller]
+    pieces = dict(cursor.execute(_PIECES, {"places": own}).fetchall()) if own else {}
     vectors: dict[Version, Vectors] = defaultdict(list)
-    for (uid, sequence, revision, model, by_caller, pieces), vector in zip(keys, values, strict=True):
-        vectors[uid, sequence, revision].append((model, vector, by_caller, pieces or b""))
+    for place, uid, sequence, revision, model, by_caller in keys:
+        vectors[uid, sequence, revision].append((model, values[place], by_caller, pieces.get(place) or b""))
     return vectors
