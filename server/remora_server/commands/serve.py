@@ -8,7 +8,7 @@ import signal
 import threading
 from typing import Any
 
-from remora_server import application, failpoints, logs
+from remora_server import allocator, application, failpoints, logs
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 
@@ -20,6 +20,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(given: dict[str, Any]) -> None:
     """Serve until SIGTERM or SIGINT."""
+    allocator.share_arenas()
     effective = load_settings(given).settings
     _arm_failpoints()
     logs.configure(effective.log_level, effective.log_format)
