@@ -179,6 +179,9 @@ impl<H: Handler> Call<H> {
         backlog: &Backlog,
     ) -> Result<Outgoing, End> {
         let turn = backlog.turn().await;
+        if self.shared.replies.is_spent() {
+            return Err(self.overloaded());
+        }
         let Some(place) = self.shared.room.take() else {
             return Err(self.overloaded());
         };

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::{Builder, Connection};
@@ -84,6 +85,19 @@ async fn answer<H: Handler, S>(
         if shared.room.is_full() {
             // What is refused comes behind what can be answered.
             yield_now().await;
+            let rest = shared.refusing.rest();
+            if ends_within(connection, rest).await {
+                return;
+            }
         }
     }
+}
+
+/// Carries a connection's calls on, without looking at new ones; whether it ended.
+async fn ends_within<S>(connection: &mut Connection<S, Bytes>, rest: Duration) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let ended = poll_fn(|context| connection.poll_closed(context));
+    timeout(rest, ended).await.is_ok()
 }

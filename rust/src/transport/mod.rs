@@ -19,6 +19,7 @@ mod keepalive;
 mod listener;
 mod message;
 mod options;
+mod pace;
 mod pool;
 mod quick;
 mod reply;

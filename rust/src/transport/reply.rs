@@ -20,8 +20,8 @@ use super::status::{Status, ok_trailers};
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Replies up to this size are handed over whole: a connection has room for one of each of its streams.
-const SMALL_BYTES: usize = 16 << 10;
+/// Replies up to this size are handed over whole, and are not counted while they wait for the peer.
+const SMALL_BYTES: usize = 1 << 10;
 /// What a larger one is handed over in.
 const PART_BYTES: usize = 64 << 10;
 /// What a peer that takes a reply takes in a second.

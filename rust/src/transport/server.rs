@@ -16,6 +16,7 @@ use super::held::Held;
 use super::identities::Identities;
 use super::listener::Listener;
 use super::options::Options;
+use super::pace::Pace;
 use super::pool::Pool;
 use super::quick::Quick;
 use super::room::{Place, Room};
@@ -43,6 +44,7 @@ pub(super) struct Shared<H: Handler> {
     /// Calls in any state.
     pub(super) open: Arc<Room>,
     pub(super) connections: Arc<Room>,
+    pub(super) refusing: Pace,
     pub(super) requests: Arc<Budget>,
     pub(super) replies: Arc<Budget>,
     /// Told when the replies of all have no more room.
@@ -88,6 +90,7 @@ impl<H: Handler> Transport<H> {
             room: Room::new(options.room),
             open: Room::new(options.open_calls),
             connections: Room::new(options.connections),
+            refusing: Pace::new(),
             requests: Budget::new(options.request_bytes),
             replies: Budget::new(options.reply_bytes),
             pressure: Arc::default(),
