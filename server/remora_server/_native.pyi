@@ -457,6 +457,10 @@ class JournalStatistics:
     def sync_micros(self) -> int:
         """Mean duration of an fdatasync in microseconds."""
 
+    @property
+    def refusing(self) -> str | None:
+        """Why records are refused for want of room, or of file descriptors."""
+
 @final
 class EngineStatistics:
     """What is in memory."""

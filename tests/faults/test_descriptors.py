@@ -115,6 +115,8 @@ def test_a_journal_that_can_prepare_no_segment_refuses_and_goes_on_when_it_can(s
 
     assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "STORE_FULL")
     assert refusal.retry_delay
+    assert "Too many open files" in store.status().store.failure
+    assert not store.status().store.writable
     assert store.listed() == store.acknowledged
     assert store.rests()
 

@@ -60,9 +60,12 @@ def test_appends_on_a_full_disk_are_refused_until_there_is_room(store: Store) ->
 
     assert_full(store.append_until_refused(size=100_000))
     assert store.listed() == store.acknowledged
+    assert store.conversations() == ["held"], "what was acknowledged has room in the database"
+    assert not store.status().store.writable
 
     store.disk.clear()
-    eventually(lambda: refused(store.append), until=lambda refusal: refusal is None)
+    eventually(lambda: refused(lambda: store.append(100_000)), until=lambda refusal: refusal is None)
+    assert eventually(lambda: store.status().store.writable)
     assert store.listed() == store.acknowledged
     store.sidecar.kill()
     store.sidecar.start()

@@ -172,6 +172,7 @@ impl Log {
             segments,
             disk_bytes,
             queued_bytes: self.shared.queue.bytes(),
+            refusing: self.shared.queue.refusing(),
             ..self.shared.counters.read()
         }
     }

@@ -34,6 +34,8 @@ struct State {
     /// What still fits the segment that the last accepted entry goes to, were each entry a batch of its own.
     room: u64,
     spare: SpareState,
+    /// Why the last record that needed the spare was refused, until there is one.
+    turned_away: Option<Arc<str>>,
     ended: Option<JournalError>,
 }
 
@@ -78,6 +80,7 @@ impl Queue {
                 bytes: 0,
                 room,
                 spare: SpareState::Wanted,
+                turned_away: None,
                 ended: None,
             }),
             work: Condvar::new(),
@@ -128,7 +131,11 @@ impl Queue {
     ) -> Result<(MutexGuard<'_, State>, Placement), JournalError> {
         let mut state = self.state.lock();
         loop {
-            let placement = state.place(bytes, cost, self.bound)?;
+            let placement = state.place(bytes, cost, self.bound);
+            if let Err(JournalError::Full { reason }) = &placement {
+                state.turned_away = Some(Arc::clone(reason));
+            }
+            let placement = placement?;
             if !matches!(placement, Placement::Later) {
                 return Ok((state, placement));
             }
@@ -166,6 +173,7 @@ impl Queue {
     }
 
     pub(super) fn spare_is_ready(&self) {
+        self.state.lock().turned_away = None;
         self.set_spare(SpareState::Ready);
     }
 
@@ -222,6 +230,11 @@ impl Queue {
 
     pub(super) fn bytes(&self) -> usize {
         self.state.lock().bytes
+    }
+
+    /// Why records are refused for want of room; `None` while none was.
+    pub(super) fn refusing(&self) -> Option<Arc<str>> {
+        self.state.lock().turned_away.clone()
     }
 }
 

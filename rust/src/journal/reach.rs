@@ -117,6 +117,11 @@ impl Reach {
         self.note(|reached| reached.applied = revision);
     }
 
+    /// Up to where records were applied.
+    pub(super) fn applied(&self) -> u64 {
+        self.reached.lock().applied
+    }
+
     /// A note that cannot be written stays too low, and true.
     fn note(&self, change: impl FnOnce(&mut Reached)) {
         let mut reached = self.reached.lock();

@@ -35,14 +35,16 @@ impl Spare {
         prepared
     }
 
-    /// As `prepare`, and fails as if there were no space where less than the length of two segments is left behind it: what
-    /// the active segment and this one will hold must find room in the database, too, or it cannot be read there.
+    /// As `prepare`, and fails as if there were no space where less than `room` bytes and another segment's are left behind
+    /// it: what waits to be applied, and what this one will hold, must find room in the database, too, or it cannot be read
+    /// there.
     pub(super) fn prepare_leaving_room(
         directory: &Directory,
         segment_bytes: u64,
+        room: u64,
     ) -> io::Result<Self> {
         let spare = Self::prepare(directory, segment_bytes)?;
-        if directory.free_bytes()? < 2 * segment_bytes {
+        if directory.free_bytes()? < room + segment_bytes {
             Self::discard(directory);
             return Err(io::ErrorKind::StorageFull.into());
         }

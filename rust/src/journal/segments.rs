@@ -40,6 +40,20 @@ impl Segments {
         )
     }
 
+    /// The bytes on disk of those that hold records after `applied`, and of the one that is written on.
+    pub(super) fn unapplied_bytes(&self, applied: u64) -> u64 {
+        let held = self.held.lock();
+        let is_applied =
+            |next: &Arc<Segment>| next.header.first_revision <= applied.saturating_add(1);
+        let applied_count = held
+            .iter()
+            .skip(1)
+            .take_while(|next| is_applied(next))
+            .count();
+        let unapplied = held.iter().skip(applied_count);
+        unapplied.map(|segment| segment.header.segment_bytes).sum()
+    }
+
     /// The records after `revision` and up to `published`, as `budget` allows.
     pub(super) fn read_after(
         &self,

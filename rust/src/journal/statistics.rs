@@ -1,5 +1,7 @@
 //! Figures about a journal, for status and metrics.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 /// What a journal holds and has done since it was opened.
@@ -24,6 +26,8 @@ pub struct Statistics {
     /// Records and bytes of the last batch.
     pub last_batch_records: usize,
     pub last_batch_bytes: usize,
+    /// Why records are refused for want of room, or of file descriptors.
+    pub refusing: Option<Arc<str>>,
     /// Microseconds that the last sync took, and that all took together.
     pub last_sync_micros: u64,
     pub total_sync_micros: u64,

@@ -73,7 +73,9 @@ impl Writer {
 
     /// Lack of space, or of file descriptors, is no failure: nothing was accepted that needs the spare.
     fn prepare_spare(&mut self) -> io::Result<()> {
-        match Spare::prepare_leaving_room(&self.shared.directory, self.shared.segment_bytes) {
+        let shared = &self.shared;
+        let room = shared.segments.unapplied_bytes(shared.reach.applied());
+        match Spare::prepare_leaving_room(&shared.directory, shared.segment_bytes, room) {
             Ok(spare) => {
                 self.spare = Some(spare);
                 self.shared.queue.spare_is_ready();

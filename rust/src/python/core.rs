@@ -232,6 +232,7 @@ impl PyCore {
             records: found.records,
             batches: found.batches,
             sync_micros: found.mean_sync_micros(),
+            refusing: found.refusing.map(|reason| reason.to_string()),
         }
     }
 
@@ -569,6 +570,7 @@ struct JournalStatistics {
     records: u64,
     batches: u64,
     sync_micros: u64,
+    refusing: Option<String>,
 }
 
 /// See `_native.pyi`.

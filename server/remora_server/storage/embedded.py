@@ -280,8 +280,10 @@ class EmbeddedStore:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
         return self.core.failure() or self.applier.failure
 
-    def _why_it_takes_no_writes(self) -> str:
-        return self.failure() or (NO_ROOM if self.applier.full else "")
+    def _why_it_takes_no_writes(self, refusing: str | None) -> str:
+        """`refusing`: why the journal refuses records that it may take later."""
+        full = NO_ROOM if self.applier.full else ""
+        return self.failure() or full or (f"no segment of the journal can be prepared: {refusing}" if refusing else "")
 
     def status(self) -> StoreStatus:
         journal, engine = self.core.journal_statistics(), self.core.statistics()
@@ -290,7 +292,7 @@ class EmbeddedStore:
             store_id=self.store_id.hex(),
             format_version=FORMAT_VERSION,
             in_memory=self._directory is None,
-            failure=self._why_it_takes_no_writes(),
+            failure=self._why_it_takes_no_writes(journal.refusing),
             revision=self.core.published(),
             applied_revision=self.applier.applied,
             database_bytes=self.database.bytes(),

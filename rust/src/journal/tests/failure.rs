@@ -86,12 +86,14 @@ fn a_full_disk_refuses_before_accepting_and_accepts_again_when_space_returns() {
         Waited::Published
     );
     assert!(journal.ended().is_none());
+    assert!(journal.statistics().refusing.is_some());
     disarm(directory.path());
     let deadline = Instant::now() + PATIENCE;
     while journal.submit_with(payload(2, 900), |_| ()).is_err() {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(10));
     }
+    assert!(journal.statistics().refusing.is_none());
     journal.close().unwrap();
     assert_eq!(journal.published(), accepted + 1);
     drop(journal);
