@@ -70,7 +70,7 @@ class StoreOptions:
     recall_bytes: int = 256 << 20
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
-    database_bytes: int = 64 << 20
+    database_bytes: int = 96 << 20
     kernels: str | None = None
 
 
