@@ -9,6 +9,7 @@ pub mod kernels;
 pub mod late;
 pub mod lexical;
 pub mod recall;
+pub mod rows;
 pub mod tokens;
 pub mod transport;
 pub mod windows;

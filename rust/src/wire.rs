@@ -108,6 +108,8 @@ pub struct PutMessage {
     pub embedding_model: String,
     #[prost(bytes = "bytes", tag = "11")]
     pub embedding: Bytes,
+    #[prost(bool, tag = "12")]
+    pub replaces: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -634,6 +634,25 @@ class Core:
 # recall
 
 @final
+class Rows:
+    """What a run of records makes of the database's tables. Add them in order of revision."""
+
+    def __new__(cls) -> Rows: ...
+    def add(self, revision: int, payload: bytes) -> None:
+        """Take in the next record.
+
+        Raises ValueError where it cannot be decoded or holds a change that is not known: what is there is of no use.
+        """
+
+    def table(self, name: str) -> tuple[int, list[tuple[bytes | None, bytes | None, bytes]]]:
+        """How many rows there are for a table, and its columns as Arrow lays them out: validity, where rows may have no
+        value, offsets of 64 bits, where values have no fixed size, and values.
+
+        conversations, heads, messages, embeddings, steps, working_memories and requests have the database's columns;
+        deleted, replaced_conversations, replaced_heads, moved, cleared, cleared_steps, saved_steps and moved_memories
+        the keys of what goes before the others come. Raises KeyError for other names.
+        """
+
 class RecallHit:
     """A message that was found."""
 

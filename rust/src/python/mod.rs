@@ -9,6 +9,7 @@ mod index;
 mod journal;
 mod lexical;
 mod recall;
+mod rows;
 mod tokens;
 mod transport;
 
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     journal::register(module)?;
     lexical::register(module)?;
     recall::register(module)?;
+    rows::register(module)?;
     tokens::register(module)?;
     transport::register(module)?;
     Ok(())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,36 +14,30 @@ if TYPE_CHECKING:
 ArrowType: TypeAlias = Any
 ArrowArray: TypeAlias = Any
 
-TEXT = na.string()
-BLOB = na.binary()
+TEXT = na.large_string()
+BLOB = na.large_binary()
 UINT64 = na.uint64()
 INT64 = na.int64()
 INT32 = na.int32()
 BOOL = na.bool_()
-VECTOR = na.list_(na.float32())
+VECTOR = na.large_list(na.float32())
+
+Buffers: TypeAlias = "tuple[bytes | None, bytes | None, bytes]"
+"""A column as Arrow lays it out: validity (None where nothing is missing), offsets (where its kind has any), values."""
 
 
-def table(columns: Sequence[tuple[str, ArrowType]], rows: Sequence[tuple[Any, ...]]) -> ArrowArray:
-    """An Arrow array of structs from rows; `columns` are (name, type). DuckDB takes it by `register`.
-
-    Values of a VECTOR column are little-endian f32 bytes.
-    """
-    values = zip(*rows, strict=True) if rows else ((),) * len(columns)
-    children = [_column(kind, list(column)) for (_, kind), column in zip(columns, values, strict=True)]
-    schema = na.struct({name: child.schema for (name, _), child in zip(columns, children, strict=True)})
-    return na.c_array_from_buffers(schema, len(rows), [None], children=children)
+def table(columns: Sequence[tuple[str, ArrowType]], rows: int, buffers: Sequence[Buffers]) -> ArrowArray:
+    """An Arrow array of structs from so many rows; `columns` are (name, type). DuckDB takes it by `register`."""
+    children = [_column(kind, rows, *given) for (_, kind), given in zip(columns, buffers, strict=True)]
+    return na.c_array_from_buffers(na.struct(dict(columns)), rows, [None], children=children)
 
 
-def _column(kind: ArrowType, values: list[Any]) -> ArrowArray:
-    return _vectors(values) if kind is VECTOR else na.c_array(values, kind)
-
-
-def _vectors(values: list[bytes]) -> ArrowArray:
-    offsets = array.array("i", [0])
-    for value in values:
-        offsets.append(offsets[-1] + len(value) // 4)
-    floats = na.c_array_from_buffers(na.float32(), offsets[-1], [None, b"".join(values)])
-    return na.c_array_from_buffers(VECTOR, len(values), [None, na.c_buffer(offsets)], children=[floats])
+def _column(kind: ArrowType, rows: int, validity: bytes | None, offsets: bytes | None, values: bytes) -> ArrowArray:
+    if kind is VECTOR:
+        floats = na.c_array_from_buffers(na.float32(), len(values) // 4, [None, values])
+        return na.c_array_from_buffers(kind, rows, [validity, offsets], children=[floats])
+    data = [values] if offsets is None else [offsets, values]
+    return na.c_array_from_buffers(kind, rows, [validity, *data])
 
 
 def vectors(relation: duckdb.DuckDBPyRelation) -> Iterable[bytes]:
