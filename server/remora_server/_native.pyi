@@ -653,6 +653,7 @@ class Rows:
         the keys of what goes before the others come. Raises KeyError for other names.
         """
 
+@final
 class RecallHit:
     """A message that was found."""
 
