@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from remora import Remora, RemoraError
 from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.domain.errors import one_line
 from remora_server.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
 CONNECT_SECONDS = 3.0
@@ -42,4 +43,4 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             client.count_tokens("", timeout=CONNECT_SECONDS)  # the cheapest call there is
             yield client
         except (RemoraError, PermissionError) as error:
-            raise CommandFailed(" ".join(str(error).split())) from error
+            raise CommandFailed(one_line(error)) from error

@@ -18,6 +18,7 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
 from remora_server.commands.output import add_json_flag, output, printable, write_json
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.domain.errors import one_line
 from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
@@ -144,7 +145,7 @@ class Examination:
             with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
                 status = memory.status()
         except (RemoraError, grpc.RpcError) as error:
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             self._find("store", f"a process serves it and does not answer at {endpoint}: {reason}", "see its log")
             return
         self.parts["store"] |= {"status": str(status)}

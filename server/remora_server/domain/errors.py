@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def one_line(error: Exception) -> str:
+    """An error's text without line breaks."""
+    return " ".join(str(error).split())
+
+
 class RemoraError(Exception):
     """A request that failed. `metadata` goes to the caller beside the reason; it never holds message contents."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from remora_server import failpoints
-from remora_server.domain.errors import StoreDamaged
+from remora_server.domain.errors import StoreDamaged, one_line
 from remora_server.storage.disk_space import require_room
 
 logger = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ def telling_damage() -> Iterator[None]:
     except duckdb.Error as error:
         if not is_damage(error):
             raise
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         logger.error("the database is damaged: run `remora doctor`", extra={"reason": reason})  # noqa: TRY400
         raise StoreDamaged from error
 

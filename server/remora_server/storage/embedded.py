@@ -17,7 +17,7 @@ from remora_server import _native, failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
-from remora_server.domain.errors import StoreDamaged
+from remora_server.domain.errors import StoreDamaged, one_line
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
@@ -37,7 +37,7 @@ from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
-from remora_server.storage.mending import advice, mend, one_line, require_database
+from remora_server.storage.mending import advice, mend, require_database
 from remora_server.storage.messages import CountTokens, Messages
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users

@@ -13,9 +13,10 @@ from pathlib import Path
 import duckdb
 
 from remora_server import _native
+from remora_server.domain.errors import one_line
 from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
 from remora_server.storage.directory import FORMAT_VERSION
-from remora_server.storage.mending import WAL_NAME, linked_file, one_line, read_only
+from remora_server.storage.mending import WAL_NAME, linked_file, read_only
 
 TABLES = ("meta", "conversations", "heads", "messages", "embeddings", "steps", "working_memories", "requests")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from remora_server import _native
-from remora_server.domain.errors import StoreDamaged
+from remora_server.domain.errors import StoreDamaged, one_line
 from remora_server.storage.database import FILE_NAME, is_damage
 from remora_server.storage.directory import DataDirectory, DirectoryError
 
@@ -152,8 +152,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def one_line(error: Exception) -> str:
-    """An error's text without line breaks."""
-    return " ".join(str(error).split())
