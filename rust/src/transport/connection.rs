@@ -82,9 +82,9 @@ async fn answer<H: Handler, S>(
             Some(Ok((request, respond))) => call::begin(shared, backlog, request, respond),
             Some(Err(_)) | None => return,
         }
+        // The call takes its place before the next is looked at, and what is refused comes behind what can be answered.
+        yield_now().await;
         if shared.room.is_full() {
-            // What is refused comes behind what can be answered.
-            yield_now().await;
             let rest = shared.refusing.rest();
             if ends_within(connection, rest).await {
                 return;

@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 
 /// The time from one refusal to the next, of all connections together.
 const INTERVAL: Duration = Duration::from_micros(500);
-/// A connection is left alone no longer than this.
-const LONGEST_REST: Duration = Duration::from_millis(20);
+/// A connection is left alone no longer than this: in a longer time all calls under way could be answered, and there would
+/// be nothing to do.
+const LONGEST_REST: Duration = Duration::from_millis(2);
 
 /// Hands out times at which calls may be looked at while there is no room for them. Who asks in a hurry waits, and has
 /// fewer calls under way: HTTP/2 bounds the streams of a connection.
