@@ -30,7 +30,7 @@ from remora_server.storage.v1 import record_pb2
 _MESSAGES = f"""
 SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid AND sequence IN (SELECT unnest($sequences))
 """  # noqa: S608 - a constant
-_STEP = "SELECT body FROM steps WHERE conversation_uid = ? AND user_id = ? AND id = ?"
+_STEPS = "SELECT user_id, id, body FROM steps WHERE conversation_uid = $uid AND id IN (SELECT unnest($ids))"
 _MEMORY = """
 SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
 """
@@ -114,13 +114,18 @@ class Imports:
                 raise RecordConflict(message.field)
 
     def _new_steps(self, uid: int, steps: Sequence[ImportedStep]) -> list[changes.Change]:
-        return [_put_step(uid, step) for step in steps if not self._has_step(uid, step)]
+        stored = self._steps(uid, steps)
+        for step in steps:
+            body = stored.get(_owned(step))
+            if body is not None and step_pb2.Step.FromString(body) != step_pb2.Step.FromString(step.draft.body):
+                raise RecordConflict(step.field)
+        return [_put_step(uid, step) for step in steps if _owned(step) not in stored]
 
-    def _has_step(self, uid: int, step: ImportedStep) -> bool:
-        rows = self._database.rows(_STEP, [uid, step.draft.user_id, step.draft.id]) if uid else []
-        if rows and step_pb2.Step.FromString(rows[0][0]) != step_pb2.Step.FromString(step.draft.body):
-            raise RecordConflict(step.field)
-        return bool(rows)
+    def _steps(self, uid: int, steps: Sequence[ImportedStep]) -> dict[tuple[str, str], bytes]:
+        """What is stored under the steps' ids, by user and id."""
+        ids = [step.draft.id for step in steps]
+        rows = self._database.rows(_STEPS, {"uid": uid, "ids": ids}) if uid and ids else []
+        return {(user_id, step_id): body for user_id, step_id, body in rows}
 
     def _new_memories(self, tenant_id: str, uid: int, memories: Sequence[ImportedMemory]) -> list[changes.Change]:
         return [
@@ -156,8 +161,12 @@ def _is_same(found: AcceptedConversation, own: ImportedConversation) -> bool:
 
 
 def _require_distinct(given: Import) -> None:
-    require_distinct((step.field, (step.draft.user_id, step.draft.id)) for step in given.steps)
+    require_distinct((step.field, _owned(step)) for step in given.steps)
     require_distinct((memory.field, memory.owner) for memory in given.memories)
+
+
+def _owned(step: ImportedStep) -> tuple[str, str]:
+    return step.draft.user_id, step.draft.id
 
 
 def _user(memory: ImportedMemory) -> str:
