@@ -1,6 +1,6 @@
 """The encoder beside onnxruntime on one thread, in CPU time, interleaved in one run.
 
-    python benchmarks/encoder_reference.py MODEL_DIR TEXTS.json
+    python benchmarks/encoder_reference.py MODEL_DIR TEXTS.json [--out FIGURES.json]
 
 MODEL_DIR holds model.safetensors and tokenizer.json. TEXTS.json is `{"queries": [...], "texts": [...]}`: queries are
 encoded one at a time, texts in batches. onnxruntime, given the graph that PyTorch's export of the model has and all of
@@ -28,6 +28,9 @@ from remora_server._native import Encoder
 
 LAYERS, HEADS, HIDDEN, MAX_TOKENS, EPSILON = 6, 12, 384, 256, 1e-12
 HEAD = HIDDEN // HEADS
+BATCHES = (8, 32)
+PRECISIONS = {"f32": "fp32", "int8": "int8"}
+"""What the encoder calls them, and the figures."""
 
 Embeddings = NDArray[np.float32]
 
@@ -167,7 +170,30 @@ def cpu_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
-def compare(ours: Encoder, reference: Reference, queries: Sequence[str], texts: Sequence[str], rounds: int) -> None:
+@dataclass(slots=True)
+class Times:
+    """Median CPU seconds of a query and of all texts, ours and the reference's in its better batch size."""
+
+    query: tuple[float, float]
+    batch: tuple[float, float]
+    texts: int
+
+    def figures(self, precision: str) -> dict[str, float]:
+        """Ours over the reference: the time of a query, and the rate in batches."""
+        return {
+            f"encode_query_{precision}_over_onnxruntime": self.query[0] / self.query[1],
+            f"encode_batch_rate_{precision}_over_onnxruntime": self.batch[1] / self.batch[0],
+        }
+
+    def show(self) -> None:
+        ours, theirs = (seconds * 1e3 for seconds in self.query)
+        print(f"  query {ours:.2f} ms, onnxruntime {theirs:.2f} ms: {ours / theirs:.2f} of it")
+        ours, theirs = (self.texts / seconds for seconds in self.batch)
+        print(f"  batch {ours:.0f}/s, onnxruntime {theirs:.0f}/s: {ours / theirs:.2f} times", flush=True)
+
+
+def compare(ours: Encoder, reference: Reference, queries: Sequence[str], texts: Sequence[str], rounds: int) -> Times:
+    """Times of both, in turn."""
     query_ids, text_ids = reference.ids(queries), reference.ids(texts)
     found = np.frombuffer(ours.encode(list(texts)), "<f4").reshape(-1, HIDDEN)
     cosines = (found * reference.encode(text_ids, 32)).sum(axis=1)
@@ -178,18 +204,12 @@ def compare(ours: Encoder, reference: Reference, queries: Sequence[str], texts: 
             times.setdefault("query ours", []).append(cpu_seconds(lambda q=query: ours.encode([q])))
             times.setdefault("query reference", []).append(cpu_seconds(lambda i=ids: reference.encode([i], 1)))
         times.setdefault("batch ours", []).append(cpu_seconds(lambda: ours.encode(list(texts))))
-        for batch in (8, 32):
+        for batch in BATCHES:
             seconds = cpu_seconds(lambda b=batch: reference.encode(text_ids, b))
             times.setdefault(f"batch reference {batch}", []).append(seconds)
-    report({name: statistics.median(values) for name, values in times.items()}, len(texts))
-
-
-def report(seconds: dict[str, float], texts: int) -> None:
-    ours, theirs = seconds["query ours"], seconds["query reference"]
-    print(f"  query {ours * 1e3:.2f} ms, onnxruntime {theirs * 1e3:.2f} ms: {ours / theirs:.2f} of it")
-    ours = seconds["batch ours"]
-    theirs = min(value for name, value in seconds.items() if name.startswith("batch reference"))
-    print(f"  batch {texts / ours:.0f}/s, onnxruntime {texts / theirs:.0f}/s: {theirs / ours:.2f} times")
+    median = {name: statistics.median(values) for name, values in times.items()}
+    batches = min(median[f"batch reference {batch}"] for batch in BATCHES)
+    return Times((median["query ours"], median["query reference"]), (median["batch ours"], batches), len(texts))
 
 
 def main() -> None:
@@ -197,18 +217,24 @@ def main() -> None:
     parser.add_argument("model_dir", type=Path)
     parser.add_argument("texts", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
     parser.add_argument("--level", help="instruction set of the encoder; the best by default")
     arguments = parser.parse_args()
     content = json.loads(arguments.texts.read_text(encoding="utf-8"))
     tokenizer = Tokenizer.from_file(str(arguments.model_dir / "tokenizer.json"))
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         graphs = write_graphs(arguments.model_dir, Path(folder))
-        for precision, graph in zip(("f32", "int8"), graphs, strict=True):
+        for (precision, name), graph in zip(PRECISIONS.items(), graphs, strict=True):
             encoder = Encoder(str(arguments.model_dir), precision, arguments.level)
             reference = Reference(graph, tokenizer)
-            compare(encoder, reference, content["queries"], content["texts"], arguments.rounds)
+            times = compare(encoder, reference, content["queries"], content["texts"], arguments.rounds)
+            times.show()
+            figures |= times.figures(name)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import cast, get_args
 
 from benchmarks import recall_scores, recall_sets
-from benchmarks.interleaving import Bench
 from benchmarks.recall_scores import OVERALL, Answer
 from benchmarks.recall_sets import Question, Talk
 from rich.console import Console
@@ -30,9 +29,9 @@ from remora.testing import serve
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "locomo_dev.json"
-PROFILES: tuple[Profile, ...] = ("hybrid", "hybrid_late")
 MODEL = ROOT / ".cache" / "model"
 PLOT = Path(__file__).with_name("plot_recall.py")
+PLOT_PYTHON = ROOT / ".cache" / "bench" / "bin" / "python"
 BUDGETS = (256, 512, 1024, 2048, 4096)
 FIGURE_BUDGET = 1024
 DEPTH = 50
@@ -61,18 +60,6 @@ class Result:
             f"{prefix}_r10": recall_scores.ranking_figures(whole)["r@10"],
             f"{prefix}_evidence_{FIGURE_BUDGET}": recall_scores.curve(whole, [FIGURE_BUDGET])[FIGURE_BUDGET],
         }
-
-
-def run(bench: Bench) -> dict[str, float]:
-    """Measure the default set and show it; the figures by name."""
-    if not DATA.is_file():
-        raise SystemExit(f"there is no {DATA}: put LoCoMo's JSON there, or name it to `python -m benchmarks.recall`")
-    results = measure(bench.console, recall_sets.load(DATA), {name: {"profile": name} for name in PROFILES})
-    figures: dict[str, float] = {}
-    for name, result in results.items():
-        show(bench.console, result, name)
-        figures |= result.figures(f"{recall_sets.name(DATA)}_{name}")
-    return figures
 
 
 def measure(
@@ -225,14 +212,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--data", type=Path, default=DATA, help="LoCoMo's JSON, or x.turns.jsonl beside x.qa.jsonl")
-    parser.add_argument("--profile", choices=get_args(Profile), default=PROFILES[0])
+    parser.add_argument("--profile", choices=get_args(Profile), default="hybrid")
     parser.add_argument("--weights", help='JSON, instead of the profile\'s own: {"speaker": 0}')
     parser.add_argument("--ablation", action="store_true", help="instead: what is lost without each component")
     parser.add_argument("--outside", default=ADVERSARIAL, help="the category that is left out of the whole")
     parser.add_argument("--ranking", type=Path, help="write the ranking there, as JSON lines")
     parser.add_argument("--out", type=Path, help="write the figures and the curve there, as JSON")
     parser.add_argument("--plot", type=Path, help="draw the curve there, as PNG")
-    parser.add_argument("--plot-python", default=sys.executable, help="a Python that has matplotlib")
+    parser.add_argument(
+        "--plot-python", default=PLOT_PYTHON, help="a Python that has matplotlib; default: the benchmarks'"
+    )
     return parser
 
 

@@ -13,11 +13,20 @@ from rich.console import Console
 from rich.table import Table
 
 
-def show(console: Console, title: str, rows: Sequence[Row]) -> None:
+def show(console: Console, title: str, rows: Sequence[Row], tail: float = 0.99) -> None:
     """The rows as a table: the median of the slices, the smallest and the largest behind it."""
     table = Table(title=title, title_justify="left")
     table.add_column("engine")
-    for heading in ("load", "ops/s", "p50 ms", "p99 ms", "CPU us/op", "fdatasync ms", "quiet", "failed"):
+    for heading in (
+        "load",
+        "ops/s",
+        "p50 ms",
+        f"p{tail:.0%} ms".replace("%", ""),
+        "CPU us/op",
+        "fdatasync ms",
+        "quiet",
+        "failed",
+    ):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
@@ -25,7 +34,7 @@ def show(console: Console, title: str, rows: Sequence[Row]) -> None:
             row.load,
             _spread(row.rate(), 1, ".0f"),
             _spread(row.quantile(0.5), 1e3, ".3f"),
-            _spread(row.quantile(0.99), 1e3, ".2f"),
+            _spread(row.quantile(tail), 1e3, ".2f"),
             _spread(row.cpu(), 1e6, ".0f"),
             _spread(Spread.of(one.probe for one in row.slices), 1e3, ".3f"),
             str(row.quiet),

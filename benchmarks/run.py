@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import recall, report
+from benchmarks import report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.workloads import append, overload, scale, search, window
+from benchmarks.workloads import append, overload, recall, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,10 +1,10 @@
-"""Remora's own server, without a model, called as its Python client calls it."""
+"""Remora's own server, called as its Python client calls it."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import grpc
@@ -21,6 +21,7 @@ from remora.v1.message_pb2 import Message
 
 SERVICE = "/remora.v1.ConversationService"
 SEARCH_PATH = "/remora.v1.MemoryService/SearchMessages"
+MODEL = Path(__file__).resolve().parents[2] / ".cache" / "model"
 CHECKPOINT_SECONDS = 12.0
 BEHIND_SECONDS = 2.5
 """By then everything is in the database: records wait there for others for two seconds."""
@@ -35,11 +36,12 @@ class Remora(Server):
     wire = "grpc"
     append_path = f"{SERVICE}/AppendMessages"
     list_path = f"{SERVICE}/ListMessages"
+    model: Sequence[str] = ("--model", "none")
 
     def command(self) -> list[str]:
         return [
             str(Path(sys.executable).with_name("remora")), "serve", "--listen", f"unix:{self.socket}",
-            "--data", str(self.data), "--model", "none", "--log-level", "warning",
+            "--data", str(self.data), *self.model, "--log-level", "warning",
         ]  # fmt: skip
 
     @property
@@ -137,6 +139,13 @@ class Remora(Server):
         """The size of DuckDB's write-ahead log."""
         wal = self.database.with_name(self.database.name + ".wal")
         return wal.stat().st_size if wal.exists() else 0
+
+
+class RemoraWithModel(Remora):
+    """`remora serve` with the model that `make setup` fetches."""
+
+    name = "remora"
+    model = ("--model-dir", str(MODEL))
 
 
 def _search_request(messages: int, text: str) -> bytes:

@@ -1,0 +1,30 @@
+"""How much evidence recall finds, what the encoder takes beside onnxruntime, and what a search takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks import recall, recall_sets
+from benchmarks.interleaving import Bench
+from benchmarks.workloads import recall_encoding, recall_latency
+
+from remora.search import SearchOptions
+
+WAYS: Mapping[str, SearchOptions] = {"hybrid": {"profile": "hybrid"}, "hybrid_late": {"profile": "hybrid_late"}}
+
+
+def run(bench: Bench) -> dict[str, float]:
+    """Measure all of it and show it; the figures by name."""
+    return recall_encoding.run(bench) | recall_latency.run(bench) | quality(bench)
+
+
+def quality(bench: Bench) -> dict[str, float]:
+    """The default set, by profile; no figures where it is not there."""
+    if not recall.DATA.is_file():
+        bench.console.print(f"[dim]without quality: {recall.DATA} is missing, where LoCoMo's JSON belongs[/dim]")
+        return {}
+    figures: dict[str, float] = {}
+    for name, result in recall.measure(bench.console, recall_sets.load(recall.DATA), WAYS).items():
+        recall.show(bench.console, result, name)
+        figures |= result.figures(f"{recall_sets.name(recall.DATA)}_{name}")
+    return figures
