@@ -183,7 +183,7 @@ impl Content {
             .map(index::Segment::dim)
     }
 
-    /// How many documents the server's model is to embed and `model` has not embedded.
+    /// How many documents the server's model is to embed, and `model` is not done with.
     pub(super) fn pending(&self, model: &str) -> usize {
         let of_model = |vectors: &&ModelVectors| vectors.model() == model;
         let embedded: usize = self

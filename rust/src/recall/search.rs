@@ -49,7 +49,8 @@ pub struct Search<'a> {
 pub struct Found {
     /// Best first; ties by (uid, sequence).
     pub hits: Vec<FoundMessage>,
-    /// How many documents of the scope have text, came without a vector, and have none of the model yet.
+    /// How many documents of the scope have text, came without a vector, and are still to get one of the
+    /// model.
     pub pending: usize,
     /// Whether the whole scope was in memory; otherwise there may be better hits that are not.
     pub complete: bool,

@@ -1,6 +1,6 @@
 //! The vectors of one model and dimension in one thread, and the word pieces of the texts that they are of.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 use super::content::ModelVector;
@@ -18,7 +18,9 @@ pub(super) struct ModelVectors {
     with_pieces: usize,
     /// For each piece how many documents have it.
     holding: HashMap<u16, u32, FxBuildHasher>,
-    /// How many of them the server's model was to make.
+    /// The slots of documents that the model makes no vector of: theirs have no values.
+    refused: HashSet<u32, FxBuildHasher>,
+    /// How many documents the server's model was to embed, and is done with.
     embeddable: usize,
 }
 
@@ -31,6 +33,7 @@ impl ModelVectors {
             piece_bytes: 0,
             with_pieces: 0,
             holding: HashMap::default(),
+            refused: HashSet::default(),
             embeddable: 0,
         }
     }
@@ -74,19 +77,25 @@ impl ModelVectors {
             + self.pieces.capacity() * size_of::<Pieces>()
             + self.piece_bytes
             + self.holding.allocation_size()
+            + self.refused.allocation_size()
     }
 
-    /// Stores a vector in place of the one that is there; one without direction leaves the slot without a vector.
+    /// Stores a vector in place of the one that is there; one without direction leaves the slot without a vector. One
+    /// without values says that there will be none.
     pub(super) fn upsert(&mut self, slot: u32, vector: ModelVector, embeddable: bool) {
         self.remove(slot, embeddable);
-        if self.segment.upsert(slot, &vector.values).is_ok() {
+        let done = match vector.values.as_slice() {
+            [] => self.refused.insert(slot),
+            values => self.segment.upsert(slot, values).is_ok(),
+        };
+        if done {
             self.embeddable += usize::from(embeddable);
             self.put_pieces(slot, vector.pieces);
         }
     }
 
     pub(super) fn remove(&mut self, slot: u32, embeddable: bool) {
-        let removed = self.segment.remove(slot);
+        let removed = self.segment.remove(slot) | self.refused.remove(&slot);
         self.embeddable -= usize::from(removed && embeddable);
         self.put_pieces(slot, Pieces::default());
     }

@@ -236,6 +236,28 @@ fn a_message_without_a_vector_is_found_by_its_words_and_has_no_cosine() {
 }
 
 #[test]
+fn a_message_that_the_model_makes_no_vector_of_is_found_by_its_words_and_waits_for_none() {
+    let mut store = Store::default();
+    store.put("ann", 1, Row::new(1, 1, "the boat").embedded(MODEL, &[]));
+    store.put("ann", 1, Row::new(2, 2, "the kite"));
+    let question = Question::new(Profile::Hybrid, "boat", Some(&[1.0, 0.0]));
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    assert_eq!(places(&found)[0], (1, 1));
+    assert_eq!(found.pending, 1);
+
+    store.put(
+        "ann",
+        1,
+        Row::new(1, 3, "a boat").embedded(MODEL, &[1.0, 0.0]),
+    );
+    assert_eq!(question.ask(&store.fresh(), ANN).pending, 1);
+    store.put("ann", 1, Row::new(1, 4, "a boat again"));
+    assert_eq!(question.ask(&store.fresh(), ANN).pending, 2);
+}
+
+#[test]
 fn vectors_of_another_model_or_dimension_do_not_count() {
     let mut store = Store::default();
     store.put("ann", 1, Row::new(1, 1, "a").embedded("other", &[1.0, 0.0]));
