@@ -17,6 +17,12 @@ VALUES = {
     "model": "none",
     "precision": "int8",
     "late": "off",
+    "embedding_url": "http://host/v1",
+    "embedding_model": "e5",
+    "embedding_api_key_file": "/k",
+    "embedding_api_key_variable": "E5_KEY",
+    "embedding_models": "{large: {provider: openai, base_url: 'https://host/v1', model: ada, dimensions: 3}}",
+    "tenant_models": "{acme: {messages: builtin}}",
     "token_file": "/t",
     "insecure": "true",
     "log_format": "json",
@@ -36,6 +42,14 @@ VALUES = {
     "shutdown_grace": "0",
 }
 """A value of each setting that is not its default."""
+NEEDED = {
+    "embedding_url": ("embedding_model",),
+    "embedding_model": ("embedding_url",),
+    "embedding_api_key_file": ("embedding_url", "embedding_model"),
+    "embedding_api_key_variable": ("embedding_url", "embedding_model"),
+}
+"""Settings that others need beside them."""
+TOGETHER = {name: value for name, value in VALUES.items() if name != "embedding_api_key_variable"}
 
 
 def file_of(directory: Path, content: str) -> str:
@@ -55,10 +69,11 @@ def test_each_setting_has_a_value_to_try() -> None:
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_flag_a_variable_and_a_line_of_the_file_mean_the_same(key: Key, tmp_path: Path) -> None:
     given = VALUES[key.name]
+    beside = {name: VALUES[name] for name in NEEDED.get(key.name, ())}
 
-    by_flag = load({key.name: given}, {})
-    by_variable = load({}, {key.variable: given})
-    by_file = load({}, {}, file_of(tmp_path, yaml.safe_dump({key.name: given})))
+    by_flag = load({key.name: given, **beside}, {})
+    by_variable = load(beside, {key.variable: given})
+    by_file = load(beside, {}, file_of(tmp_path, yaml.safe_dump({key.name: given})))
 
     assert value(by_flag, key.name) == value(by_variable, key.name) == value(by_file, key.name)
     assert value(by_flag, key.name) != value(load({}, {}), key.name)
@@ -195,7 +210,7 @@ def test_a_file_may_say_nothing(tmp_path: Path, content: str) -> None:
 
 
 def test_what_is_described_is_a_file_of_the_same_settings(tmp_path: Path) -> None:
-    loaded = load(VALUES, {})
+    loaded = load(TOGETHER, {})
 
     described = describe(loaded)
 

@@ -22,10 +22,11 @@ import duckdb
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.recollection import Recollection
-from remora_server.domain.status import ModelStatus, ProcessStatus
+from remora_server.domain.status import ProcessStatus
 from remora_server.domain.tokens import O200K_BASE
-from remora_server.engine.encoder import LocalEmbedder, load_embedder
-from remora_server.engine.indexer import Indexer
+from remora_server.embedding_models import Embedders, Models, ModelsError
+from remora_server.embedding_settings import NONE
+from remora_server.engine.indexer import BATCH, Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.tokens import NativeTokenCounter
@@ -52,7 +53,9 @@ from remora_server.storage.recall import EmbeddedIndex
 logger = logging.getLogger(__name__)
 
 WAITING_SHARE = 4
-"""Of so many threads, one may be held by a search that waits for vectors."""
+"""Of so many threads, one may be held by a search that waits for vectors of messages."""
+ENDPOINT_SHARE = 2
+"""Of so many threads, one may be held by a call that waits for an endpoint of embeddings."""
 
 WAKE_SECONDS = 1.0
 
@@ -74,7 +77,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     with ExitStack() as closing:
         try:
             _start(settings, closing)
-        except (DirectoryError, ListenError, ModelFilesError) as error:
+        except (DirectoryError, ListenError, ModelFilesError, ModelsError) as error:
             raise ServeError(str(error)) from error
         # The handler of a signal that another thread was given runs when this one wakes up.
         while not stopping.wait(WAKE_SECONDS):
@@ -90,21 +93,32 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     listeners = [parse_listener(endpoint) for endpoint in settings.listen]
     require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
     endpoints = server.bind(listeners)
-    embedder = _embedder(settings)
-    model = _model_status(embedder)
+    models = Models.of(settings, _kernels(settings))
     tokens = NativeTokenCounter()
     count = partial(_count_tokens, tokens)
-    store = EmbeddedStore(_store_options(settings), count_tokens=count, model=model.name, late=settings.late)
+    store = EmbeddedStore(_store_options(settings), count_tokens=count, models=models.served())
     closing.callback(_close, store)
     _leave_operator_token(store, operator)
-    if embedder is not None:
-        indexer = Indexer(store.pending, embedder)
-        closing.callback(indexer.close)
-        indexer.start()
+    embedders = models.embedders(
+        lambda model: store.queues.of(model).dimension(), waiters=max(1, settings.threads // ENDPOINT_SHARE)
+    )
+    _start_indexers(store, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    handlers = _handlers(store, embedder, tokens, model, waiters=settings.threads // WAITING_SHARE)
-    server.start(handlers, model, works=lambda: not store.failure(), core=store.core)
-    _announce(endpoints, store, settings, model)
+    handlers = _handlers(store, embedders, tokens, waiters=settings.threads // WAITING_SHARE)
+    server.start(handlers, embedders.dimension_of, works=lambda: not store.failure(), core=store.core)
+    _announce(endpoints, store, settings)
+
+
+def _start_indexers(store: EmbeddedStore, embedders: Embedders, closing: ExitStack) -> None:
+    """One for each model: an endpoint that is down holds up nobody else. Their end waits for no endpoint."""
+    batches = {endpoint.model: endpoint.batch_texts for endpoint in embedders.endpoints}
+    by_model = embedders.by_model()
+    for model in store.models.groups():
+        if model.name:
+            indexer = Indexer(store.queues.of(model), by_model[model.name], batches.get(model.name, BATCH))
+            closing.callback(indexer.close)
+            indexer.start()
+    closing.callback(embedders.close)
 
 
 def _leave_operator_token(store: EmbeddedStore, token: str) -> None:
@@ -165,42 +179,15 @@ def _tokens(file: Path | None) -> Tokens | None:
         raise ServeError(f"{file} cannot be read as a token file: {error}") from error
 
 
-def _embedder(settings: Settings) -> LocalEmbedder | None:
-    if settings.model == "none":
-        return None
-    return load_embedder(settings.model_dir, settings.precision, _kernels(settings), late=settings.late)
-
-
-def _model_status(embedder: LocalEmbedder | None) -> ModelStatus:
-    if embedder is None:
-        return ModelStatus()
-    return ModelStatus(embedder.model, embedder.dimension, embedder.precision)
-
-
 def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
     return tokens.count(O200K_BASE, texts)
 
 
-def _handlers(
-    store: EmbeddedStore,
-    embedder: LocalEmbedder | None,
-    tokens: NativeTokenCounter,
-    model: ModelStatus,
-    *,
-    waiters: int,
-) -> list[object]:
+def _handlers(store: EmbeddedStore, embedders: Embedders, tokens: NativeTokenCounter, *, waiters: int) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret())
-    index = EmbeddedIndex(
-        store.core,
-        store.database,
-        store.commits,
-        store.conversations,
-        model.name,
-        waiters=waiters,
-        late=store.late,
-    )
-    recollection = Recollection(index, embedder)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=waiters)
+    recollection = Recollection(index, embedders.of_tenants)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
     return [
         ConversationHandlers(store, page_tokens),
@@ -208,9 +195,9 @@ def _handlers(
         StepHandlers(store, page_tokens),
         WorkingMemoryHandlers(store),
         MemoryHandlers(recollection, assembler, tokens),
-        TextHandlers(tokens, embedder),
+        TextHandlers(tokens, embedders.of_tenants),
         TransferHandlers(store, page_tokens),
-        AdminHandlers(store, model, partial(_as_it_is_now, _started()), store.backups),
+        AdminHandlers(store, embedders.of_tenants, partial(_as_it_is_now, _started()), store.backups),
     ]
 
 
@@ -240,7 +227,7 @@ def _resident_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings, model: ModelStatus) -> None:
+def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings) -> None:
     logger.info(
         "serving",
         extra={
@@ -248,12 +235,12 @@ def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings, mo
             "store": store.store_id.hex(),
             "data": settings.data or IN_MEMORY,
             "revision": store.core.published(),
-            "model": model.name or _why_words_only(settings),
+            "model": store.models.default.name or _why_words_only(settings),
         },
     )
 
 
 def _why_words_only(settings: Settings) -> str:
-    if settings.model == "none":
+    if settings.models.default == NONE:
         return "words only"
     return f"words only: no model found at {settings.model_dir}; run `remora model install`"

@@ -11,14 +11,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
-from remora_server import failpoints, logs
+from remora_server import embedding_settings, failpoints, logs
+from remora_server.embedding_settings import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 
 IN_MEMORY = ":memory:"
 PREFIX = "REMORA_"
@@ -47,7 +48,10 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory."""
+    """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
+
+    `models` is what those of embedding come to.
+    """
 
     listen: tuple[str, ...]
     data: Path | None
@@ -55,6 +59,12 @@ class Settings:
     model: str
     precision: str
     late: bool
+    embedding_url: str | None
+    embedding_model: str | None
+    embedding_api_key_file: Path | None
+    embedding_api_key_variable: str | None
+    embedding_models: Declared
+    tenant_models: Mapping[str, Mapping[str, str]]
     token_file: Path | None
     insecure: bool
     log_format: str
@@ -72,6 +82,7 @@ class Settings:
     database_bytes: int
     kernels: str
     shutdown_grace: float
+    models: ModelChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +201,35 @@ KEYS: tuple[Key, ...] = (
     Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
     Key("data", f"the data directory, or {IN_MEMORY}", _data),
     Key("model_dir", "the directory of the embedding model's files", _path),
-    Key("model", "auto: embed where the files are there; none: search by words alone", _one_of("auto", "none"), "auto"),
-    Key("precision", "what the model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
+    Key(
+        "model",
+        "auto: embed by embedding_url, else by the built-in model where its files are there; none: search by words "
+        "alone; or one of embedding_models",
+        _text,
+        "auto",
+    ),
+    Key("precision", "what the built-in model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
     Key("late", "keep word pieces for the profile hybrid_late: 1.8 KB a message", _on_or_off, default="on"),
+    Key(
+        "embedding_url",
+        "an OpenAI-compatible endpoint: http://host/v1, before /embeddings",
+        embedding_settings.endpoint_url,
+    ),
+    Key("embedding_model", "the model that this endpoint is asked for", _text),
+    Key("embedding_api_key_file", "the file with this endpoint's key, read again for every request", _path),
+    Key("embedding_api_key_variable", "the variable with this endpoint's key", embedding_settings.variable),
+    Key(
+        "embedding_models",
+        "models by name, each a mapping of its provider (builtin, openai or none) and options, in YAML",
+        embedding_settings.models,
+        default={},
+    ),
+    Key(
+        "tenant_models",
+        "tenants whose collections another model embeds: {TENANT: {messages: MODEL}}, in YAML",
+        embedding_settings.tenants,
+        default={},
+    ),
     Key("token_file", "the file of bearer tokens: lines `token tenant`; without it no token is asked for", _path),
     Key("insecure", "let other machines in without a token", _flag, default=False),
     Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
@@ -217,6 +254,7 @@ KEYS: tuple[Key, ...] = (
     Key("shutdown_grace", "seconds that calls under way get when the server stops", _seconds, 10.0),
 )
 _BY_NAME = {key.name: key for key in KEYS}
+_OF_SINGLE_ENDPOINT = ("embedding_url", "embedding_model", "embedding_api_key_file", "embedding_api_key_variable")
 
 
 def load(flags: Mapping[str, object], environment: Mapping[str, str], config: str | None = None) -> Loaded:
@@ -230,7 +268,41 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
         **{name: (value, _BY_NAME[name].flag) for name, value in flags.items()},
     }
     values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
-    return Loaded(Settings(**values), {name: origin for name, (_, origin) in given.items()})
+    origins = {name: origin for name, (_, origin) in given.items()}
+    try:
+        models = _models(values, environment)
+    except ChoiceError as error:
+        raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
+    return Loaded(Settings(**values, models=models), origins)
+
+
+def _models(values: Mapping[str, Any], environment: Mapping[str, str]) -> ModelChoice:
+    chosen = embedding_settings.choose(
+        values["model"], values["embedding_models"], values["tenant_models"], _single_endpoint(values)
+    )
+    endpoints = {name: _with_key(endpoint, environment) for name, endpoint in chosen.endpoints.items()}
+    return replace(chosen, endpoints=endpoints)
+
+
+def _single_endpoint(values: Mapping[str, Any]) -> EndpointSettings | None:
+    """The endpoint that the settings `embedding_*` define together."""
+    url, model = values["embedding_url"], values["embedding_model"]
+    file, variable = values["embedding_api_key_file"], values["embedding_api_key_variable"]
+    given = [name for name in _OF_SINGLE_ENDPOINT if values[name] is not None]
+    if not given:
+        return None
+    if url is None or model is None:
+        raise ChoiceError(given[0], "needs both embedding_url and embedding_model")
+    if file is not None and variable is not None:
+        raise ChoiceError("embedding_api_key_file", "and embedding_api_key_variable are set: one is enough")
+    vectors = embedding_settings.default_vectors(model, None)
+    return EndpointSettings(url, model, vectors, api_key_file=file, api_key_variable=variable)
+
+
+def _with_key(endpoint: EndpointSettings, environment: Mapping[str, str]) -> EndpointSettings:
+    if endpoint.api_key_variable is None:
+        return endpoint
+    return replace(endpoint, api_key=environment.get(endpoint.api_key_variable))
 
 
 def _parsed(key: Key, value: object, origin: str) -> object:
@@ -295,9 +367,9 @@ def _require_known(name: str, known: Iterable[str], place: str) -> None:
 def describe(loaded: Loaded) -> str:
     """The settings as a YAML file that says of each value where it comes from."""
     lines = []
-    for item in fields(Settings):
-        value = json.dumps(_plain(item.name, getattr(loaded.settings, item.name)), ensure_ascii=False)
-        lines.append(f"{item.name}: {value}  # {loaded.origins[item.name]}\n")
+    for key in KEYS:
+        value = json.dumps(_plain(key.name, getattr(loaded.settings, key.name)), ensure_ascii=False)
+        lines.append(f"{key.name}: {value}  # {loaded.origins[key.name]}\n")
     return "".join(lines)
 
 
@@ -306,4 +378,8 @@ def _plain(name: str, value: object) -> object:
         return list(value)
     if name == "data" and value is None:
         return IN_MEMORY
+    if isinstance(value, Mapping):
+        return {inner: _plain(inner, each) for inner, each in value.items()}
+    if isinstance(value, EndpointSettings | OwnModel):
+        return value.as_mapping()
     return os.fspath(value) if isinstance(value, Path) else value

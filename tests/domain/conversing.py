@@ -12,7 +12,7 @@ from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import MessagePage, MessageQuery
-from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery, SearchResult
+from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery, SearchResult, WordsOnly
 from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
 
 READ = Read("acme")
@@ -118,4 +118,4 @@ class Conversations:
             Hit(UIDS[place[0]], place[0], place[1], 1 - rank / 100, (), f"{place[0]}/{place[1]}".encode())
             for rank, place in enumerate(places[: query.options.k])
         )
-        return SearchResult(hits, IndexState("words", 0, words_only=True), query.options.profile, 9)
+        return SearchResult(hits, IndexState("words", 0, WordsOnly.NO_MODEL), query.options.profile, 9)

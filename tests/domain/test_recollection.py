@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from remora.v1 import memory_service_pb2
 from remora_server.domain.calls import Read
-from remora_server.domain.errors import ModelUnavailable
+from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
+from remora_server.domain.models import PerTenant
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import (
     WEIGHTS,
+    EmbeddingFailed,
     IndexState,
     OfTenant,
     Profile,
@@ -21,7 +24,9 @@ from remora_server.domain.search import (
     SearchQuery,
     SearchResult,
     TextVector,
+    WordsOnly,
 )
+from remora_server.domain.status import ModelStatus
 
 READ = Read("acme")
 
@@ -37,20 +42,30 @@ class Index:
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
         self.asked.append(query)
-        return SearchResult((), IndexState("", 0, words_only=query.vector is None), query.options.profile, 1)
+        return SearchResult((), IndexState("", 0, query.words_only), query.options.profile, 1)
 
 
 class Model:
     """Embeds a text as its own bytes, with word pieces if it is a late one."""
 
     model = "bytes"
-    dimension = 4
 
-    def __init__(self, *, late: bool = False) -> None:
-        self.late = late
+    def __init__(self, *, late: bool = False, refuses: bool = False, failure: EmbeddingFailed | None = None) -> None:
+        self.late, self.refuses, self.failure = late, refuses, failure
 
-    def embed(self, texts: list[str]) -> list[TextVector]:
-        return [TextVector(text.encode(), b"pieces" if self.late else None) for text in texts]
+    def status(self) -> ModelStatus:
+        return ModelStatus(self.model)
+
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
+        return [self.embed_query(text, None) for text in texts]
+
+    def embed_now(self, texts: Sequence[str], _deadline: float | None) -> list[TextVector]:
+        return self.embed(texts)
+
+    def embed_query(self, text: str, _deadline: float | None) -> TextVector:
+        if self.failure:
+            raise self.failure
+        return TextVector(b"" if self.refuses else text.encode(), b"pieces" if self.late else None)
 
 
 def search(embedder: Model | None, profile: Profile, vector: QueryVector | None = None) -> SearchQuery:
@@ -60,7 +75,7 @@ def search(embedder: Model | None, profile: Profile, vector: QueryVector | None 
 def asked_for(embedder: Model | None, options: SearchOptions, vector: QueryVector | None = None) -> SearchQuery:
     index = Index()
     query = SearchQuery(OfTenant(), "Tom's tea", vector, options, index_wait=0.0)
-    Recollection(index, embedder).search(READ, query)
+    Recollection(index, PerTenant(embedder)).search(READ, query)
     return index.asked[0]
 
 
@@ -77,6 +92,40 @@ def test_words_alone_need_no_vector() -> None:
 def test_without_a_model_words_alone_rank() -> None:
     asked = search(None, Profile.HYBRID)
     assert (asked.vector, asked.options.profile) == (None, Profile.HYBRID)
+
+
+NO_VECTOR = [Model(failure=EmbeddingFailed("down")), Model(refuses=True)]
+
+
+@pytest.mark.parametrize("profile", [Profile.HYBRID, Profile.HYBRID_LATE])
+@pytest.mark.parametrize("model", NO_VECTOR)
+def test_while_the_model_gives_no_vector_words_alone_rank(model: Model, profile: Profile) -> None:
+    asked = search(model, profile)
+    assert (asked.vector, asked.options.profile) == (None, Profile.HYBRID)
+    assert asked.words_only is WordsOnly.MODEL_UNREACHABLE
+
+
+@pytest.mark.parametrize("model", NO_VECTOR)
+def test_while_the_model_gives_no_vector_the_vector_profile_is_refused(model: Model) -> None:
+    with pytest.raises(ModelUnreachable):
+        search(model, Profile.VECTOR)
+
+
+def test_why_words_alone_rank_is_told() -> None:
+    assert search(None, Profile.HYBRID).words_only is WordsOnly.NO_MODEL
+    assert search(Model(), Profile.LEXICAL).words_only is WordsOnly.PROFILE
+    assert search(Model(), Profile.HYBRID).words_only is None
+
+
+def test_each_tenant_has_its_own_model() -> None:
+    index = Index()
+    recollection = Recollection(index, PerTenant(None, {"acme": Model()}))
+    query = SearchQuery(OfTenant(), "tea", None, SearchOptions(), index_wait=0.0)
+
+    recollection.search(READ, query)
+    recollection.search(Read("other"), query)
+
+    assert [asked.vector for asked in index.asked] == [QueryVector("bytes", b"tea"), None]
 
 
 def test_without_a_model_the_vector_profile_is_refused() -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from remora_server.domain.search import MessageVector, TextVector, Unembedded
+from remora_server.domain.status import ModelStatus
 from remora_server.engine import indexer
 from remora_server.engine.indexer import BATCH, Indexer
 
@@ -65,10 +66,18 @@ class Model:
     """Embeds a text as its own bytes, backwards for its word pieces."""
 
     model = "bytes"
-    dimension = 1
 
-    def embed(self, texts: list[str]) -> list[TextVector]:
-        return [TextVector(text.encode(), text.encode()[::-1]) for text in texts]
+    def status(self) -> ModelStatus:
+        return ModelStatus(self.model, dimension=1)
+
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
+        return [self.embed_query(text, None) for text in texts]
+
+    def embed_now(self, texts: Sequence[str], _deadline: float | None) -> list[TextVector]:
+        return self.embed(texts)
+
+    def embed_query(self, text: str, _deadline: float | None) -> TextVector:
+        return TextVector(text.encode(), text.encode()[::-1])
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from grpc_status import rpc_status
 
 from remora_server import application
 from remora_server.domain.status import ModelStatus
+from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
 from remora_server.rpc.errors import ANSWERS, to_status
@@ -126,9 +127,9 @@ def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCa
     """Handlers over a store in memory. `model` only says what embeddings must be like: nothing is embedded."""
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
-    store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count, model="")
-    handlers = application._handlers(store, None, tokens, ModelStatus(), waiters=1)
-    limits = Limits(model)
+    store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count)
+    handlers = application._handlers(store, NO_EMBEDDERS, tokens, waiters=1)
+    limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:
         methods = {method.name: method for service in SERVICES for method in methods_of(service, handlers, limits)}
         yield DirectCaller(methods, store, (("remora-tenant", tenant),))

@@ -17,7 +17,7 @@ from remora_server.domain.errors import InvalidField
 from remora_server.rpc.limits import Limits
 from remora_server.rpc.rules import Fields, anything
 
-LIMITS = Limits(MODEL)
+LIMITS = Limits(lambda name: MODEL.dimension if name == MODEL.name else 0)
 EQUIVALENT = ["AssembleContextRequest.max_tokens: minimum is loosened"]
 """What makes no difference: 0 is unset, and refused as such."""
 

@@ -9,7 +9,7 @@ from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Outcome
 from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.messages import MessagePage
-from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
+from remora_server.domain.status import EmbeddingStatus, EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepPage
 from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
@@ -25,7 +25,7 @@ STATUS = StoreStatus(
     database_bytes=5,
     conversations=4,
     messages=3,
-    pending_embeddings=2,
+    embeddings={"minilm": EmbeddingStatus(pending=2, refused=1)},
     journal=JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5),
     engine=EngineStatus(kernels="scalar", conversations=1, window_bytes=2, threads=3, index_bytes=4),
 )

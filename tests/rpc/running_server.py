@@ -18,7 +18,9 @@ from grpc_status import rpc_status
 from tests.rpc.fake_memory import FakeAssembler, FakeEmbedder, FakeSearcher, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
-from remora_server.domain.status import ModelStatus, ProcessStatus
+from remora_server.domain.models import PerTenant
+from remora_server.domain.search import Embedder
+from remora_server.domain.status import ProcessStatus
 from remora_server.domain.store import Store
 from remora_server.rpc.admin import AdminHandlers
 from remora_server.rpc.conversations import ConversationHandlers
@@ -37,7 +39,6 @@ from remora_server.rpc.working_memory import WorkingMemoryHandlers
 M = TypeVar("M", bound=Message)
 
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
-MODEL = ModelStatus("minilm", dimension=3, precision="f32")
 PROCESS = ProcessStatus("1.2.3", "3.11", "2.0", "1.85", start_time=1_000_000, resident_bytes=8)
 
 
@@ -58,7 +59,7 @@ class RunningServer:
         self._directory = tempfile.TemporaryDirectory(prefix="remora-")
         self.server = Server(self.options, self.identity)
         (self.endpoint,) = self.server.bind([UnixListener(Path(self._directory.name) / "s")])
-        self.server.start(self.handlers(), MODEL, lambda: self.works)
+        self.server.start(self.handlers(), lambda name: 3 if name == FakeEmbedder.model else 0, lambda: self.works)
         return self
 
     def __exit__(
@@ -69,6 +70,7 @@ class RunningServer:
         self._directory.cleanup()
 
     def handlers(self) -> list[object]:
+        embedders: PerTenant[Embedder | None] = PerTenant(self.embedder)
         store, page_tokens, tokens = cast("Store", self.store), PageTokens(b"key"), FakeTokens()
         return [
             ConversationHandlers(store, page_tokens),
@@ -76,9 +78,9 @@ class RunningServer:
             StepHandlers(store, page_tokens),
             WorkingMemoryHandlers(store),
             MemoryHandlers(self.searcher, self.assembler, tokens),
-            TextHandlers(tokens, self.embedder),
+            TextHandlers(tokens, embedders),
             TransferHandlers(store, page_tokens),
-            AdminHandlers(store, MODEL, lambda: PROCESS, self.backups),
+            AdminHandlers(store, embedders, lambda: PROCESS, self.backups),
         ]
 
     @cached_property

@@ -11,9 +11,11 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.rpc import fake_store
+from tests.rpc.fake_memory import FakeEmbedder
 from tests.rpc.running_server import RunningServer
 
 from remora.v1 import admin_service_pb2 as pb
+from remora_server.domain.search import EmbeddingFailed
 from remora_server.rpc.identity import Identity, OperatorToken
 
 
@@ -44,10 +46,17 @@ def test_the_status_tells_of_every_part(server: RunningServer) -> None:
         messages=3,
     )
     assert reply.journal == pb.JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5)
-    assert reply.model == pb.ModelStatus(name="minilm", dimension=3, precision="f32", pending=2)
+    assert reply.model == pb.ModelStatus(
+        name="minilm", dimension=3, precision="f32", pending=2, provider="builtin", refused=1
+    )
     assert reply.engine == pb.EngineStatus(
         kernels="scalar", conversations=1, window_bytes=2, indexed_threads=3, index_bytes=4
     )
+
+
+def test_why_a_model_does_not_embed_is_told() -> None:
+    with RunningServer(embedder=FakeEmbedder(EmbeddingFailed("the endpoint answered 401"))) as server:
+        assert status(server).model.failure == "the endpoint answered 401"
 
 
 def test_a_store_that_failed_takes_no_writes(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

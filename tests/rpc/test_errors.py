@@ -63,6 +63,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.OperatorOnly(), grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY", {}),
     (errors.BackupUnavailable("why"), grpc.StatusCode.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE", {}),
     (errors.BackupNotFound("b"), grpc.StatusCode.NOT_FOUND, "BACKUP_NOT_FOUND", {"backup_id": "b"}),
+    (errors.ModelUnreachable(), grpc.StatusCode.UNAVAILABLE, "MODEL_UNREACHABLE", {}),
     (errors.ModelUnavailable(), grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE", {}),
     (errors.Unauthenticated(), grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", {}),
     (errors.DeadlineExceeded(), grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", {}),

@@ -32,6 +32,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
     SearchResult,
+    WordsOnly,
 )
 from remora_server.domain.tokens import CL100K_BASE, O200K_BASE, TokenEncoding
 
@@ -144,7 +145,7 @@ def test_a_condition_that_cannot_be_understood_is_named_by_its_place(server: Run
 def test_hits_hold_the_messages_as_they_are_stored(server: RunningServer, explain: bool) -> None:
     components = (Component("cosine", 0.5, 1.0), Component("bm25", 1.0, 0.3))
     hits = tuple(Hit(1, f"c{number}", 3, 0.8 - number, components, MESSAGE.SerializeToString()) for number in range(3))
-    server.searcher.result = SearchResult(hits, IndexState("minilm", 2, words_only=False), Profile.HYBRID, revision=7)
+    server.searcher.result = SearchResult(hits, IndexState("minilm", 2, None), Profile.HYBRID, revision=7)
 
     reply = server.call("SearchMessages", pb.SearchMessagesRequest(user_id="u", text="t", explain=explain))
 
@@ -215,7 +216,7 @@ def test_tokens_are_counted_as_asked(server: RunningServer, given: dict[str, str
     assert asked_for(server, encoding=given).encoding == encoding
 
 
-@pytest.mark.parametrize("index", [None, IndexState("", 0, words_only=True)])
+@pytest.mark.parametrize("index", [None, IndexState("", 0, WordsOnly.PROFILE)])
 def test_a_context_comes_back_with_its_costs(server: RunningServer, index: IndexState | None) -> None:
     encoded = MESSAGE.SerializeToString()
     items = (
@@ -245,5 +246,5 @@ def test_a_context_comes_back_with_its_costs(server: RunningServer, index: Index
         uncounted_parts=1,
         exact=True,
         revision=7,
-        index=None if index is None else pb.IndexState(words_only=True),
+        index=index and pb.IndexState(words_only=True, words_only_reason=pb.WORDS_ONLY_REASON_PROFILE),
     )

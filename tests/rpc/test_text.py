@@ -7,11 +7,13 @@ from typing import cast
 
 import grpc
 import pytest
-from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from tests.rpc.fake_memory import REFUSED, FakeEmbedder
 from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import text_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding, Message, ToolCall
+from remora_server.domain.search import EmbeddingFailed
 
 
 def count(server: RunningServer, **fields: object) -> pb.CountTokensResponse:
@@ -72,3 +74,22 @@ def test_without_a_model_nothing_is_embedded() -> None:
     info = detail(raised.value, ErrorInfo)
     assert info is not None
     assert info.reason == "MODEL_UNAVAILABLE"
+
+
+def test_a_model_that_does_not_answer_is_said_to_be_unreachable() -> None:
+    embedder = FakeEmbedder(EmbeddingFailed("down"))
+    with RunningServer(embedder=embedder) as server, pytest.raises(grpc.RpcError) as raised:
+        server.call("Embed", pb.EmbedRequest(texts=["a"]))
+
+    info = detail(raised.value, ErrorInfo)
+    assert info is not None
+    assert info.reason == "MODEL_UNREACHABLE"
+
+
+def test_a_text_that_the_model_refuses_is_named(server: RunningServer) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        server.call("Embed", pb.EmbedRequest(texts=["a", REFUSED]))
+
+    wrong = detail(raised.value, BadRequest)
+    assert wrong is not None
+    assert [violation.field for violation in wrong.field_violations] == ["texts[1]"]

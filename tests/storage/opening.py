@@ -7,6 +7,7 @@ from pathlib import Path
 from remora.v1 import conversation_service_pb2, message_pb2
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery
+from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 
 TENANT = "acme"
@@ -15,10 +16,15 @@ WRITE = Write(TENANT, method="Test")
 SMALL = 4 << 20
 
 
+def one_model(name: str, *, late: bool = False) -> ServedModels:
+    """A model for all tenants."""
+    return ServedModels(ServedModel(name, late))
+
+
 def open_store(directory: Path | None, *, model: str = "", window_bytes: int = SMALL) -> EmbeddedStore:
     """A store with small buffers, so that their bounds are met."""
     options = StoreOptions(directory=directory, segment_bytes=SMALL, queue_bytes=1 << 20, window_bytes=window_bytes)
-    return EmbeddedStore(options, count_tokens=lambda texts: [len(text) for text in texts], model=model)
+    return EmbeddedStore(options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model))
 
 
 def draft(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.storage.opening import READ, SMALL, WRITE, draft
+from tests.storage.opening import READ, SMALL, WRITE, draft, one_model
 
 from remora.v1 import message_pb2
 from remora_server.domain.conversations import ConversationDraft
@@ -42,7 +42,7 @@ def pieces(text: str) -> bytes:
 @contextmanager
 def opened(directory: Path, *, late: bool) -> Iterator[EmbeddedStore]:
     options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=SMALL)
-    store = EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts], model=MODEL, late=late)
+    store = EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=late))
     try:
         yield store
     finally:
@@ -58,7 +58,10 @@ def embed_all(store: EmbeddedStore) -> list[str]:
     done: list[str] = []
     while waiting := store.pending.next_unembedded(100, 0.01):
         store.pending.put_embeddings(
-            [MessageVector(each, values(each.text), pieces(each.text) if store.late else None) for each in waiting]
+            [
+                MessageVector(each, values(each.text), pieces(each.text) if store.models.default.late else None)
+                for each in waiting
+            ]
         )
         done += [each.text for each in waiting]
     return sorted(done)
@@ -67,14 +70,12 @@ def embed_all(store: EmbeddedStore) -> list[str]:
 def unembedded(store: EmbeddedStore) -> int:
     """How many messages wait, once the database has everything."""
     store.commits.settle()
-    return store.status().pending_embeddings
+    return store.status().embeddings[MODEL].pending
 
 
 def coverages(store: EmbeddedStore, query: str) -> dict[str, float]:
     """How much more than the cosine each message's `late` is."""
-    index = EmbeddedIndex(
-        store.core, store.database, store.commits, store.conversations, MODEL, waiters=1, late=store.late
-    )
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
     vector = QueryVector(MODEL, values(query), pieces(query))
     options = SearchOptions(k=10, profile=Profile.HYBRID_LATE, weights=WEIGHTS[Profile.HYBRID_LATE])
     found = index.search(READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft
+from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft, one_model
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
@@ -35,6 +35,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
     SearchResult,
+    WordsOnly,
 )
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.recall import EmbeddedIndex
@@ -55,10 +56,12 @@ class Opened:
 
     def __init__(self, directory: Path | None, recall_bytes: int = SMALL, model: str = MODEL, waiters: int = 4) -> None:
         options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=1 << 20, recall_bytes=recall_bytes)
-        self.store = EmbeddedStore(options, count_tokens=lambda texts: [len(text) for text in texts], model=model)
+        self.store = EmbeddedStore(
+            options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model)
+        )
         store = self.store
         self.index = EmbeddedIndex(
-            store.core, store.database, store.commits, store.conversations, model, waiters=waiters
+            store.core, store.database, store.commits, store.conversations, store.models, waiters=waiters
         )
 
     def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
@@ -106,7 +109,7 @@ def test_a_message_is_found_by_words_as_soon_as_it_is_acknowledged(here: Opened)
     here.append("I drink tea", "I drink coffee")
     found = here.search("coffee")
     assert decoded(found.hits[0]).text == "I drink coffee"
-    assert (found.index.model, found.index.pending, found.index.words_only) == (MODEL, 2, False)
+    assert (found.index.model, found.index.pending, found.index.words_only) == (MODEL, 2, None)
     assert found.hits[0].conversation_id == "c"
     here.append("Coffee is here", conversation="d")
     found = here.search("coffee", OfUser("sarah"), profile=Profile.LEXICAL)
@@ -201,7 +204,7 @@ def test_vectors_of_callers_are_searched_in_their_own_model(here: Opened) -> Non
 def test_words_alone_are_said_to_have_ranked(here: Opened) -> None:
     here.append("tea")
     found = here.search("tea", profile=Profile.LEXICAL)
-    assert (found.index.model, found.index.pending, found.index.words_only) == ("", 0, True)
+    assert (found.index.model, found.index.pending, found.index.words_only) == ("", 0, WordsOnly.PROFILE)
 
 
 def test_users_and_tenants_are_apart(here: Opened) -> None:

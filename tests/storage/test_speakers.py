@@ -159,7 +159,7 @@ def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: EmbeddedStore)
 
 
 def test_a_question_is_without_the_names_of_its_scope(store: EmbeddedStore) -> None:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, MODEL, waiters=1)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
     append(store, "Ann", "sun")
     put(store, draft(text="sun", name="Bob"), conversation="other")
     put(store, draft(text="sun", name="Cy"), conversation="third", user="v")

@@ -19,7 +19,7 @@ from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_p
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server import application
 from remora_server.domain.calls import Read
-from remora_server.domain.status import ModelStatus
+from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.listeners import TcpListener, UnixListener
@@ -37,11 +37,11 @@ class Serving:
     def __init__(self, directory: Path) -> None:
         tokens = NativeTokenCounter()
         count = partial(application._count_tokens, tokens)
-        self.store = EmbeddedStore(StoreOptions(directory=directory / "data"), count_tokens=count, model="")
+        self.store = EmbeddedStore(StoreOptions(directory=directory / "data"), count_tokens=count)
         self.server = Server(ServerOptions(threads=THREADS), Identity())
         self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
-        handlers = application._handlers(self.store, None, tokens, ModelStatus(), waiters=1)
-        self.server.start(handlers, ModelStatus(), lambda: True, self.store.core)
+        handlers = application._handlers(self.store, NO_EMBEDDERS, tokens, waiters=1)
+        self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, self.store.core)
 
     def close(self) -> None:
         self.server.stop(1.0)

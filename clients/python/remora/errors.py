@@ -189,6 +189,10 @@ class StoreDamagedError(DataLossError):
     """What the call reads is damaged on the server's disk."""
 
 
+class ModelUnreachableError(UnavailableError):
+    """The tenant's embedding model did not answer in time."""
+
+
 class StoreFailedError(UnavailableError):
     """The store stopped taking writes."""
 
@@ -234,6 +238,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INVALID_FIELD": InvalidFieldError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
     "MODEL_UNAVAILABLE": ModelUnavailableError,
+    "MODEL_UNREACHABLE": ModelUnreachableError,
     "OPERATOR_ONLY": OperatorOnlyError,
     "OVERLOADED": OverloadedError,
     "PAGE_TOKEN_INVALID": PageTokenInvalidError,

@@ -23,6 +23,15 @@ _PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
 }
 _PROFILE_NAMES = {value: name for name, value in _PROFILES.items() if name}
 
+WordsOnlyReason: TypeAlias = Literal["profile", "no_model", "model_unreachable"]
+"""Why words alone ranked: the profile asks for it, the tenant has no model, or this made no vector in time."""
+
+_REASONS: Mapping[int, WordsOnlyReason] = {
+    memory_service_pb2.WORDS_ONLY_REASON_PROFILE: "profile",
+    memory_service_pb2.WORDS_ONLY_REASON_NO_MODEL: "no_model",
+    memory_service_pb2.WORDS_ONLY_REASON_MODEL_UNREACHABLE: "model_unreachable",
+}
+
 
 class Weights(TypedDict, total=False):
     """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own."""
@@ -122,14 +131,16 @@ class IndexState:
     model: str
     """The model of the vectors; empty where there is none."""
     pending: int
-    """How many messages had no vector of the server's model yet and were found by words only."""
+    """How many messages were still to get a vector of the tenant's model and were found by words only."""
     words_only: bool
     """Whether words alone ranked."""
+    words_only_reason: WordsOnlyReason | None = None
+    """Why they did; None where they did not."""
 
     @classmethod
     def from_proto(cls, index: memory_service_pb2.IndexState) -> Self:
         """The state from the wire."""
-        return cls(index.model, index.pending, index.words_only)
+        return cls(index.model, index.pending, index.words_only, _REASONS.get(index.words_only_reason))
 
 
 @dataclass(frozen=True, slots=True)

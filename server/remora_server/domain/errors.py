@@ -89,6 +89,13 @@ class ModelUnavailable(RemoraError):
         super().__init__("the server has no embedding model: install one with `remora model install`")
 
 
+class ModelUnreachable(RemoraError):
+    """The tenant's embedding model is elsewhere and did not answer in time. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("the embedding model did not answer in time; the server's log and `remora doctor` say why")
+
+
 class StoreFull(RemoraError):
     """The disk has no room; nothing was written. Worth a retry."""
 

@@ -5,30 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 
 from remora_server.domain.calls import Read
-from remora_server.domain.errors import ModelUnavailable
+from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
+from remora_server.domain.models import PerTenant
 from remora_server.domain.search import (
     WEIGHTS,
     Embedder,
+    EmbeddingFailed,
     MessageIndex,
     Profile,
     QueryVector,
     SearchOptions,
     SearchQuery,
     SearchResult,
+    TextVector,
+    WordsOnly,
 )
 
 
 class Recollection:
-    """Searches of messages. Without an embedder, words alone find them."""
+    """Searches of messages. Without the tenant's embedder, or while it makes no vectors, words alone find them."""
 
-    def __init__(self, index: MessageIndex, embedder: Embedder | None) -> None:
+    def __init__(self, index: MessageIndex, embedders: PerTenant[Embedder | None]) -> None:
         self._index = index
-        self._embedder = embedder
+        self._embedders = embedders
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
         """Search by the query's text or the caller's vector; a vector selects the vector profile.
 
-        Raises ModelUnavailable where the vector profile has only a text and there is no model, and what the index does.
+        Raises ModelUnavailable where the vector profile has only a text and there is no model, ModelUnreachable where
+        that is not reached, and what the index does.
         """
         return self._index.search(read, self._ranked(read, query))
 
@@ -36,19 +41,38 @@ class Recollection:
         """The query with what its profile needs."""
         if query.vector is not None:
             return replace(query, text="", options=_weighted(replace(query.options, profile=Profile.VECTOR)))
-        if query.options.profile is not Profile.LEXICAL:
-            query = _as_far_as_possible(replace(query, vector=self._embed(read, query)))
+        if query.options.profile is Profile.LEXICAL:
+            query = replace(query, words_only=WordsOnly.PROFILE)
+        else:
+            query = _as_far_as_possible(self._embedded(read, query))
         return replace(query, options=_weighted(query.options))
 
-    def _embed(self, read: Read, query: SearchQuery) -> QueryVector | None:
-        """The vector of the query's text without names: like is compared with like."""
-        if self._embedder is not None:
-            text = self._index.without_names(read, query.scope, query.text)
-            [made] = self._embedder.embed([text])
-            return QueryVector(self._embedder.model, made.values, made.pieces or b"")
-        if query.options.profile is Profile.VECTOR:
-            raise ModelUnavailable
+    def _embedded(self, read: Read, query: SearchQuery) -> SearchQuery:
+        """The query with the vector of its text without names (like is compared with like), or why there is none."""
+        embedder = self._embedders.of(read.tenant_id)
+        if embedder is None:
+            return _without_vector(query, WordsOnly.NO_MODEL)
+        text = self._index.without_names(read, query.scope, query.text)
+        made = _made(embedder, text, read.deadline)
+        if made is None:
+            return _without_vector(query, WordsOnly.MODEL_UNREACHABLE)
+        return replace(query, vector=QueryVector(embedder.model, made.values, made.pieces or b""))
+
+
+def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector | None:
+    """The vector of a text; None where the embedder has none to give now."""
+    try:
+        made = embedder.embed_query(text, deadline)
+    except EmbeddingFailed:
         return None
+    return made if made.values else None
+
+
+def _without_vector(query: SearchQuery, cause: WordsOnly) -> SearchQuery:
+    """The query by words, where its profile has them."""
+    if query.options.profile is Profile.VECTOR:
+        raise ModelUnavailable if cause is WordsOnly.NO_MODEL else ModelUnreachable
+    return replace(query, words_only=cause)
 
 
 def _as_far_as_possible(query: SearchQuery) -> SearchQuery:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import AttributeValue
+from remora_server.domain.status import ModelStatus
 
 
 class Profile(Enum):
@@ -128,7 +129,7 @@ class SearchQuery:
     """A search of messages: by text (empty: none), by the caller's vector, or both where the server embeds the text.
 
     `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude`, as
-    (conversation uid, sequence), are no candidates.
+    (conversation uid, sequence), are no candidates. `words_only` is why there is no vector.
     """
 
     scope: Scope
@@ -137,6 +138,7 @@ class SearchQuery:
     options: SearchOptions
     index_wait: float
     exclude: tuple[tuple[int, int], ...] = ()
+    words_only: WordsOnly | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +162,24 @@ class Hit:
     encoded: bytes
 
 
+class WordsOnly(Enum):
+    """Why words alone rank."""
+
+    PROFILE = "profile"
+    NO_MODEL = "no_model"
+    MODEL_UNREACHABLE = "model_unreachable"
+
+
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of a scope's index: the model of the vectors, and how many messages are still to get one of it."""
+    """The state of a scope's index: the model of the vectors, and how many messages are still to get one of it.
+
+    `words_only` says why words alone ranked; None where vectors did, too.
+    """
 
     model: str
     pending: int
-    words_only: bool
+    words_only: WordsOnly | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +196,41 @@ class SearchResult:
 class TextVector:
     """What a model makes of a text: a vector of unit length, little-endian f32, and the text's word pieces for late
     interaction, as the engine writes them; None where they are not made.
+
+    `values` are empty where the model refuses the text: it will make no vector of it.
     """
 
     values: bytes
     pieces: bytes | None = None
 
 
+class EmbeddingFailed(Exception):
+    """No vectors were made, of whatever text; later some may be. `wait` is after how many seconds at the earliest.
+
+    The text says why, without what was to be embedded.
+    """
+
+    def __init__(self, cause: str, wait: float = 0.0) -> None:
+        super().__init__(cause)
+        self.wait = wait
+
+
 class Embedder(Protocol):
-    """Makes vectors of texts, `dimension` values each."""
+    """Makes vectors of texts. `model` is the name that they bear."""
 
     @property
     def model(self) -> str: ...
 
-    @property
-    def dimension(self) -> int: ...
+    def status(self) -> ModelStatus: ...
 
-    def embed(self, texts: list[str]) -> list[TextVector]: ...
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
+        """Embed in the background, which may take its time. Raises EmbeddingFailed."""
+
+    def embed_now(self, texts: Sequence[str], deadline: float | None, /) -> list[TextVector]:
+        """Embed for somebody who waits, well before a deadline (of the monotonic clock). Raises EmbeddingFailed."""
+
+    def embed_query(self, text: str, deadline: float | None, /) -> TextVector:
+        """Embed a query, which is better answered without its vector than late. Raises EmbeddingFailed."""
 
 
 class MessageIndex(Protocol):
@@ -212,7 +244,7 @@ class MessageIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A message with text that has no vector of the server's model, or one of another text.
+    """A message with text that has no vector of its tenant's model, or one of another text.
 
     `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it;
     `text_digest` tells it from the message's own, whose digest is 0.
@@ -230,7 +262,7 @@ class Unembedded:
 
 @dataclass(frozen=True, slots=True)
 class MessageVector:
-    """What the server's model made of a message: see TextVector."""
+    """What a model of the server made of a message: see TextVector."""
 
     message: Unembedded
     values: bytes

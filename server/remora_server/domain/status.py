@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -28,8 +29,16 @@ class EngineStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """How many messages wait to be embedded by a model, and how many it makes no vector of."""
+
+    pending: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """The store. `failure` is empty while it takes writes."""
+    """The store. `failure` is empty while it takes writes; `embeddings` are by the names of the models in use."""
 
     store_id: str
     format_version: int
@@ -40,18 +49,24 @@ class StoreStatus:
     database_bytes: int
     conversations: int
     messages: int
-    pending_embeddings: int
+    embeddings: Mapping[str, EmbeddingStatus]
     journal: JournalStatus
     engine: EngineStatus
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """The model that embeds; an empty name where there is none."""
+    """A model that embeds; an empty name where there is none.
+
+    `dimension` is 0 while it is not known. `provider` is where vectors are made; `failure` says why none are made now,
+    without contents of messages, and is empty where they are.
+    """
 
     name: str = ""
     dimension: int = 0
     precision: str = ""
+    provider: str = ""
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

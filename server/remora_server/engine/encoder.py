@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
 
 from remora_server._native import Encoder, ModelError
 from remora_server.domain.search import TextVector
+from remora_server.domain.status import ModelStatus
 from remora_server.engine.model_files import MODEL, ModelFilesError, find, verify
+from remora_server.engine.query_vectors import QueryVectors
 
-CACHED_QUERIES = 1024
-CACHED_CHARACTERS = 1024
-"""Of the longest text whose vector is kept."""
+PROVIDER = "builtin"
 
 
 class LocalEmbedder:
-    """all-MiniLM-L6-v2. Vectors of texts that come alone, as queries do, are kept for when they come again."""
+    """all-MiniLM-L6-v2. Vectors of queries are kept for when they come again."""
 
     def __init__(self, encoder: Encoder, *, late: bool = False) -> None:
         """`late`: word pieces are made, too."""
         self._encoder = encoder
         self._late = late
-        self._cached = lru_cache(CACHED_QUERIES)(self._encode_one)
+        self._queries = QueryVectors()
 
     @property
     def model(self) -> str:
@@ -42,19 +42,24 @@ class LocalEmbedder:
         """The instruction set in use."""
         return self._encoder.level
 
-    def embed(self, texts: list[str]) -> list[TextVector]:
-        if len(texts) == 1 and len(texts[0]) <= CACHED_CHARACTERS:
-            return [self._cached(texts[0])]
-        return self._encode(texts)
+    def status(self) -> ModelStatus:
+        return ModelStatus(self.model, self.dimension, self.precision, PROVIDER)
 
-    def _encode_one(self, text: str) -> TextVector:
-        return self._encode([text])[0]
-
-    def _encode(self, texts: list[str]) -> list[TextVector]:
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
         if self._late:
-            values, pieces = self._encoder.encode_with_pieces(texts)
+            values, pieces = self._encoder.encode_with_pieces(list(texts))
             return list(map(TextVector, self._split(values), pieces))
-        return list(map(TextVector, self._split(self._encoder.encode(texts))))
+        return list(map(TextVector, self._split(self._encoder.encode(list(texts)))))
+
+    def embed_now(self, texts: Sequence[str], _deadline: float | None) -> list[TextVector]:
+        return self.embed(texts)
+
+    def embed_query(self, text: str, _deadline: float | None) -> TextVector:
+        kept = self._queries.get(text)
+        if kept is None:
+            [kept] = self.embed([text])
+            self._queries.keep(text, kept)
+        return kept
 
     def _split(self, values: bytes) -> list[bytes]:
         size = self.dimension * 4

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
 from remora_server import failpoints
-from remora_server.domain.search import Embedder, EmbeddingQueue, MessageVector, Unembedded
+from remora_server.domain.search import Embedder, EmbeddingFailed, EmbeddingQueue, MessageVector, Unembedded
 
 logger = logging.getLogger(__name__)
 
@@ -26,12 +27,15 @@ NICENESS = 5
 class Indexer:
     """Takes messages that wait for a vector, embeds them and puts their vectors, until it is closed.
 
-    What fails is tried again after a while, and logged once until something works.
+    What fails is tried again after a while, which grows, and logged once until something works; an embedder that makes
+    no vectors logs that itself.
     """
 
-    def __init__(self, queue: EmbeddingQueue, embedder: Embedder) -> None:
+    def __init__(self, queue: EmbeddingQueue, embedder: Embedder, batch: int = BATCH) -> None:
+        """`batch`: how many messages are embedded and recorded at once."""
         self._queue = queue
         self._embedder = embedder
+        self._batch = batch
         self._waiting: list[Unembedded] = []
         self._stopping = threading.Event()
         self._failing = False
@@ -59,10 +63,10 @@ class Indexer:
     def _work(self) -> None:
         """Embed one batch, or wait for messages."""
         if not self._waiting:
-            self._waiting = sorted(self._queue.next_unembedded(TAKE, IDLE_SECONDS), key=_length)
+            self._waiting = sorted(self._queue.next_unembedded(max(TAKE, self._batch), IDLE_SECONDS), key=_length)
         if self._waiting:
-            self._embed(self._waiting[:BATCH])
-            del self._waiting[:BATCH]
+            self._embed(self._waiting[: self._batch])
+            del self._waiting[: self._batch]
             self._succeeded()
 
     def _embed(self, messages: Sequence[Unembedded]) -> None:
@@ -78,10 +82,14 @@ class Indexer:
         self._failing, self._pause = False, RETRY_SECONDS[0]
 
     def _failed(self, error: Exception) -> None:
-        if not self._failing:
-            logger.error("embedding messages failed; it is tried again, searches go by words", exc_info=error)
-        self._failing = True
-        self._stopping.wait(self._pause)
+        wait = 0.0
+        if isinstance(error, EmbeddingFailed):
+            wait = error.wait
+        else:
+            if not self._failing:
+                logger.error("embedding messages failed; it is tried again, searches go by words", exc_info=error)
+            self._failing = True
+        self._stopping.wait(max(wait, self._pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, no secret
         self._pause = min(2 * self._pause, RETRY_SECONDS[1])
 
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from remora.v1 import admin_service_pb2 as pb
 from remora_server.domain.backups import Backup, BackupStore
-from remora_server.domain.status import EngineStatus, JournalStatus, ModelStatus, ProcessStatus, StoreStatus
+from remora_server.domain.models import PerTenant
+from remora_server.domain.search import Embedder
+from remora_server.domain.status import (
+    EmbeddingStatus,
+    EngineStatus,
+    JournalStatus,
+    ModelStatus,
+    ProcessStatus,
+    StoreStatus,
+)
 from remora_server.domain.store import Store
 from remora_server.rpc import encode
 from remora_server.rpc.calls import Call
@@ -18,19 +27,25 @@ class AdminHandlers:
     """Answers the RPCs for operators."""
 
     store: Store
-    model: ModelStatus
+    embedders: PerTenant[Embedder | None]
     process: Callable[[], ProcessStatus]
     backups: BackupStore
 
-    def get_status(self, _call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
-        store = self.store.status()
+    def get_status(self, call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
+        store, own = self.store.status(), self.embedders.of(call.tenant_id)
         return pb.GetStatusResponse(
             server=_server(self.process()),
             store=_store(store),
             journal=_journal(store.journal),
-            model=_model(self.model, store.pending_embeddings),
+            model=None if own is None else _model(own.status(), store),
             engine=_engine(store.engine),
+            models=[_model(model, store) for model in self._models()] if call.is_operator else (),
         )
+
+    def _models(self) -> list[ModelStatus]:
+        """All models that are in use, by name."""
+        models = {embedder.model: embedder for embedder in self.embedders.all() if embedder is not None}
+        return [models[name].status() for name in sorted(models)]
 
     def create_backup(self, call: Call, _request: pb.CreateBackupRequest) -> pb.CreateBackupResponse:
         call.require_operator()
@@ -97,8 +112,17 @@ def _journal(journal: JournalStatus) -> pb.JournalStatus:
     )
 
 
-def _model(model: ModelStatus, pending: int) -> pb.ModelStatus:
-    return pb.ModelStatus(name=model.name, dimension=model.dimension, precision=model.precision, pending=pending)
+def _model(model: ModelStatus, store: StoreStatus) -> pb.ModelStatus:
+    work = store.embeddings.get(model.name, EmbeddingStatus())
+    return pb.ModelStatus(
+        name=model.name,
+        dimension=model.dimension,
+        precision=model.precision,
+        pending=work.pending,
+        provider=model.provider,
+        failure=model.failure,
+        refused=work.refused,
+    )
 
 
 def _engine(engine: EngineStatus) -> pb.EngineStatus:

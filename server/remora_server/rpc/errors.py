@@ -44,6 +44,7 @@ ANSWERS: dict[type[Exception], Answer] = {
     errors.OperatorOnly: Answer(code_pb2.PERMISSION_DENIED, "OPERATOR_ONLY"),
     errors.RevisionUnknown: Answer(code_pb2.OUT_OF_RANGE, "REVISION_UNKNOWN"),
     errors.ModelUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    errors.ModelUnreachable: Answer(code_pb2.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=1.0),
     errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
     errors.DeadlineExceeded: Answer(code_pb2.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     errors.Overloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message as AnyMessage
@@ -20,7 +21,6 @@ from remora.v1.message_pb2 import Embedding, Message, Origin, ToolCall
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
 from remora.v1.step_pb2 import Step, StepType
 from remora_server.domain.errors import InvalidField
-from remora_server.domain.status import ModelStatus
 from remora_server.rpc.rules import (
     Fields,
     Rule,
@@ -39,6 +39,9 @@ from remora_server.rpc.rules import (
     weight,
     whole,
 )
+
+DimensionOf: TypeAlias = Callable[[str], int]
+"""The dimension of the vectors of a model, by their name; 0 where it is none of the server's, or not known yet."""
 
 KIB, MIB = 1024, 1024 * 1024
 MAX_DIMENSION = 4_096
@@ -137,10 +140,11 @@ WORKING_MEMORY_RECORD = Fields(
 )
 
 
-def _embedding(model: ModelStatus) -> Fields:
+def _embedding(dimension_of: DimensionOf) -> Fields:
     def matches(value: Embedding) -> None:
-        if value.model == model.name and len(value.values) != 4 * model.dimension:
-            raise Violation(f"must have the model's {model.dimension} dimensions", "values")
+        dimension = dimension_of(value.model)
+        if dimension and len(value.values) != 4 * dimension:
+            raise Violation(f"must have the model's {dimension} dimensions", "values")
 
     return Fields(Embedding, required=("model", "values"), together=matches, model=text(256), values=_vector)
 
@@ -522,10 +526,10 @@ def _search(embedding: Rule) -> Fields:
 
 
 class Limits:
-    """Checks requests. Embeddings that bear the server's model's name must have its dimension."""
+    """Checks requests. Embeddings that bear the name of a model of the server must have its dimension."""
 
-    def __init__(self, model: ModelStatus) -> None:
-        embedding = _embedding(model)
+    def __init__(self, dimension_of: DimensionOf) -> None:
+        embedding = _embedding(dimension_of)
         requests = (*_FIXED, *_with_messages(embedding), _search(embedding))
         self._rules: Mapping[type[AnyMessage], Fields] = {rules.message_type: rules for rules in requests}
 

@@ -24,6 +24,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
     SearchResult,
+    WordsOnly,
 )
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc import decode, encode
@@ -43,6 +44,12 @@ MERGES = {
     pb.MERGE_APPEND: Merge.APPEND,
     pb.MERGE_PREPEND: Merge.PREPEND,
     pb.MERGE_INTERLEAVE: Merge.INTERLEAVE,
+}
+WORDS_ONLY_REASONS = {
+    None: pb.WORDS_ONLY_REASON_UNSPECIFIED,
+    WordsOnly.PROFILE: pb.WORDS_ONLY_REASON_PROFILE,
+    WordsOnly.NO_MODEL: pb.WORDS_ONLY_REASON_NO_MODEL,
+    WordsOnly.MODEL_UNREACHABLE: pb.WORDS_ONLY_REASON_MODEL_UNREACHABLE,
 }
 
 
@@ -184,4 +191,9 @@ def _with_message(field_number: int, message: bytes, rest: Message) -> bytes:
 
 
 def _index(state: IndexState) -> pb.IndexState:
-    return pb.IndexState(model=state.model, pending=state.pending, words_only=state.words_only)
+    return pb.IndexState(
+        model=state.model,
+        pending=state.pending,
+        words_only=state.words_only is not None,
+        words_only_reason=WORDS_ONLY_REASONS[state.words_only],
+    )

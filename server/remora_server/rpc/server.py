@@ -14,10 +14,9 @@ from remora.v1 import (
     transfer_service_pb2,
 )
 from remora_server._native import Core
-from remora_server.domain.status import ModelStatus
 from remora_server.rpc.health import Health, Reflection
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.limits import Limits
+from remora_server.rpc.limits import DimensionOf, Limits
 from remora_server.rpc.listeners import Listener
 from remora_server.rpc.methods import methods_of
 from remora_server.rpc.native_transport import NativeTransport
@@ -64,14 +63,14 @@ class Server:
         return [listener.bind(self._transport) for listener in listeners]
 
     def start(
-        self, handlers: Sequence[object], model: ModelStatus, works: Callable[[], bool], core: Core | None = None
+        self, handlers: Sequence[object], dimension_of: DimensionOf, works: Callable[[], bool], core: Core | None = None
     ) -> None:
         """Serve: each RPC is answered by the handler that bears its name. Ready while `works` says so.
 
-        With the store's core, the transport may wait for the disk in the place of writes. Raises LookupError where an
-        RPC has no handler.
+        `dimension_of` tells that of a model's vectors, 0 where it is not known. With the store's core, the transport
+        may wait for the disk in the place of writes. Raises LookupError where an RPC has no handler.
         """
-        limits = Limits(model)
+        limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
         self._transport.start(methods, Reflection(SERVICE_NAMES), core)
         self._health.follow(works, interval=HEALTH_INTERVAL)

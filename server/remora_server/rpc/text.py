@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from remora.v1 import text_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding
 from remora_server.domain.costs import REPLY_PRIMING, message_costs
-from remora_server.domain.errors import ModelUnavailable
-from remora_server.domain.search import Embedder
+from remora_server.domain.errors import InvalidField, ModelUnavailable, ModelUnreachable
+from remora_server.domain.models import PerTenant
+from remora_server.domain.search import Embedder, EmbeddingFailed
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc import decode
 from remora_server.rpc.calls import Call
 
+FLOAT_BYTES = 4
+
 
 @dataclass(frozen=True, slots=True)
 class TextHandlers:
-    """Answers the RPCs of counting tokens and of embedding. Without an embedder there are no embeddings."""
+    """Answers the RPCs of counting tokens and of embedding. A tenant without an embedder gets no embeddings."""
 
     tokens: TokenCounter
-    embedder: Embedder | None
+    embedders: PerTenant[Embedder | None]
 
     def count_tokens(self, _call: Call, request: pb.CountTokensRequest) -> pb.CountTokensResponse:
         encoding = decode.encoding(request.encoding, self.tokens)
@@ -36,9 +39,15 @@ class TextHandlers:
             uncounted_parts=sum(bool(message.parts) for message in request.messages),
         )
 
-    def embed(self, _call: Call, request: pb.EmbedRequest) -> pb.EmbedResponse:
-        if self.embedder is None:
+    def embed(self, call: Call, request: pb.EmbedRequest) -> pb.EmbedResponse:
+        embedder = self.embedders.of(call.tenant_id)
+        if embedder is None:
             raise ModelUnavailable
-        model, vectors = self.embedder.model, self.embedder.embed(list(request.texts))
-        embeddings = [Embedding(model=model, values=vector.values) for vector in vectors]
-        return pb.EmbedResponse(embeddings=embeddings, dimension=self.embedder.dimension)
+        try:
+            vectors = [made.values for made in embedder.embed_now(list(request.texts), call.deadline)]
+        except EmbeddingFailed as error:
+            raise ModelUnreachable from error
+        if b"" in vectors:
+            raise InvalidField(f"texts[{vectors.index(b'')}]", "is refused by the model")
+        embeddings = [Embedding(model=embedder.model, values=values) for values in vectors]
+        return pb.EmbedResponse(embeddings=embeddings, dimension=len(vectors[0]) // FLOAT_BYTES)

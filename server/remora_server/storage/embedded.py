@@ -19,6 +19,7 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
 from remora_server.domain.errors import StoreDamaged, one_line
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
+from remora_server.domain.models import ServedModels
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.transfers import ExportPage, ExportQuery, Import
@@ -32,7 +33,7 @@ from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database, SchemaTooNew
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.disk_space import is_lack_of_space
-from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.embeddings import EmbeddingQueues, PendingEmbeddings
 from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
 from remora_server.storage.loading import Loader
@@ -77,17 +78,16 @@ class StoreOptions:
 class EmbeddedStore:
     """`domain.store.Store` over a journal, windows in memory and DuckDB."""
 
-    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, model: str, late: bool = False) -> None:
-        """Open, recover and begin to apply. `model` names the server's embeddings; empty where it makes none. With
-        `late`, word pieces are part of them.
+    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels | None = None) -> None:
+        """Open, recover and begin to apply. `models` are those whose vectors the server makes; None where none.
 
         Raises DirectoryError where the directory cannot be used.
         """
-        self.late = late
+        self.models = models or ServedModels()
         self._directory = None
         try:
             self._directory = None if options.directory is None else DataDirectory(options.directory)
-            self._open(options, count_tokens, model)
+            self._open(options, count_tokens)
         except BaseException as error:
             if self._directory is not None:
                 self._directory.close()
@@ -95,7 +95,7 @@ class EmbeddedStore:
                 raise DirectoryError(_why_it_cannot_be_used(options.directory, error)) from error
             raise
 
-    def _open(self, options: StoreOptions, count_tokens: CountTokens, model: str) -> None:
+    def _open(self, options: StoreOptions, count_tokens: CountTokens) -> None:
         self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
         if self._directory is None:
             self._join(options)
@@ -103,7 +103,7 @@ class EmbeddedStore:
             require_database(self._directory)
             self._join_mending(options, self._directory)
             self._directory.mark_begun()
-        self._build(count_tokens, model)
+        self._build(count_tokens)
         self.applier.start()
 
     def _join_mending(self, options: StoreOptions, directory: DataDirectory) -> None:
@@ -131,19 +131,19 @@ class EmbeddedStore:
             self._recover(applied)
             abandoning.pop_all()
 
-    def _build(self, count_tokens: CountTokens, model: str) -> None:
+    def _build(self, count_tokens: CountTokens) -> None:
         locks, clock = ConversationLocks(), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
-        self.pending = PendingEmbeddings(self.database, self.commits, clock, model, late=self.late)
+        self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)
         context = StoreContext(self.core, self.database, self.commits, self.loader, locks, clock, _native.new_id)
         self.conversations = Conversations(context)
-        self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.pending.add)
+        self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
         self._steps = Steps(context, self.conversations)
         self._working_memories = WorkingMemories(context, self.conversations)
         self._exports = Exports(context, self.conversations)
-        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.pending.add)
-        self._users = Users(context, on_erased=self.pending.erased)
+        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add)
+        self._users = Users(context, on_erased=self.queues.erased)
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
 
@@ -184,6 +184,11 @@ class EmbeddedStore:
         )
         for *request, made in rows:
             self.core.load_request(*request, age=max(0, now - made))
+
+    @property
+    def pending(self) -> PendingEmbeddings:
+        """The queue of the default model."""
+        return self.queues.of(self.models.default)
 
     def close(self) -> None:
         """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
@@ -298,7 +303,7 @@ class EmbeddedStore:
             database_bytes=self.database.bytes(),
             conversations=counts[0],
             messages=int(counts[1]),
-            pending_embeddings=self.pending.count(),
+            embeddings=self.queues.status(),
             journal=JournalStatus(
                 bytes=journal.bytes,
                 segments=journal.segments,

@@ -1,4 +1,4 @@
-"""Which messages have no vector of the server's model yet, and where finished vectors go.
+"""Which messages have no vector of their tenant's model yet, and where finished vectors go: a queue for each model.
 
 What is embedded is a message's text without the names of those who speak in its thread. A vector does not depend on
 when it was made: where these names change, the texts that this changes are embedded again. A digest of the text stands
@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from remora_server import _native, failpoints
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import Plan
+from remora_server.domain.models import EVERYBODY, ServedModel, ServedModels, Tenants
 from remora_server.domain.search import MessageVector, Unembedded
+from remora_server.domain.status import EmbeddingStatus
 from remora_server.storage import changes
 from remora_server.storage.clock import Clock
 from remora_server.storage.commits import Commits
@@ -31,52 +33,67 @@ REVIEWED_AT_ONCE = 16
 REVIEW_PATIENCE = 1.0
 """How many seconds a review waits for messages that have no vector at all."""
 
-_MISSING = """
+_SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
+_MISSING = f"""
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-WHERE m.text <> '' AND NOT EXISTS (
+WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
     SELECT 1 FROM embeddings e
     WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
     AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
-"""
+"""  # noqa: S608 - constants
 _NEXT = f"""
 SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT $rows
 """
 _COUNT = f"SELECT count(*) {_MISSING}"
+_REFUSED = f"""
+SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dimension = 0
+"""  # noqa: S608 - constants
 
-_EMBEDDED = """
+_DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
+
+_EMBEDDED = f"""
 SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text, m.name, e.text_digest
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
 LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
     AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
-WHERE m.conversation_uid IN (SELECT unnest($uids))
+WHERE m.conversation_uid IN (SELECT unnest($uids)) AND {_SERVED}
 ORDER BY m.conversation_uid, m.sequence
-"""
+"""  # noqa: S608 - constants
 
 
 class PendingEmbeddings:
-    """A queue of messages to embed, bounded in bytes. What does not fit, and what was left by an earlier process or
-    embedded by another model, is found by a scan of DuckDB when the queue is empty; with `late` also what has a vector
-    and no word pieces.
+    """A queue of messages of some tenants that a model is to embed, bounded in bytes. What does not fit, and what was
+    left by an earlier process or embedded by another model, is found by a scan of DuckDB when the queue is empty; for a
+    late model also what has a vector and no word pieces.
     """
 
-    def __init__(self, database: Database, commits: Commits, clock: Clock, model: str, *, late: bool) -> None:
+    def __init__(
+        self, database: Database, commits: Commits, clock: Clock, model: ServedModel, tenants: Tenants = EVERYBODY
+    ) -> None:
         self._database = database
         self._commits = commits
         self._clock = clock
-        self._model = model
-        self._wanted = {"model": model, "late": late}
+        self._model = model.name
+        self._tenants = {"tenants": sorted(tenants.names), "others": tenants.others}
+        self._wanted = {"model": model.name, "late": model.late, **self._tenants}
         self._queue: deque[Unembedded] = deque()
         self._bytes = 0
-        self._must_scan = bool(model)
+        self._must_scan = bool(model.name)
         self._filled = threading.Condition()
         self._speakers = Speakers(database, commits)
 
-    def count(self) -> int:
-        """How many of the applied messages have no vector yet."""
+    def status(self) -> EmbeddingStatus:
+        """How many of the applied messages have no vector yet, and how many the model makes none of."""
         if not self._model:
-            return 0
-        count: int = self._database.rows(_COUNT, self._wanted)[0][0]
-        return count
+            return EmbeddingStatus()
+        pending = self._database.rows(_COUNT, self._wanted)[0][0]
+        refused = self._database.rows(_REFUSED, {"model": self._model, **self._tenants})[0][0]
+        return EmbeddingStatus(pending, refused)
+
+    def dimension(self) -> int:
+        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        rows = self._database.rows(_DIMENSION, {"model": self._model})
+        return int(rows[0][0]) if rows else 0
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
@@ -167,7 +184,7 @@ class PendingEmbeddings:
 
     def _requeue(self, uids: list[int]) -> None:
         revision = self._commits.settle()
-        rows = self._database.rows(_EMBEDDED, {"model": self._model, "uids": uids})
+        rows = self._database.rows(_EMBEDDED, {"model": self._model, "uids": uids, **self._tenants})
         present: dict[Thread, set[str]] = defaultdict(set)
         for row in rows:
             present[row[1], row[3]].update({row[7]} - {""})
@@ -181,7 +198,7 @@ class PendingEmbeddings:
                     self._speakers.put_off([message.conversation_uid])
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
-        """Record finished vectors of the server's model; those whose message has moved on are ignored later."""
+        """Record finished vectors of the model; those whose message has moved on are ignored later."""
         by_tenant: dict[str, list[changes.Change]] = {}
         for vector in vectors:
             by_tenant.setdefault(vector.message.tenant_id, []).append(_put_embedding(self._model, vector))
@@ -191,6 +208,34 @@ class PendingEmbeddings:
             failpoints.hit("vectors_accepted")
             self._commits.finish(write, accepted)
             failpoints.hit("vectors_published")
+
+
+class EmbeddingQueues:
+    """A queue for each model that embeds messages, and the model of each tenant."""
+
+    def __init__(self, database: Database, commits: Commits, clock: Clock, models: ServedModels) -> None:
+        self._models = models
+        self._queues = {
+            model: PendingEmbeddings(database, commits, clock, model, tenants)
+            for model, tenants in models.groups().items()
+        }
+
+    def of(self, model: ServedModel) -> PendingEmbeddings:
+        """The queue of a model. KeyError where it embeds no tenant's messages."""
+        return self._queues[model]
+
+    def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """Take in the messages of an accepted plan."""
+        self._queues[self._models.of(tenant_id)].add(tenant_id, conversation_id, plan, revision)
+
+    def erased(self, user_id: str) -> None:
+        """A user's messages are gone, from some conversations at least."""
+        for queue in self._queues.values():
+            queue.erased(user_id)
+
+    def status(self) -> Mapping[str, EmbeddingStatus]:
+        """What each model has still to do, by the name of its vectors."""
+        return {model.name: queue.status() for model, queue in self._queues.items() if model.name}
 
 
 def _put_embedding(model: str, vector: MessageVector) -> changes.Change:

@@ -10,6 +10,7 @@ from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.models import ServedModels
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -21,6 +22,7 @@ from remora_server.domain.search import (
     Scope,
     SearchQuery,
     SearchResult,
+    WordsOnly,
 )
 from remora_server.storage.commits import Commits
 from remora_server.storage.conversations import Conversations
@@ -56,22 +58,18 @@ class EmbeddedIndex:
         database: Database,
         commits: Commits,
         conversations: Conversations,
-        model: str,
+        models: ServedModels,
         *,
         waiters: int,
-        late: bool = False,
     ) -> None:
-        """`model` is the one whose vectors the server makes, with word pieces where `late`; empty where it makes none.
-
-        At most `waiters` searches wait for vectors at a time: each holds a thread that others need.
-        """
+        """At most `waiters` searches wait for vectors at a time: each holds a thread that others need."""
         self._core = core
         self._recall = core.recall
         self._commits = commits
         self._conversations = conversations
-        self._model = model
+        self._models = models
         self._waiters = threading.Semaphore(waiters)
-        self._loader = RecallLoader(core, database, commits, model, late=late)
+        self._loader = RecallLoader(core, database, commits, models)
 
     def without_names(self, read: Read, scope: Scope, text: str) -> str:
         """See `domain.search.MessageIndex`. Raises what `search` raises."""
@@ -100,7 +98,7 @@ class EmbeddedIndex:
             self._require_dimension(place, query.vector, revision)
         return SearchResult(
             hits=tuple(map(_hit, found.hits)),
-            index=self._index_state(query, found.pending),
+            index=self._index_state(place, query, found.pending, revision),
             profile=query.options.profile,
             revision=revision,
         )
@@ -126,7 +124,7 @@ class EmbeddedIndex:
 
     def _wait_for_vectors(self, place: _Place, query: SearchQuery, deadline: float | None) -> None:
         """Wait until the scope is embedded, at most `index_wait`; not at all where too many wait."""
-        if query.vector is None or query.vector.model != self._model:
+        if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
             return
         until = time.monotonic() + query.index_wait
         until = until if deadline is None else min(until, deadline - ANSWER_SECONDS)
@@ -145,8 +143,9 @@ class EmbeddedIndex:
             revision = self._core.published()
 
     def _pending(self, place: _Place, revision: int) -> int:
+        model = self._models.of(place.tenant_id).name
         return self._recall.pending(
-            place.tenant_id, user_id=place.user_id, uid=place.uid, model=self._model, published=revision
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=model, published=revision
         )
 
     def _moves_on(self, revision: int, until: float) -> bool:
@@ -158,7 +157,7 @@ class EmbeddedIndex:
 
     def _require_dimension(self, place: _Place, vector: QueryVector | None, revision: int) -> None:
         """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
-        if vector is None or vector.model == self._model:
+        if vector is None or vector.model == self._models.of(place.tenant_id).name:
             return
         there = self._recall.dimensions(
             place.tenant_id, user_id=place.user_id, uid=place.uid, model=vector.model, published=revision
@@ -190,12 +189,15 @@ class EmbeddedIndex:
         )
         return revision, found
 
-    def _index_state(self, query: SearchQuery, pending: int) -> IndexState:
-        """Only the server's own model has vectors that are still to come."""
+    def _index_state(self, place: _Place, query: SearchQuery, pending: int, revision: int) -> IndexState:
+        """Only the tenant's own model has vectors that are still to come."""
+        own = self._models.of(place.tenant_id).name
+        if query.words_only is WordsOnly.MODEL_UNREACHABLE:
+            return IndexState(own, self._pending(place, revision), query.words_only)
         if query.vector is None:
-            return IndexState(model="", pending=0, words_only=True)
+            return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model
-        return IndexState(model=model, pending=pending if model == self._model else 0, words_only=False)
+        return IndexState(model=model, pending=pending if model == own else 0, words_only=None)
 
 
 def _hit(found: _native.RecallHit) -> Hit:

@@ -13,6 +13,7 @@ import duckdb
 
 from remora_server._native import Core
 from remora_server.domain.errors import StoreFailed
+from remora_server.domain.models import ServedModels
 from remora_server.storage import arrow
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
@@ -47,17 +48,16 @@ class RecallLoader:
     """Loads threads (one user's part of one conversation), users and tenants that are not in memory.
 
     A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
-    Several may load the same at once: the first counts. Vectors of models that are neither `model` nor a caller's stay
-    on disk, and word pieces unless `late`.
+    Several may load the same at once: the first counts. Vectors of models that are neither the tenant's nor a caller's
+    stay on disk, and word pieces unless the tenant's model makes some.
     """
 
-    def __init__(self, core: Core, database: Database, commits: Commits, model: str, *, late: bool) -> None:
+    def __init__(self, core: Core, database: Database, commits: Commits, models: ServedModels) -> None:
         self._core = core
         self._recall = core.recall
         self._database = database
         self._commits = commits
-        self._model = model
-        self._late = late
+        self._models = models
 
     def thread(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
         """Have one user's part of a conversation in memory."""
@@ -103,10 +103,10 @@ class RecallLoader:
 
     def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str]) -> None:
         """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
-        scope = {"tenant": tenant_id, "uids": list(threads)}
+        scope, model = {"tenant": tenant_id, "uids": list(threads)}, self._models.of(tenant_id)
         with self._database.snapshot() as cursor:
             rows = cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall()
-            vectors = _vectors(cursor, {**scope, "model": self._model}, late=self._late)
+            vectors = _vectors(cursor, {**scope, "model": model.name}, late=model.late)
         messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
         for uid, conversation_id in threads.items():
             part = messages.get(uid, [])

@@ -206,7 +206,7 @@ class Remora:
     def embed(self, texts: str | Sequence[str], *, timeout: float | None = None) -> list[Embedding]:
         """The embeddings of texts by the server's model, of unit length. The timeout is each call's, for 256 texts.
 
-        Raises ModelUnavailableError where the server has no model.
+        Raises ModelUnavailableError where the tenant has no model, ModelUnreachableError where that does not answer.
         """
         several = [texts] if isinstance(texts, str) else texts
         embeddings: list[Embedding] = []

@@ -47,6 +47,7 @@ class GetStatusResponse(_message.Message):
     JOURNAL_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def server(self) -> Global___ServerStatus:
         """The server."""
@@ -61,11 +62,15 @@ class GetStatusResponse(_message.Message):
 
     @_builtins.property
     def model(self) -> Global___ModelStatus:
-        """The model that embeds."""
+        """The model that embeds the messages of the caller's tenant."""
 
     @_builtins.property
     def engine(self) -> Global___EngineStatus:
         """The engine in memory."""
+
+    @_builtins.property
+    def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelStatus]:
+        """Operators only: all models that are in use, by name."""
 
     def __init__(
         self,
@@ -75,10 +80,11 @@ class GetStatusResponse(_message.Message):
         journal: Global___JournalStatus | None = ...,
         model: Global___ModelStatus | None = ...,
         engine: Global___EngineStatus | None = ...,
+        models: _abc.Iterable[Global___ModelStatus] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "server", b"server", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "server", b"server", "store", b"store"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "models", b"models", "server", b"server", "store", b"store"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -453,14 +459,25 @@ class ModelStatus(_message.Message):
     DIMENSION_FIELD_NUMBER: _builtins.int
     PRECISION_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name; empty where there is none and search goes by words alone."""
     dimension: _builtins.int
-    """The dimension of its vectors."""
+    """The dimension of its vectors; 0 while that is not known, before an endpoint's first reply."""
     precision: _builtins.str
-    """`f32` or `int8`."""
+    """`f32` or `int8`; empty where it is not the built-in one."""
     pending: _builtins.int
-    """How many messages wait to be embedded."""
+    """How many messages wait to be embedded by it, of all tenants whose model it is; after a change of the model also those
+    that have a vector of another.
+    """
+    provider: _builtins.str
+    """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty where there is none."""
+    failure: _builtins.str
+    """Why it does not embed at present, for people; empty where it does."""
+    refused: _builtins.int
+    """How many messages it refused, which are found by words only."""
     def __init__(
         self,
         *,
@@ -468,10 +485,13 @@ class ModelStatus(_message.Message):
         dimension: _builtins.int = ...,
         precision: _builtins.str = ...,
         pending: _builtins.int = ...,
+        provider: _builtins.str = ...,
+        failure: _builtins.str = ...,
+        refused: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "name", b"name", "pending", b"pending", "precision", b"precision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "failure", b"failure", "name", b"name", "pending", b"pending", "precision", b"precision", "provider", b"provider", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

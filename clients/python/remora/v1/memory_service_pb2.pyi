@@ -24,6 +24,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _WordsOnlyReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WordsOnlyReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WordsOnlyReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WORDS_ONLY_REASON_UNSPECIFIED: _WordsOnlyReason.ValueType  # 0
+    """They did not."""
+    WORDS_ONLY_REASON_PROFILE: _WordsOnlyReason.ValueType  # 1
+    """The profile asks for no vectors."""
+    WORDS_ONLY_REASON_NO_MODEL: _WordsOnlyReason.ValueType  # 2
+    """The tenant has no model."""
+    WORDS_ONLY_REASON_MODEL_UNREACHABLE: _WordsOnlyReason.ValueType  # 3
+    """The tenant's model made no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
+    `model` and `pending` are set. A later search may rank by vectors again.
+    """
+
+class WordsOnlyReason(_WordsOnlyReason, metaclass=_WordsOnlyReasonEnumTypeWrapper):
+    """Why words alone ranked."""
+
+WORDS_ONLY_REASON_UNSPECIFIED: WordsOnlyReason.ValueType  # 0
+"""They did not."""
+WORDS_ONLY_REASON_PROFILE: WordsOnlyReason.ValueType  # 1
+"""The profile asks for no vectors."""
+WORDS_ONLY_REASON_NO_MODEL: WordsOnlyReason.ValueType  # 2
+"""The tenant has no model."""
+WORDS_ONLY_REASON_MODEL_UNREACHABLE: WordsOnlyReason.ValueType  # 3
+"""The tenant's model made no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
+`model` and `pending` are set. A later search may rank by vectors again.
+"""
+Global___WordsOnlyReason: _TypeAlias = WordsOnlyReason  # noqa: Y015
+
 class _Profile:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -33,18 +65,21 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
-    """The weighted sum of all components of Weights but `late`. Without a model: by words and the rules, and only messages whose score
+    """The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and the rules, and only messages whose score
     is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
     embedded without the names of those who speak in their part of the conversation, and the query without those of the
     scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
-    """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
+    """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
+    UNAVAILABLE, MODEL_UNREACHABLE.
+    """
     PROFILE_LEXICAL: _Profile.ValueType  # 3
     """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
     PROFILE_HYBRID_LATE: _Profile.ValueType  # 4
-    """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where the server keeps no word
-    pieces (its setting `late` is off, or it has no model) it ranks as PROFILE_HYBRID, and the reply says so.
+    """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
+    (the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
+    PROFILE_HYBRID, and the reply says so.
     """
 
 class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
@@ -53,18 +88,21 @@ class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
-"""The weighted sum of all components of Weights but `late`. Without a model: by words and the rules, and only messages whose score
+"""The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and the rules, and only messages whose score
 is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
 embedded without the names of those who speak in their part of the conversation, and the query without those of the
 scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
-"""(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE."""
+"""(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
+UNAVAILABLE, MODEL_UNREACHABLE.
+"""
 PROFILE_LEXICAL: Profile.ValueType  # 3
 """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
 PROFILE_HYBRID_LATE: Profile.ValueType  # 4
-"""As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where the server keeps no word
-pieces (its setting `late` is off, or it has no model) it ranks as PROFILE_HYBRID, and the reply says so.
+"""As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
+(the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
+PROFILE_HYBRID, and the reply says so.
 """
 Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
@@ -609,24 +647,29 @@ class IndexState(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
     WORDS_ONLY_FIELD_NUMBER: _builtins.int
+    WORDS_ONLY_REASON_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The model of the vectors; empty where there is none."""
+    """The model of the vectors; empty where none rank and none could."""
     pending: _builtins.int
-    """How many messages of the scope had no vector of the server's model yet and were found by words only. 0 where the
-    query is a vector of another model, which the server does not make.
+    """How many messages of the scope are still to get a vector of the tenant's model and were found by words only; after a
+    change of the model those count again that have one of another. 0 where the query is a vector of another model, which
+    the server does not make. Messages that the model makes no vector of do not count.
     """
     words_only: _builtins.bool
-    """Whether words alone ranked: there is no model, or the profile asks for no vectors."""
+    """Whether words alone ranked."""
+    words_only_reason: Global___WordsOnlyReason.ValueType
+    """Why they did."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         pending: _builtins.int = ...,
         words_only: _builtins.bool = ...,
+        words_only_reason: Global___WordsOnlyReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "pending", b"pending", "words_only", b"words_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "pending", b"pending", "words_only", b"words_only", "words_only_reason", b"words_only_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -59,7 +59,9 @@ class TextServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Embed(self, request, context):
-        """Embeds texts with the server's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none.
+        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
+        MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
+        makes no vector of.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

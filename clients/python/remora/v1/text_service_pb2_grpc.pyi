@@ -36,7 +36,10 @@ class TextServiceStub:
     CountTokens: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.CountTokensRequest, _text_service_pb2.CountTokensResponse]
     """Counts the tokens of texts, or of messages as a chat model is charged for them."""
     Embed: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]
-    """Embeds texts with the server's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none."""
+    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
+    MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
+    makes no vector of.
+    """
 
 @_typing.type_check_only
 class TextServiceAsyncStub(TextServiceStub):
@@ -46,7 +49,10 @@ class TextServiceAsyncStub(TextServiceStub):
     CountTokens: _aio.UnaryUnaryMultiCallable[_text_service_pb2.CountTokensRequest, _text_service_pb2.CountTokensResponse]  # type: ignore[assignment]
     """Counts the tokens of texts, or of messages as a chat model is charged for them."""
     Embed: _aio.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]  # type: ignore[assignment]
-    """Embeds texts with the server's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none."""
+    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
+    MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
+    makes no vector of.
+    """
 
 class TextServiceServicer(metaclass=_abc_1.ABCMeta):
     """Counts tokens and makes embeddings; stores nothing."""
@@ -65,6 +71,9 @@ class TextServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _text_service_pb2.EmbedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_text_service_pb2.EmbedResponse, _abc.Awaitable[_text_service_pb2.EmbedResponse]]:
-        """Embeds texts with the server's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none."""
+        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
+        MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
+        makes no vector of.
+        """
 
 def add_TextServiceServicer_to_server(servicer: TextServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

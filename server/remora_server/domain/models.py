@@ -1,0 +1,64 @@
+"""Which model makes the vectors of which tenant's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PerTenant(Generic[T]):
+    """Something that every tenant has one of: its own, or the default."""
+
+    default: T
+    tenants: Mapping[str, T] = field(default_factory=dict)
+
+    def of(self, tenant_id: str) -> T:
+        return self.tenants.get(tenant_id, self.default)
+
+    def all(self) -> list[T]:
+        """The default, then those of their own."""
+        return [self.default, *self.tenants.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that embeds messages: the name that its vectors bear, and whether word pieces come with them.
+
+    Vectors are compared with those of the same name alone. An empty name: no vectors are made.
+    """
+
+    name: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """A set of tenants: those that are named, or all others."""
+
+    names: frozenset[str]
+    others: bool = False
+
+    def __contains__(self, tenant_id: str) -> bool:
+        return (tenant_id in self.names) != self.others
+
+
+EVERYBODY = Tenants(frozenset(), others=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModels(PerTenant[ServedModel]):
+    """The model of every tenant."""
+
+    default: ServedModel = ServedModel()
+
+    def groups(self) -> dict[ServedModel, Tenants]:
+        """Each model with the tenants whose messages it embeds."""
+        apart = frozenset(tenant for tenant, model in self.tenants.items() if model != self.default)
+        groups = {self.default: Tenants(apart, others=True)}
+        for model in {self.tenants[tenant] for tenant in apart}:
+            groups[model] = Tenants(frozenset(tenant for tenant in apart if self.tenants[tenant] == model))
+        return groups

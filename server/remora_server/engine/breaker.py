@@ -1,0 +1,55 @@
+"""A circuit breaker: what failed some times in a row is left alone for a while, so that nobody waits for it in vain.
+
+After M. Nygard, "Release It!", 2nd edition, 2018, chapter 5.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+FAILURES = 3
+"""So many in a row are enough."""
+REST_SECONDS = (1.0, 30.0)
+"""How long it rests at first, and at most: twice as long after each trial that fails."""
+
+
+class Breaker:
+    """Says whether to try. Safe to share between threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._rest = REST_SECONDS[0]
+        self._until = 0.0
+
+    def allows(self) -> bool:
+        """Whether to try now. When it has rested, one may, and the others follow when that has worked."""
+        with self._lock:
+            now = self._clock()
+            if now < self._until:
+                return False
+            if self._failures >= FAILURES:
+                self._until = now + self._rest
+            return True
+
+    def succeeded(self) -> None:
+        """It worked."""
+        with self._lock:
+            self._failures, self._rest, self._until = 0, REST_SECONDS[0], 0.0
+
+    def failed(self) -> None:
+        """It failed."""
+        with self._lock:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                self._until = self._clock() + self._rest * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
+                self._rest = min(2 * self._rest, REST_SECONDS[1])
+
+    def may_work_again(self) -> None:
+        """Something speaks for it: the next one may try."""
+        with self._lock:
+            self._until = 0.0

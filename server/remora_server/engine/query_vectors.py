@@ -1,0 +1,38 @@
+"""The vectors of the texts that were asked for last, under the texts themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from remora_server.domain.search import TextVector
+
+KEPT = 1024
+LONGEST = 1024
+"""Characters of the longest text whose vector is kept."""
+
+
+class QueryVectors:
+    """Vectors of one model, at most KEPT, the least recently used given up first. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, TextVector] = OrderedDict()
+
+    def get(self, text: str) -> TextVector | None:
+        """The vector of a text, where it is kept."""
+        with self._lock:
+            found = self._kept.get(text)
+            if found is not None:
+                self._kept.move_to_end(text)
+            return found
+
+    def keep(self, text: str, vector: TextVector) -> None:
+        """Keep the vector of a text, unless that is long."""
+        if len(text) > LONGEST:
+            return
+        with self._lock:
+            self._kept[text] = vector
+            self._kept.move_to_end(text)
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
