@@ -283,6 +283,13 @@ FAULTS = [
     ),
     Fault(errors.ModelUnavailable, embed, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
     Fault(
+        errors.ModelUnreachable,
+        embed,
+        grpc.StatusCode.UNAVAILABLE,
+        "MODEL_UNREACHABLE",
+        arguments=("--model=auto", "--embedding-url=http://127.0.0.1:1/v1", "--embedding-model=nobody"),
+    ),
+    Fault(
         errors.Unauthenticated,
         come_without_a_token,
         grpc.StatusCode.UNAUTHENTICATED,

@@ -224,6 +224,7 @@ def test_a_context_comes_back_with_its_costs(server: RunningServer, index: Index
         Item(encoded, "d", 4, Section.RECENT, None, 12, "recent"),
     )
     server.assembler.context = Context(items, "text", 26, 3, 2, 1, exact=True, revision=7, index=index)
+    by_words = pb.IndexState(words_only=True, words_only_reason=pb.WORDS_ONLY_REASON_PROFILE)
 
     reply = server.call("AssembleContext", pb.AssembleContextRequest(conversation_id="c", max_tokens=30))
 
@@ -246,5 +247,5 @@ def test_a_context_comes_back_with_its_costs(server: RunningServer, index: Index
         uncounted_parts=1,
         exact=True,
         revision=7,
-        index=index and pb.IndexState(words_only=True, words_only_reason=pb.WORDS_ONLY_REASON_PROFILE),
+        index=by_words if index else None,
     )

@@ -41,7 +41,7 @@ def decode_reply(body: bytes, count: int) -> list[bytes]:
     try:
         placed = _placed(json.loads(body)["data"], count)
         vectors = [_unit(_values(item["embedding"])) for item in placed]
-    except (ValueError, KeyError, TypeError, IndexError, struct.error, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, struct.error, RecursionError) as error:
         raise WrongReply("the reply is no list of embeddings") from error
     sizes = {len(vector) // FLOAT_BYTES for vector in vectors if vector}
     if len(sizes) > 1:
@@ -85,6 +85,6 @@ def error_code(body: bytes) -> str:
     try:
         error = json.loads(body)["error"]
         found = error.get("code") or error.get("type")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
     return found if isinstance(found, str) and _CODE.fullmatch(found) else ""
