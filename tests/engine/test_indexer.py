@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
-from remora_server.domain.search import MessageVector, TextVector, Unembedded
+from remora_server.domain.search import EmbeddingFailed, MessageVector, TextVector, Unembedded
 from remora_server.domain.status import ModelStatus
 from remora_server.engine import indexer
 from remora_server.engine.indexer import BATCH, Indexer
@@ -81,8 +83,8 @@ class Model:
 
 
 @contextmanager
-def running(queue: Queue) -> Iterator[None]:
-    thread = Indexer(queue, Model())
+def running(queue: Queue, model: Model | None = None, batch: int = BATCH) -> Iterator[None]:
+    thread = Indexer(queue, model or Model(), batch)
     thread.start()
     try:
         yield
@@ -127,6 +129,38 @@ def test_a_failure_loses_nothing_and_is_logged_once(
         assert queue.has(len(messages))
     assert {vector.message for vector in queue.vectors} == set(messages)
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+
+
+class Unreachable(Model):
+    """Makes no vectors at first, and says when to come again."""
+
+    def __init__(self, failures: int, wait: float) -> None:
+        self.failures, self.wait = failures, wait
+        self.asked: list[float] = []
+
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
+        self.asked.append(time.monotonic())
+        if len(self.asked) <= self.failures:
+            raise EmbeddingFailed("down", self.wait)
+        return super().embed(texts)
+
+
+def test_a_model_that_makes_no_vectors_is_asked_again_when_it_says(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", (0.001, 0.002))
+    queue, model = Queue(waiting("one", "two")), Unreachable(failures=2, wait=0.2)
+    with caplog.at_level(logging.INFO, logger=indexer.__name__), running(queue, model):
+        assert queue.has(2)
+    assert all(later - sooner >= 0.2 for sooner, later in pairwise(model.asked))
+    assert caplog.records == [], "the model's own log says it"
+
+
+def test_a_model_may_have_larger_batches() -> None:
+    queue = Queue(waiting(*(f"text {number}" for number in range(3 * BATCH))))
+    with running(queue, batch=2 * BATCH):
+        assert queue.has(3 * BATCH)
+    assert max(map(len, queue.batches)) == 2 * BATCH
 
 
 def test_closing_ends_a_wait_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from tests.faults import planted
 
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import DeadlineExceeded
+from remora_server.domain.models import PerTenant, ServedModel
+from remora_server.domain.search import MessageVector
+from remora_server.embedding_models import Models
+from remora_server.engine.endpoint_embedder import EndpointEmbedder
 from remora_server.main import main
 from remora_server.rpc import methods
 from remora_server.rpc.calls import Call
 from remora_server.storage import applier, database, embedded
 from remora_server.storage.clock import wall_clock
 from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.embeddings import PendingEmbeddings
 
+T = TypeVar("T")
 MARK = "a mark of the next schema"
 WAITING = "waiting"
 
@@ -84,7 +91,39 @@ def look_without_a_pause() -> None:
     applier.TICK_SECONDS = 0.0
 
 
+def forget_refusals() -> None:
+    """It is not recorded that a model refuses a message."""
+    put = PendingEmbeddings.put_embeddings
+
+    def without_refusals(self: PendingEmbeddings, vectors: Sequence[MessageVector]) -> None:
+        put(self, [vector for vector in vectors if vector.values])
+
+    PendingEmbeddings.put_embeddings = without_refusals  # type: ignore[method-assign]
+
+
+def one_model_for_all() -> None:
+    """All tenants have the default model."""
+
+    def of(self: PerTenant[T], tenant_id: str) -> T:
+        return self.default
+
+    PerTenant.of = of  # type: ignore[method-assign]
+
+
+def one_name_for_all_vectors() -> None:
+    """The vectors of all endpoints bear one name."""
+
+    def served(self: Models, name: str) -> ServedModel:
+        return ServedModel("vectors")
+
+    Models._served = served  # type: ignore[method-assign]
+    EndpointEmbedder.model = "vectors"  # type: ignore[assignment,method-assign]
+
+
 CHANGES: dict[str, Callable[[], None]] = {
+    "forget_refusals": forget_refusals,
+    "one_model_for_all": one_model_for_all,
+    "one_name_for_all_vectors": one_name_for_all_vectors,
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
     "counts_wait": counts_wait,
