@@ -53,11 +53,11 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_serving_imports_no_terminal_and_no_grpcio() -> None:
+def test_serving_imports_no_terminal_no_grpcio_and_no_client_of_http() -> None:
     imported = modules_after("import remora_server.main, remora_server.commands.serve")
 
     assert "duckdb" in imported
-    assert not imported & {"rich", "grpc"}
+    assert not imported & {"rich", "grpc", "urllib3"}
 
 
 def test_the_command_line_alone_imports_nothing_of_the_server() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import platform
+import time
 from dataclasses import asdict
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,6 +21,9 @@ from remora_server.commands.machine import disk_of, memory_bytes, open_files_lim
 from remora_server.commands.output import add_json_flag, output, printable, write_json
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 from remora_server.domain.errors import one_line
+from remora_server.domain.search import EmbeddingFailed
+from remora_server.embedding_models import open_endpoint
+from remora_server.embedding_settings import BUILTIN, NONE, OPENAI, EndpointSettings
 from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
@@ -30,6 +35,7 @@ from remora_server.storage.inspection import Finding, StoreReport, inspect_store
 LEAST_OPEN_FILES = 1024
 SLOW_SYNC_MICROS = 20_000
 ASKING_SECONDS = 5.0
+PROBE = "Which train goes to Lisbon?"
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -103,11 +109,26 @@ class Examination:
             self._find("kernels", f"this processor cannot run {chosen}", f"choose one of {', '.join(available)}")
 
     def _model(self) -> None:
-        directory = self._settings.model_dir
-        self.parts["model"] = {"directory": str(directory), "found": find(directory) is not None}
-        if self._settings.model == "none":
+        directory, models = self._settings.model_dir, self._settings.models
+        self.parts["model"] = {
+            "default": models.default,
+            "directory": str(directory),
+            "found": find(directory) is not None,
+        }
+        if models.tenants:
+            self.parts["model"]["tenants"] = dict(models.tenants)
+        if models.default == NONE:
             self._note("model", "none is wanted: search goes by words alone", "nothing, if that is meant")
-            return
+        if BUILTIN in models.names():
+            self._builtin_model(directory)
+        for name, endpoint in models.endpoints_in_use().items():
+            self._endpoint(name, endpoint)
+        for name in sorted(models.endpoints.keys() - models.names()):
+            self._note(
+                "model", f"the model {name} embeds nothing", "name it in `model` or `tenant_models`, or leave it out"
+            )
+
+    def _builtin_model(self, directory: Path) -> None:
         try:
             embedder = load_embedder(directory, self._settings.precision)
         except ModelFilesError as error:
@@ -122,6 +143,33 @@ class Examination:
             "precision": embedder.precision,
             "digests": "as published",
         }
+
+    def _endpoint(self, name: str, settings: EndpointSettings) -> None:
+        """Have an endpoint embed a text."""
+        part, begun = f"model {name}", time.perf_counter()
+        self.parts[part] = {"provider": OPENAI, "url": settings.base_url, "model": settings.model}
+        if settings.api_key_variable is not None and not settings.api_key:
+            self._find(part, f"the variable of its key, {settings.api_key_variable}, is not set", "set it")
+            return
+        embedder = open_endpoint(settings, 0, waiters=1)
+        try:
+            [made] = embedder.embed_now([PROBE], time.monotonic() + 2 * ASKING_SECONDS)
+        except EmbeddingFailed as error:
+            self._find(part, f"{settings.base_url} makes no vectors: {error}", "check its URL, model and key")
+        else:
+            milliseconds = round((time.perf_counter() - begun) * 1e3)
+            self.parts[part] |= {
+                "vectors": embedder.model,
+                "dimension": len(made.values) // 4,
+                "milliseconds": milliseconds,
+            }
+            if milliseconds > settings.query_timeout * 1e3:
+                what = (
+                    f"a query takes {milliseconds} ms, and searches wait {settings.query_timeout} s: they go by words"
+                )
+                self._note(part, what, "raise query_timeout, or bring the endpoint nearer")
+        finally:
+            embedder.close()
 
     def _store(self) -> None:
         data = self._settings.data
