@@ -10,6 +10,7 @@ import pytest
 
 from remora import Remora
 from remora.testing import serve
+from remora_server.settings import load
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 ANSWER = {"role": "assistant", "content": "Yes, for up to thirty days a year."}
@@ -48,6 +49,16 @@ def test_the_readmes_python_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch) -
             kept = memory.conversation("support-42", user_id="sarah").messages()
     assert llm.sent == [{"role": "user", "content": "Can I work abroad?"}]
     assert [message.to_openai() for message in kept] == [*llm.sent, ANSWER]
+
+
+def test_the_readmes_settings_are_settings(tmp_path: Path) -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "remora.yaml").write_text(block, "utf-8")
+
+    models = load({}, {}, str(tmp_path / "remora.yaml")).settings.models
+
+    assert (models.default, models.tenants) == ("large", {"acme": "builtin", "intern": "none"})
+    assert models.endpoints["large"].vectors == "text-embedding-3-large/1024"
 
 
 def test_the_readmes_first_two_commands_are_the_demo_and_the_tests() -> None:
