@@ -122,6 +122,22 @@ def test_what_cannot_be_meant_is_named(flags: dict[str, object], complaint: str)
     assert complaint in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "key", "expected"),
+    [
+        ("http://embeddings:8080/v1", "/k", True),
+        ("https://embeddings/v1", "/k", False),
+        ("http://127.0.0.1:8080", "/k", False),
+        ("http://[::1]/v1", "/k", False),
+        ("http://embeddings/v1", None, False),
+    ],
+)
+def test_a_key_that_leaves_the_machine_in_clear_is_noticed(url: str, key: str | None, expected: bool) -> None:
+    models = {"a": {**LARGE, "base_url": url, "api_key_file": key}}
+
+    assert settings(embedding_models=models).settings.models.endpoints["a"].is_open_to_others is expected
+
+
 def test_a_key_is_never_shown(tmp_path: Path) -> None:
     models = {"large": {**LARGE, "api_key_variable": "LARGE_KEY"}}
 

@@ -73,6 +73,13 @@ class EndpointSettings:
     query_timeout: float = 1.0
     api_key: str | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_open_to_others(self) -> bool:
+        """Whether what is sent, a key with it, is not encrypted and leaves this machine."""
+        parts = urlsplit(self.base_url)
+        has_key = self.api_key_file is not None or self.api_key_variable is not None
+        return has_key and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+
     def as_mapping(self) -> dict[str, object]:
         """As it stands in a file of settings, with every default; the key is not part of it."""
         named = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name != "api_key"]

@@ -85,6 +85,13 @@ def test_a_text_is_embedded_without_names_where_vectors_rank(profile: Profile) -
     assert (asked.vector, asked.text, asked.options.profile) == (QueryVector("bytes", b"tea"), "Tom's tea", profile)
 
 
+def test_a_text_of_names_alone_is_embedded_as_it_is() -> None:
+    index = Index()
+    query = SearchQuery(OfTenant(), "Tom's ", None, SearchOptions(), index_wait=0.0)
+    Recollection(index, PerTenant(Model())).search(READ, query)
+    assert index.asked[0].vector == QueryVector("bytes", b"Tom's ")
+
+
 def test_words_alone_need_no_vector() -> None:
     assert search(Model(), Profile.LEXICAL).vector is None
 

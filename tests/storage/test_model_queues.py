@@ -118,6 +118,8 @@ def test_vectors_of_two_models_never_meet(tmp_path: Path, restarted: bool) -> No
         if not restarted:
             assert len(embed(store, SMALL_MODEL)) == 2
             assert len(search(store, "big", SMALL_MODEL).hits) == 2
+            store.commits.settle()
+            assert store.database.rows("SELECT DISTINCT model FROM embeddings") == [("small",)], "the old ones are gone"
     with opened(tmp_path, changed) as store:
         assert len(embed(store, SMALL_MODEL)) == (2 if restarted else 0)
         assert len(search(store, "big", SMALL_MODEL).hits) == 2

@@ -151,6 +151,10 @@ class Examination:
         if settings.api_key_variable is not None and not settings.api_key:
             self._find(part, f"the variable of its key, {settings.api_key_variable}, is not set", "set it")
             return
+        if settings.is_open_to_others:
+            self._note(
+                part, "its key and all texts cross the network in clear", "use https, unless the network is safe"
+            )
         embedder = open_endpoint(settings, 0, waiters=1)
         try:
             [made] = embedder.embed_now([PROBE], time.monotonic() + 2 * ASKING_SECONDS)

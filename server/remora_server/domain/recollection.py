@@ -48,12 +48,14 @@ class Recollection:
         return replace(query, options=_weighted(query.options))
 
     def _embedded(self, read: Read, query: SearchQuery) -> SearchQuery:
-        """The query with the vector of its text without names (like is compared with like), or why there is none."""
+        """The query with the vector of its text, or why there is none. Like is compared with like: names do not count,
+        unless the text is nothing else.
+        """
         embedder = self._embedders.of(read.tenant_id)
         if embedder is None:
             return _without_vector(query, WordsOnly.NO_MODEL)
         text = self._index.without_names(read, query.scope, query.text)
-        made = _made(embedder, text, read.deadline)
+        made = _made(embedder, text if text.strip() else query.text, read.deadline)
         if made is None:
             return _without_vector(query, WordsOnly.MODEL_UNREACHABLE)
         return replace(query, vector=QueryVector(embedder.model, made.values, made.pieces or b""))

@@ -25,6 +25,8 @@ from remora_server.engine.query_vectors import QueryVectors
 PROVIDER = "openai"
 SHARE_OF_DEADLINE = 0.75
 """What embedding may take of the time that a call has left."""
+PATIENCE = 0.5
+"""Who has less than this share of a query's bound has no time for an endpoint."""
 PROBE = "What did we say about it?"
 """A text that every model embeds: one that refuses it refuses everything."""
 
@@ -212,14 +214,16 @@ class EndpointEmbedder:
             raise EmbeddingFailed(cause)
 
     def _asked(self, texts: Sequence[str], until: float) -> list[bytes]:
-        """One request and what it comes to."""
+        """One request and what it comes to. Where a caller has no time for it, it says nothing of the endpoint."""
+        left = until - time.monotonic()
         try:
             self._require_leave()
-            vectors = self._flown(texts, min(self._options.timeout, until - time.monotonic()))
+            vectors = self._flown(texts, min(self._options.timeout, left))
             self._require_dimension(vectors)
         except EmbeddingFailed as error:
             self._not_before = max(self._not_before, time.monotonic() + error.wait)
-            self._note(str(error))
+            if error.wait or left >= PATIENCE * self._options.query_timeout:
+                self._note(str(error))
             raise
         return vectors
 
@@ -227,7 +231,7 @@ class EndpointEmbedder:
         """Keep to what the endpoint asked for. Raises EmbeddingFailed."""
         wait = self._not_before - time.monotonic()
         if wait > 0:
-            raise EmbeddingFailed(self._failure, wait)
+            raise EmbeddingFailed(self._failure or "the endpoint asked for a pause", wait)
 
     def _flown(self, texts: Sequence[str], timeout: float) -> list[bytes]:
         """The reply to a request that is made by another thread."""

@@ -153,7 +153,9 @@ class Batch:
         self._delete(cursor, "moved_memories", _MEMORY, "working_memories")
 
     def _insert_embeddings(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Those whose message has not moved on, over what an earlier one of the model left; a caller's vector stays."""
+        """Those whose message has not moved on. A vector of the server takes the place of those that it made before, by
+        whatever model; a caller's stays.
+        """
         self._execute(
             cursor,
             "embeddings",
@@ -166,7 +168,8 @@ class Batch:
                    AND kept.message_revision = fresh.message_revision AND kept.by_caller AND NOT fresh.by_caller
                WHERE kept.model IS NULL""",
             """DELETE FROM embeddings USING current WHERE embeddings.conversation_uid = current.conversation_uid
-               AND embeddings.sequence = current.sequence AND embeddings.model = current.model""",
+               AND embeddings.sequence = current.sequence
+               AND (embeddings.model = current.model OR NOT embeddings.by_caller AND NOT current.by_caller)""",
             "INSERT INTO embeddings SELECT * FROM current",
             "DROP TABLE current",
         )
