@@ -244,7 +244,7 @@ KEYS: tuple[Key, ...] = (
     Key("recall_bytes", "memory for the search indexes of users in use", _size("0", LARGEST_MEMORY), 256 << 20),
     Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
     Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
-    Key("database_bytes", "memory for the database", _size("16 MiB", LARGEST_MEMORY), 96 << 20),
+    Key("database_bytes", "memory for the database", _size("32 MiB", LARGEST_MEMORY), 96 << 20),
     Key(
         "kernels",
         "the instruction set: auto, avx512, avx2, neon or scalar",

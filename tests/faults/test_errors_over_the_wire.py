@@ -142,6 +142,17 @@ def fill_the_disk(memory: Remora, sidecar: Sidecar) -> None:
         append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
 
 
+def fill_the_memory(memory: Remora, _: Sidecar) -> None:
+    """The database refuses what it cannot take; until then the server may have more to do than it can."""
+    while True:
+        try:
+            append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
+        except grpc.RpcError as error:
+            if "more work than it can do" not in str(error):
+                raise
+            time.sleep(0.1)
+
+
 def damage_the_database(memory: Remora, sidecar: Sidecar) -> None:
     """Texts fill blocks of their own: opening the store reads none of them."""
     for _attempt in range(8):
@@ -317,6 +328,13 @@ FAULTS = [
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "STORE_FULL",
         arguments=(f"--segment-bytes={SEGMENT_BYTES}",),
+    ),
+    Fault(
+        errors.MemoryExhausted,
+        fill_the_memory,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "MEMORY_EXHAUSTED",
+        arguments=("--data=:memory:", "--database-bytes=32MiB"),
     ),
     Fault(
         errors.StoreDamaged,

@@ -181,6 +181,10 @@ class StoreFullError(ResourceExhaustedError):
     """The store has no room for the write."""
 
 
+class MemoryExhaustedError(ResourceExhaustedError):
+    """The server's database has no memory to spare for the call."""
+
+
 class OverloadedError(ResourceExhaustedError):
     """The server has too much to do."""
 
@@ -236,6 +240,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "DEADLINE_EXCEEDED": DeadlineExceededError,
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
+    "MEMORY_EXHAUSTED": MemoryExhaustedError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
     "MODEL_UNAVAILABLE": ModelUnavailableError,
     "MODEL_UNREACHABLE": ModelUnreachableError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An error's text without line breaks."""
     return " ".join(str(error).split())
 
@@ -101,6 +101,13 @@ class StoreFull(RemoraError):
 
     def __init__(self) -> None:
         super().__init__("there is no room on the disk; nothing was written")
+
+
+class MemoryExhausted(RemoraError):
+    """The database has no memory to spare for the request; nothing was written. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("the database has no memory to spare: come again, or have the operator raise database_bytes")
 
 
 class StoreFailed(RemoraError):

@@ -11,7 +11,7 @@ import duckdb
 from remora_server._native import Core
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import Database
-from remora_server.storage.disk_space import is_lack_of_space
+from remora_server.storage.lacks import Lack, lack_of
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +19,8 @@ BATCH_BYTES = 4 << 20
 """What is applied together, and what is applied without waiting for more."""
 BATCH_SECONDS = 2.0
 """How long records wait for others: a batch costs 10 ms and 10 us a record."""
+LEAST_BATCH_BYTES = 64 << 10
+"""What is applied together where the database has no memory for more."""
 TICK_SECONDS = 0.25
 CHECKPOINT_WAL_BYTES = 64 << 20
 CHECKPOINT_IDLE_SECONDS = 5.0
@@ -30,7 +32,8 @@ class Applier:
     """Applies records in batches: after a short delay, or at once when somebody waits.
 
     A failure of the database is logged and tried again: nothing is lost, because the journal keeps what is not applied.
-    A disk without room is a failure of its own kind: what is applied can be read, and it passes.
+    A lack of room on the disk or of memory is a failure of its own kind: what is applied can be read, and it passes.
+    With too little memory for a batch, smaller ones are tried.
     """
 
     def __init__(self, core: Core, database: Database, applied: int) -> None:
@@ -46,12 +49,13 @@ class Applier:
         self._must_reopen = False
         self._forgotten_requests = 0
         self.failure = ""
-        """Why nothing can be applied at the moment; empty where it can, or only room is missing."""
-        self.full = False
-        """Whether there is no room on the disk to apply or to checkpoint anything."""
-        self.stuck = False
-        """Whether there is no room to apply anything."""
+        """Why nothing can be applied at the moment; empty where it can, or only something is lacking."""
+        self.lacking: Lack | None = None
+        """What is lacking to apply or to checkpoint anything."""
+        self.stuck: Lack | None = None
+        """What is lacking to apply anything."""
         self._applying = False
+        self._batch_bytes = BATCH_BYTES
         self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
 
     @property
@@ -71,12 +75,12 @@ class Applier:
         self._thread.start()
 
     def wait(self, revision: int, timeout: float | None) -> bool:
-        """Wait until DuckDB holds `revision`; False where the time was up first, or there is no room for it."""
+        """Wait until DuckDB holds `revision`; False where the time was up first, or something is lacking for it."""
         if self._applied >= revision:
             return True
         self._kick.set()
         with self._changed:
-            self._changed.wait_for(lambda: self._applied >= revision or self.stuck, timeout)
+            self._changed.wait_for(lambda: self._applied >= revision or self.stuck is not None, timeout)
         return self._applied >= revision
 
     def close(self) -> None:
@@ -96,7 +100,7 @@ class Applier:
             self._kick.clear()
             try:
                 self._reopen_if_failed()
-                self._work(at_once=kicked or self.full or bool(self.failure))
+                self._work(at_once=kicked or self.lacking is not None or bool(self.failure))
             except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
             else:
@@ -104,24 +108,28 @@ class Applier:
 
     def _failed(self, error: Exception) -> None:
         """Log the first of a row of failures, tell who waits, and wait before the next try."""
-        if not (self.failure or self.full):
+        if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         self._must_reopen |= isinstance(error, duckdb.FatalException)
-        full = is_lack_of_space(error)
+        lack = None if self._is_lost() else lack_of(error)
         with self._changed:
-            self.full, self.stuck = full, full and self._applying
-            self.failure = "" if full else f"the database cannot be written: {type(error).__name__}"
+            self.lacking, self.stuck = lack, lack if self._applying else None
+            self.failure = "" if lack else f"the database cannot be written: {type(error).__name__}"
             self._changed.notify_all()
         time.sleep(RETRY_SECONDS)
 
+    def _is_lost(self) -> bool:
+        """Whether the database has failed for good, and nothing is left of it to be opened again."""
+        return self._must_reopen and self._database.in_memory
+
     def _succeeded(self) -> None:
-        if self.failure or self.full:
+        if self.failure or self.lacking:
             logger.info("the database can be written again", extra={"applied": self._applied})
-        self.full, self.stuck, self.failure = False, False, ""
+        self.lacking, self.stuck, self.failure = None, None, ""
 
     def _reopen_if_failed(self) -> None:
         """A database that failed for good answers nothing until it is opened again, which may fail, too."""
-        if self._must_reopen:
+        if self._must_reopen and not self._database.in_memory:
             self._database.reopen()
             self._must_reopen = False
 
@@ -147,9 +155,20 @@ class Applier:
         return waited >= BATCH_SECONDS or self._core.unapplied_bytes() >= BATCH_BYTES
 
     def _apply_next(self) -> bool:
-        records = self._core.records_after(self._applied, BATCH_BYTES)
-        if not records:
-            return False
+        """Apply a batch, a smaller one where there is no memory for it; False where nothing is left."""
+        while records := self._core.records_after(self._applied, self._batch_bytes):
+            try:
+                self._apply(records)
+            except duckdb.OutOfMemoryException:
+                if self._batch_bytes <= LEAST_BATCH_BYTES:
+                    raise
+                self._batch_bytes //= 4
+            else:
+                self._batch_bytes = min(2 * self._batch_bytes, BATCH_BYTES)
+                return True
+        return False
+
+    def _apply(self, records: list[tuple[int, bytes]]) -> None:
         batch = Batch()
         for revision, payload in records:
             batch.add(revision, payload)
@@ -157,7 +176,6 @@ class Applier:
         self._database.transact(batch.write)
         self._applying = False
         self._advance(batch.revision)
-        return True
 
     def _advance(self, revision: int) -> None:
         self._core.mark_applied(revision)

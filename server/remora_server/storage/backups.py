@@ -5,7 +5,6 @@ A snapshot is copied by DuckDB within one transaction, never as a file: a consis
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import shutil
 import threading
@@ -24,6 +23,7 @@ from remora_server.storage.clock import wall_clock
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import SCHEMA_VERSION, Database, literal
 from remora_server.storage.directory import FORMAT_VERSION, sync_file, sync_folder
+from remora_server.storage.lacks import lack_of
 
 READ_BYTES = 1 << 20
 VERIFYING_BYTES = 128 << 20
@@ -68,7 +68,7 @@ class Backups:
         self._clear()
         self._commits.begin_query(Read(tenant_id="", deadline=deadline))
         try:
-            with _no_room_is_full():
+            with _telling_lacks():
                 made = self._make(folder)
         except BaseException:
             self._clear()
@@ -192,10 +192,10 @@ def _require_same(live: Contents, copied: Contents) -> None:
 
 
 @contextmanager
-def _no_room_is_full() -> Iterator[None]:
+def _telling_lacks() -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OSError) as error:
-        if "No space left on device" in str(error) or getattr(error, "errno", None) == errno.ENOSPC:
-            raise StoreFull from error
+        if lack := lack_of(error):
+            raise lack from error
         raise

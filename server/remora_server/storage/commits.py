@@ -81,9 +81,11 @@ class Commits:
         return Accepted(revision, outcome, repeated=status == "repeated")
 
     def _require_reach(self) -> None:
-        """Refuse at once what would wait for a database that cannot be written. Raises StoreFull, StoreFailed."""
+        """Refuse at once what would wait for a database that cannot be written. Raises StoreFull, MemoryExhausted,
+        StoreFailed.
+        """
         if (self._applier.stuck or self._applier.failure) and self._core.is_behind():
-            raise StoreFull if self._applier.stuck else StoreFailed
+            raise self._applier.stuck or StoreFailed
 
     def finish(self, write: Write, accepted: Accepted) -> Outcome:
         """Wait until the write is durable and visible, unless its caller does."""
@@ -137,9 +139,9 @@ class Commits:
         return revision
 
     def wait_applied(self, revision: int, deadline: float | None) -> None:
-        """Wait until DuckDB holds the revision. Raises DeadlineExceeded, StoreFull."""
+        """Wait until DuckDB holds the revision. Raises DeadlineExceeded, StoreFull, MemoryExhausted."""
         if not self._applier.wait(revision, remaining(deadline)):
-            raise StoreFull if self._applier.stuck else DeadlineExceeded
+            raise self._applier.stuck or DeadlineExceeded
 
     def _first_outcome(self, write: Write, revision: int) -> Outcome:
         self.wait_published(revision, write.deadline)

@@ -14,8 +14,9 @@ from typing import Any
 import duckdb
 
 from remora_server import failpoints
-from remora_server.domain.errors import StoreDamaged, one_line
+from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFailed, one_line
 from remora_server.storage.disk_space import require_room
+from remora_server.storage.lacks import is_lack_of_memory
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,9 @@ MEMORY = ":memory:"
 SCHEMA_VERSION = 2
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes besides what is in the write-ahead log, in bytes."""
+
+READ_BYTES = 16 << 20
+"""The memory that a read may need, in bytes: of vectors that lie far apart, about so much."""
 
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
@@ -35,7 +39,7 @@ _DAMAGE = re.compile(
 _NO_DAMAGE = re.compile(r"No space left|Out of Memory|Could not write|Permission denied|set lock", re.IGNORECASE)
 
 
-def is_damage(error: Exception) -> bool:
+def is_damage(error: BaseException) -> bool:
     """Whether an error of DuckDB says that its files are not what was written, rather than that something lacks."""
     text = str(error)
     return isinstance(error, duckdb.Error) and bool(_DAMAGE.search(text)) and not _NO_DAMAGE.search(text)
@@ -53,8 +57,9 @@ class SchemaTooNew(Exception):
 class Database:
     """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
 
-    `memory_bytes` bounds what DuckDB keeps in memory. Its own checkpoints are off, because they would run inside a
-    commit: the applier calls `checkpoint`.
+    `memory_bytes` bounds what DuckDB keeps in memory; half of it is for reads, of which so many run at a time as find
+    room there. A database in memory keeps nothing on disk, not even for a while. DuckDB's own checkpoints are off,
+    because they would run inside a commit: the applier calls `checkpoint`.
     """
 
     def __init__(self, directory: Path | None, memory_bytes: int) -> None:
@@ -63,6 +68,7 @@ class Database:
         self._own = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._reopened = threading.Condition()
+        self._readers = threading.BoundedSemaphore(max(1, memory_bytes // 2 // READ_BYTES))
         self._connection = self._connect()
         try:
             self._migrate()
@@ -80,6 +86,7 @@ class Database:
                 "autoload_known_extensions": False,
                 "autoinstall_known_extensions": False,
                 "preserve_insertion_order": False,
+                **({"temp_directory": ""} if self._path is None else {}),
             },
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
@@ -106,7 +113,7 @@ class Database:
     def reopen(self) -> None:
         """Open the database again: after a FatalException every statement fails until then.
 
-        Where it cannot be opened, it stays closed until the next try.
+        Where it cannot be opened, it stays closed until the next try. One in memory would be empty: do not.
         """
         self.close()
         connection = self._connect()
@@ -117,9 +124,10 @@ class Database:
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
         """All rows of a query. One that meets a database that has failed is asked again when it is open again.
 
-        Raises StoreDamaged where they are not what was written.
+        Raises StoreDamaged where they are not what was written, MemoryExhausted where they take more than there is,
+        StoreFailed where the database is not opened again. Not to be called inside a `snapshot`.
         """
-        with telling_damage():
+        with self._readers, answering():
             return self._rows(sql, parameters)
 
     def _rows(self, sql: str, parameters: object) -> list[tuple[Any, ...]]:
@@ -132,6 +140,8 @@ class Database:
         return self.cursor().execute(sql, parameters).fetchall()
 
     def _wait_reopened(self, failed: duckdb.DuckDBPyConnection) -> bool:
+        if self.in_memory:
+            return False
         with self._reopened:
             return self._reopened.wait_for(lambda: self._connection is not failed, REOPEN_SECONDS)
 
@@ -152,16 +162,16 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """One state of the database for several queries on the calling thread's cursor."""
-        cursor = self.cursor()
-        cursor.begin()
-        try:
-            with telling_damage():
+        """One state of the database for several queries on the calling thread's cursor. Raises what `rows` raises."""
+        with self._readers, answering():
+            cursor = self.cursor()
+            cursor.begin()
+            try:
                 yield cursor
-        finally:
-            # A failure may have ended the transaction already.
-            with suppress(duckdb.TransactionException):
-                cursor.rollback()
+            finally:
+                # A failure may have ended the transaction already.
+                with suppress(duckdb.TransactionException):
+                    cursor.rollback()
 
     def meta(self, key: str) -> str | None:
         """A value of the store's own table of facts."""
@@ -194,13 +204,20 @@ class Database:
         """Move the write-ahead log into the file.
 
         Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
-        tried, because one that fails for it ends all queries.
+        tried, because one that fails for it ends all queries. Nor is it tried where a database in memory, which would
+        be lost, fills so much of it that the checkpoint may find too little: what is deleted then keeps its place.
         """
         if self._path is not None:
             require_room(self._path.parent, self.wal_bytes() + CHECKPOINT_ROOM)
+        elif self._memory_used() > self._memory_bytes // 2:
+            return
         failpoints.hit("checkpoint_begun")
         self.cursor().execute("CHECKPOINT")
         failpoints.hit("checkpoint_done")
+
+    def _memory_used(self) -> int:
+        """What DuckDB keeps in memory, in bytes."""
+        return int(self.rows("SELECT coalesce(sum(memory_usage_bytes), 0) FROM duckdb_memory()")[0][0])
 
     def wal_bytes(self) -> int:
         """The size of the write-ahead log."""
@@ -219,11 +236,17 @@ class Database:
 
 
 @contextmanager
-def telling_damage() -> Iterator[None]:
-    """Raise StoreDamaged, and log where the damage is, when DuckDB finds some."""
+def answering() -> Iterator[None]:
+    """Raise what a caller can be told where DuckDB fails: MemoryExhausted, StoreFailed where nothing works any more,
+    StoreDamaged, with a line in the log that says where the damage is.
+    """
     try:
         yield
     except duckdb.Error as error:
+        if isinstance(error, duckdb.FatalException) and not is_damage(error):
+            raise StoreFailed from error
+        if is_lack_of_memory(error):
+            raise MemoryExhausted from error
         if not is_damage(error):
             raise
         reason = one_line(error)

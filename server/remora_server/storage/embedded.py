@@ -17,7 +17,7 @@ from remora_server import _native, failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
-from remora_server.domain.errors import StoreDamaged, one_line
+from remora_server.domain.errors import MemoryExhausted, RemoraError, StoreFull, one_line
 from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.models import ServedModels
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
@@ -32,10 +32,10 @@ from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database, SchemaTooNew
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
-from remora_server.storage.disk_space import is_lack_of_space
 from remora_server.storage.embeddings import EmbeddingQueues, PendingEmbeddings
 from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
+from remora_server.storage.lacks import Lack, lack_of
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
 from remora_server.storage.mending import advice, mend, require_database
@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 MENDINGS = 2
 """How often a damaged database is made good before the store is refused."""
 NO_ROOM = "there is no room on the disk"
+NO_MEMORY = "the database has too little memory"
+_TOLD: dict[Lack, str] = {StoreFull: NO_ROOM, MemoryExhausted: f"{NO_MEMORY}: raise database_bytes"}
 REQUEST_SECONDS = 3600
 """How long requests are remembered."""
 
@@ -91,8 +93,9 @@ class EmbeddedStore:
         except BaseException as error:
             if self._directory is not None:
                 self._directory.close()
-            if isinstance(error, duckdb.Error | OSError | _native.JournalError):
-                raise DirectoryError(_why_it_cannot_be_used(options.directory, error)) from error
+            failure = _failure_behind(error)
+            if isinstance(failure, duckdb.Error | OSError | _native.JournalError):
+                raise DirectoryError(_why_it_cannot_be_used(options.directory, failure)) from error
             raise
 
     def _open(self, options: StoreOptions, count_tokens: CountTokens) -> None:
@@ -111,10 +114,11 @@ class EmbeddedStore:
         for _ in range(MENDINGS):
             try:
                 return self._join(options)
-            except (duckdb.Error, StoreDamaged) as error:
-                if is_lack_of_space(error):
+            except (duckdb.Error, RemoraError) as error:
+                failure = _failure_behind(error)
+                if lack_of(failure):
                     raise
-                mend(directory, error)
+                mend(directory, failure)
         return self._join(options)
 
     def _join(self, options: StoreOptions) -> None:
@@ -193,8 +197,10 @@ class EmbeddedStore:
     def close(self) -> None:
         """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
         try:
-            self.applier.close()
-            self.core.close()
+            try:
+                self.applier.close()
+            finally:
+                self.core.close()
         except (_native.JournalError, duckdb.Error, OSError) as error:
             raise NotApplied(error) from error
         finally:
@@ -287,8 +293,9 @@ class EmbeddedStore:
 
     def _why_it_takes_no_writes(self, refusing: str | None) -> str:
         """`refusing`: why the journal refuses records that it may take later."""
-        full = NO_ROOM if self.applier.full else ""
-        return self.failure() or full or (f"no segment of the journal can be prepared: {refusing}" if refusing else "")
+        lacking = _TOLD[self.applier.lacking] if self.applier.lacking else ""
+        unprepared = f"no segment of the journal can be prepared: {refusing}" if refusing else ""
+        return self.failure() or lacking or unprepared
 
     def status(self) -> StoreStatus:
         journal, engine = self.core.journal_statistics(), self.core.statistics()
@@ -319,6 +326,12 @@ class EmbeddedStore:
                 index_bytes=engine.recall_bytes,
             ),
         )
+
+
+def _failure_behind(error: BaseException) -> BaseException:
+    """What DuckDB raised, where an error of the domain stands for it."""
+    cause = error.__cause__
+    return cause if isinstance(error, RemoraError) and isinstance(cause, duckdb.Error) else error
 
 
 def _open_database(options: StoreOptions, store_id: bytes) -> Database:
@@ -366,8 +379,11 @@ def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id:
 
 
 def _why_it_cannot_be_used(directory: Path | None, error: duckdb.Error | OSError | _native.JournalError) -> str:
-    if is_lack_of_space(error):
+    lack = lack_of(error)
+    if lack is StoreFull:
         return f"{NO_ROOM} of {directory}: make some and start again; nothing that was acknowledged is lost"
+    if lack is MemoryExhausted:
+        return f"{NO_MEMORY}: start again with a larger database_bytes; nothing that was acknowledged is lost"
     if isinstance(error, _native.JournalError):
         remedy = "" if directory is None else f": {advice(directory)}"
         return f"the journal cannot be used: {error}{remedy}"

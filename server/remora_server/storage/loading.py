@@ -9,7 +9,7 @@ from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Terms
 from remora_server.domain.conversations import ConversationDraft, Head
-from remora_server.domain.errors import StoreFailed, StoreFull
+from remora_server.domain.errors import StoreFailed
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.deadlines import require_time
@@ -157,13 +157,14 @@ class Loader:
 
     def _load(self, terms: Terms, conversation_id: str) -> None:
         """Read it from DuckDB, again where it changed meanwhile. Raises StoreFailed where that is never applied,
-        StoreFull where it is not now."""
+        StoreFull or MemoryExhausted where it is not now.
+        """
         require_time(terms.deadline)
         while not self._read(terms.tenant_id, conversation_id):
             if self._core.failure() is not None:
                 raise StoreFailed
             if self._applier.stuck:
-                raise StoreFull
+                raise self._applier.stuck
             require_time(terms.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 

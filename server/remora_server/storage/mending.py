@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from remora_server import _native
-from remora_server.domain.errors import StoreDamaged, one_line
+from remora_server.domain.errors import one_line
 from remora_server.storage.database import FILE_NAME, is_damage
 from remora_server.storage.directory import DataDirectory, DirectoryError
 
@@ -43,13 +43,11 @@ def require_database(directory: DataDirectory) -> None:
         _rebuild(directory, "the database is missing")
 
 
-def mend(directory: DataDirectory, error: Exception) -> None:
+def mend(directory: DataDirectory, error: BaseException) -> None:
     """Set aside what makes the database fail so, if the journal makes it good; the store can then be opened again.
 
     Raises DirectoryError where that cannot be done.
     """
-    if isinstance(error, StoreDamaged) and isinstance(error.__cause__, duckdb.Error):
-        error = error.__cause__
     reason = f"the database cannot be read: {one_line(error)}"
     if not is_damage(error):
         raise DirectoryError(f"the database in {directory.path} cannot be opened: {one_line(error)}") from error

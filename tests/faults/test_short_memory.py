@@ -1,0 +1,199 @@
+"""A database with too little memory: requests are refused until there is more, what was acknowledged stays, and nothing
+fails for good.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.faults.served_store import ServedStore, refused
+from tests.storage.opening import READ, WRITE, draft, shown
+
+from remora.errors import RemoraError
+from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import MemoryExhausted
+from remora_server.domain.messages import MessageDraft, MessageEmbedding
+from remora_server.domain.search import OfUser, Profile, QueryVector, SearchOptions, SearchQuery
+from remora_server.storage import applier, database
+from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
+from remora_server.storage.recall import EmbeddedIndex
+
+MEBIBYTE = 1 << 20
+LEAST, TOO_LITTLE, ENOUGH = 32 * MEBIBYTE, 12 * MEBIBYTE, 96 * MEBIBYTE
+MODEL, DIMENSION = "a-callers-model", 384
+WAIT_SECONDS = 30.0
+FORGOTTEN_SECONDS = 1.1
+"""After so long, users who are not active may leave memory."""
+MOST = 100
+"""Conversations after which memory is short at the latest."""
+
+
+def open_store(directory: Path, database_bytes: int, recall_bytes: int = 64 * MEBIBYTE) -> EmbeddedStore:
+    options = StoreOptions(
+        directory,
+        segment_bytes=4 * MEBIBYTE,
+        queue_bytes=MEBIBYTE,
+        database_bytes=database_bytes,
+        recall_bytes=recall_bytes,
+    )
+    return EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts])
+
+
+def vector(number: int) -> bytes:
+    """One that no other number has."""
+    return struct.pack(f"<{DIMENSION}f", *(((number * 31 + place) % 997) - 498.5 for place in range(DIMENSION)))
+
+
+def message(number: int) -> MessageDraft:
+    return draft(f"m{number}", f"text {number}", embedding=MessageEmbedding(MODEL, vector(number)))
+
+
+def append(store: EmbeddedStore, conversation: str, user: str, numbers: range) -> None:
+    store.append_messages(WRITE, conversation, user, [message(number) for number in numbers], ConversationDraft(""))
+
+
+def read(seconds: float = WAIT_SECONDS) -> Read:
+    return replace(READ, deadline=time.monotonic() + seconds)
+
+
+@pytest.fixture
+def volatile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedStore]:
+    """A server that keeps everything in memory, and has little of it."""
+    store = ServedStore(tmp_path_factory.mktemp("m"), "--data=:memory:", f"--database-bytes={LEAST}")
+    store.sidecar.start()
+    yield store
+    store.close()
+
+
+def assert_exhausted(refusal: RemoraError | None) -> None:
+    """It says what is lacking, and when to come again."""
+    assert refusal is not None
+    assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "MEMORY_EXHAUSTED")
+    assert refusal.retry_delay is not None
+    assert refusal.retry_delay > 0
+
+
+def newest(store: ServedStore) -> str:
+    """The text of the newest message."""
+    request = pb.ListMessagesRequest(conversation_id="held", page_size=1)
+    return store.memory.stubs.conversations.ListMessages(request, timeout=WAIT_SECONDS).messages[0].text
+
+
+def test_a_store_in_memory_that_is_full_refuses_writes_and_goes_on_reading(volatile: ServedStore) -> None:
+    while (refusal := volatile.append_until_refused(size=400_000)).reason == "OVERLOADED":
+        time.sleep(0.1)
+
+    assert_exhausted(refusal)
+    assert newest(volatile) == volatile.acknowledged[-1]
+    assert not volatile.status().store.writable
+    assert "raise database_bytes" in volatile.status().store.failure
+    assert_exhausted(refused(volatile.conversations))
+    assert "Fatal" not in volatile.sidecar.log.read_text()
+
+
+def append_until_exhausted(store: EmbeddedStore) -> int:
+    """Append conversations until the database has no memory to take them; how many."""
+    for number in range(MOST):
+        append(store, f"c{number}", "sarah", range(100))
+        try:
+            store.count_conversations(read(), "", "")
+        except MemoryExhausted:
+            return number + 1
+    raise AssertionError("there was memory for everything")
+
+
+def test_what_is_acknowledged_with_too_little_memory_is_there_with_more(tmp_path: Path) -> None:
+    store = open_store(tmp_path, TOO_LITTLE)
+    acknowledged = append_until_exhausted(store)
+
+    newest = f"c{acknowledged - 1}"
+    assert len(shown(store, newest, "sarah")) == 100, "it is read from memory"
+    assert "too little memory" in store.status().failure
+    assert not store.failure(), "it may pass"
+    with pytest.raises(NotApplied):
+        store.close()
+
+    again = open_store(tmp_path, ENOUGH)
+    assert again.count_conversations(read(), "", "")[0] == acknowledged
+    assert len(shown(again, newest, "sarah")) == 100
+    again.close()
+
+
+USERS, TURNS, EACH = 24, 10, 16
+
+
+def store_of_many(directory: Path) -> EmbeddedStore:
+    """A store with little memory, whose users' messages lie among those of the others, and which forgets users soon."""
+    store = open_store(directory, LEAST, recall_bytes=1)
+    for turn in range(TURNS):
+        for user in range(USERS):
+            first = (turn * USERS + user) * EACH
+            append(store, f"c{user}", f"user-{user}", range(first, first + EACH))
+    store.count_conversations(read(), "", "")
+    store.database.checkpoint()
+    return store
+
+
+def search_at_once(store: EmbeddedStore) -> list[int]:
+    """All users search for their first message by its vector; the sequences that they find."""
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
+
+    def best(user: int) -> int:
+        options = SearchOptions(k=1, profile=Profile.VECTOR)
+        query = SearchQuery(OfUser(f"user-{user}"), "", QueryVector(MODEL, vector(user * EACH), b""), options, 0.0)
+        return index.search(read(), query).hits[0].sequence
+
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(best, range(USERS)))
+
+
+def test_users_who_become_active_at_once_find_memory_one_after_the_other(tmp_path: Path) -> None:
+    store = store_of_many(tmp_path)
+
+    assert search_at_once(store) == [1] * USERS
+
+    store.close()
+
+
+def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "READ_BYTES", 1 << 10)
+    store = store_of_many(tmp_path)
+
+    def search_again_and_again() -> None:
+        for _ in range(10):
+            search_at_once(store)
+            time.sleep(FORGOTTEN_SECONDS)
+
+    with pytest.raises(MemoryExhausted):
+        search_again_and_again()
+    store.close()
+
+
+def test_a_batch_that_finds_no_memory_is_applied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applier, "BATCH_SECONDS", 0.2)
+    store = open_store(tmp_path, ENOUGH)
+    transact = store.database.transact
+    refusals = iter([True, True])
+
+    def refuse_twice(write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
+        if next(refusals, False):
+            raise duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block of size 256.0 KiB")
+        transact(write)
+
+    monkeypatch.setattr(store.database, "transact", refuse_twice)
+    append(store, "c", "sarah", range(100))
+    assert store.count_conversations(read(), "", "")[0] == 1
+    assert not next(refusals, False)
+    assert not store.status().failure
+    store.close()
