@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,11 +34,16 @@ def endpoint(server: EmbeddingServer, model: str = "letters", **options: object)
 
 @contextmanager
 def serving(
-    directory: Path, models: Mapping[str, object], tenants: Mapping[str, str] | None = None, *changes: str
+    directory: Path,
+    models: Mapping[str, object],
+    tenants: Mapping[str, str] | None = None,
+    *changes: str,
+    threads: int = 16,
 ) -> Iterator[Sidecar]:
     """A server whose default model is the first of `models`; `tenants` have others. It is killed in the end."""
     settings = {
         "model": next(iter(models), "none"),
+        "threads": threads,
         "embedding_models": models,
         "tenant_models": {tenant: {"messages": model} for tenant, model in (tenants or {}).items()},
     }
@@ -161,6 +167,23 @@ def test_no_search_waits_for_an_endpoint_that_says_nothing(directory: Path, serv
         queries = [asked for asked in list(server.asked) if asked.texts == ["piano"]]
         assert len(queries) < 10, "a breaker keeps them from asking"
         memory.conversation("talk").messages()
+
+
+def test_calls_that_need_no_vectors_go_on_while_searches_wait(directory: Path, server: EmbeddingServer) -> None:
+    server.behaviour = lambda asked: server.hang() if asked.texts[0].startswith("question") else None
+    settings = endpoint(server, query_timeout=30)
+    with serving(directory, {"letters": settings}, threads=4) as sidecar, client(sidecar) as memory:
+        say(memory, *TEXTS)
+        with ThreadPoolExecutor(8) as callers:
+            asked = [callers.submit(search, memory, f"question {number}") for number in range(8)]
+            eventually(lambda: sum(each.done() for each in asked) == 6)
+            assert {each.result().index.words_only_reason for each in asked if each.done()} == {"model_unreachable"}
+            for number in range(20):
+                say(memory, f"more {number}")
+                assert memory.conversation("talk").messages(limit=1)[-1].text == f"more {number}"
+            assert [each.done() for each in asked].count(False) == 2, "these still wait for the endpoint"
+            server.down()
+            assert all(each.result().index.words_only_reason == "model_unreachable" for each in asked)
 
 
 def test_a_server_ends_while_the_endpoint_says_nothing(directory: Path, server: EmbeddingServer) -> None:

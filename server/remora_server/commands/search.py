@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from remora import Hit, Remora
-from remora.search import SearchResult
+from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import positive
@@ -15,6 +15,11 @@ from remora_server.commands.output import add_json_flag, diagnostics, output, pr
 
 SHORTEST_WORD = 3
 FOUND_WORD = "bold underline"
+WHY_WORDS_ONLY: dict[WordsOnlyReason, str] = {
+    "profile": "as was asked",
+    "no_model": "the server has no embedding model",
+    "model_unreachable": "the embedding model did not answer in time",
+}
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +68,8 @@ def _note(result: SearchResult) -> None:
     """What a reader should know of the result, on standard error."""
     if not len(result):
         diagnostics().print("nothing was found")
-    if result.index.words_only:
-        diagnostics().print("found by words only: the server has no embedding model", style="dim")
+    why = result.index.words_only_reason
+    if why is not None:
+        diagnostics().print(f"found by words only: {WHY_WORDS_ONLY[why]}", style="dim")
     elif result.index.pending:
         diagnostics().print(f"{result.index.pending:,} messages are still to be embedded", style="dim")

@@ -206,7 +206,7 @@ class AsyncRemora:
         return TokenCount.from_proto(response)
 
     async def embed(self, texts: str | Sequence[str], *, timeout: float | None = None) -> list[Embedding]:
-        """The embeddings of texts by the server's model, of unit length. The timeout is each call's, for 256 texts.
+        """The embeddings of texts by the tenant's model, of unit length. The timeout is each call's, for 256 texts.
 
         Raises ModelUnavailableError where the tenant has no model, ModelUnreachableError where that does not answer.
         """

@@ -107,7 +107,7 @@ class Message(_message.Message):
 
     @_builtins.property
     def embedding(self) -> Global___Embedding:
-        """Input only. The embedding of the text, made by the caller. Unset: the server's model makes it, where it has one."""
+        """Input only. The embedding of the text, made by the caller. Unset: the tenant's model makes it, where there is one."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
