@@ -22,11 +22,16 @@ impl Parameters {
         inverse_document_frequency(documents, with_term)
     }
 
-    /// What a term that a document has `count` times adds to its score, in units of the term's weight; the document's
-    /// length is relative to the average.
-    pub fn saturated(self, count: f64, relative_length: f64) -> f64 {
+    /// What a term that a document has `count` times adds to its score, in units of the term's weight; `norm` is what
+    /// [`Parameters::norm`] says of the document.
+    pub fn saturated(self, count: f64, norm: f64) -> f64 {
+        count * (self.k1 + 1.0) / (count + norm)
+    }
+
+    /// How a document's length, relative to the average, holds its terms down.
+    pub fn norm(self, relative_length: f64) -> f64 {
         let Self { k1, b } = self;
-        count * (k1 + 1.0) / (count + k1 * (1.0 - b + b * relative_length))
+        k1 * (1.0 - b + b * relative_length)
     }
 }
 

@@ -1,8 +1,11 @@
 //! What one thread holds: its documents in slots, their words and their vectors. Changes are idempotent.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 
 use super::document::{Document, Reading, Signs};
+use super::layout::Layout;
 use super::symbols::{Symbol, Symbols};
 use super::vectors::ModelVectors;
 use crate::index;
@@ -25,6 +28,8 @@ pub(super) struct Content {
     roles: Symbols,
     speakers: Symbols,
     sessions: Symbols,
+    /// Made for the first search after a change that needs it.
+    layout: OnceLock<Layout>,
     embeddable: usize,
     document_bytes: usize,
 }
@@ -82,6 +87,7 @@ impl Content {
             roles: Symbols::default(),
             speakers: Symbols::default(),
             sessions: Symbols::default(),
+            layout: OnceLock::new(),
             embeddable: 0,
             document_bytes: 0,
         }
@@ -230,13 +236,18 @@ impl Content {
         self.sessions.bound()
     }
 
-    /// An estimate of the memory held, in bytes.
+    /// How the documents stand to each other.
+    pub(super) fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| Layout::of(self))
+    }
+
+    /// An estimate of the memory held, in bytes, the layout always included.
     pub(super) fn bytes(&self) -> usize {
         let vectors: usize = self.vectors.iter().map(ModelVectors::bytes).sum();
         size_of::<Self>()
             + self.document_bytes
             + self.order.capacity() * size_of::<(u64, u32)>()
-            + self.traits.capacity() * size_of::<Traits>()
+            + self.traits.capacity() * (size_of::<Traits>() + Layout::SLOT_BYTES)
             + self.words.bytes()
             + self.roles.bytes()
             + self.speakers.bytes()
@@ -271,6 +282,7 @@ impl Content {
 
     /// Fills an empty slot.
     fn place(&mut self, slot: u32, reading: Reading, embeddable: bool) {
+        self.layout.take();
         self.words.upsert(slot, &reading.terms);
         self.traits[slot as usize] = self.hold_traits(&reading);
         let document = Document {
@@ -303,6 +315,7 @@ impl Content {
         let Some(document) = self.documents[slot as usize].take() else {
             return;
         };
+        self.layout.take();
         self.words.remove(slot);
         for vectors in &mut self.vectors {
             vectors.remove(slot, document.embeddable);

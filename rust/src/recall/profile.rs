@@ -110,15 +110,4 @@ impl Weights {
         };
         *self == plain
     }
-
-    /// Whether sessions matter.
-    pub(super) fn need_sessions(&self) -> bool {
-        [
-            self.answer,
-            self.next,
-            self.passage,
-            self.session,
-            self.nearby,
-        ] != [0.0; 5]
-    }
 }

@@ -4,14 +4,13 @@
 use rustc_hash::FxHashSet;
 
 use super::Recall;
+use super::passages::Passages;
 use super::profile::Weights;
 use super::scope::View;
-use super::sessions::Sessions;
-use super::sheet::{ABSENT, Column, Sheet};
+use super::sheet::{ABSENT, Column, Draft, Write};
 use super::speaker::Asked;
-use super::surroundings::Surroundings;
 use super::words::{Word, words};
-use super::{dates, inheritance, temporal};
+use super::{dates, inheritance, sessions, surroundings, temporal};
 
 /// A scope, and a question of it.
 pub(super) struct Rules<'a> {
@@ -27,119 +26,114 @@ pub(super) struct Rules<'a> {
     pub(super) weights: &'a Weights,
 }
 
-impl Rules<'_> {
-    /// Adds the rules that have a weight to a sheet that holds what words and vectors say.
-    pub(super) fn add_to(&self, sheet: &mut Sheet) {
+impl<'a> Rules<'a> {
+    /// The rules that have a weight and apply, in stages: each sees what all before give, besides what words and vectors
+    /// say.
+    pub(super) fn stages(&self) -> Vec<Vec<Draft<'a>>> {
         if self.weights.have_no_rules() {
-            return;
+            return Vec::new();
         }
+        vec![self.inherited(), self.asked(), self.around()]
+    }
+
+    fn inherited(&self) -> Vec<Draft<'a>> {
+        let weights = self.weights;
+        let answer = self.rule(
+            "answer",
+            weights.answer,
+            Box::new(inheritance::write_answers),
+        );
+        let next = self.rule("next", weights.next, Box::new(inheritance::write_nexts));
+        answer.into_iter().chain(next).collect()
+    }
+
+    fn asked(&self) -> Vec<Draft<'a>> {
         let lower = self.text.to_lowercase();
         let question = words(&lower);
-        let sessions = self
-            .weights
-            .need_sessions()
-            .then(|| Sessions::of(self.views, self.places));
-        if let Some(sessions) = &sessions {
-            self.add_inherited(sheet, sessions);
-        }
-        self.add_speakers(sheet, &question);
-        self.add_times(sheet, &question);
-        self.add_dates(sheet, &question);
-        if let Some(sessions) = &sessions {
-            self.add_surroundings(sheet, sessions);
-        }
-    }
-
-    /// Adds what is said around a message: the passage first, then what all before give to the session and nearby.
-    fn add_surroundings(&self, sheet: &mut Sheet, sessions: &Sessions) {
         let weights = self.weights;
-        let around = (weights.passage != 0.0 || weights.nearby != 0.0)
-            .then(|| Surroundings::of(self.views, sessions, self.places));
-        if let Some(around) = around.as_ref().filter(|_| weights.passage != 0.0) {
-            let mut values = self.recall.buffers.take(self.places, 0.0);
-            around.write_passages(self.recall, self.words, &mut values);
-            sheet.add(Column::new("passage", weights.passage, values));
-        }
-        let mut columns = Vec::new();
-        if weights.session != 0.0 {
-            let mut values = self.absent();
-            sessions.best(self.views, sheet.totals(), &mut values);
-            columns.push(Column::new("session", weights.session, values));
-        }
-        if let Some(around) = around.filter(|_| weights.nearby != 0.0) {
-            let mut values = self.absent();
-            around.write_nearby(sheet.totals(), &mut values);
-            columns.push(Column::new("nearby", weights.nearby, values));
-        }
-        columns.into_iter().for_each(|column| sheet.add(column));
+        let written = [
+            ("speaker", weights.speaker, self.speakers(&question)),
+            ("temporal", weights.temporal, times(&question)),
+            ("date", weights.date, dates(&question)),
+        ];
+        let rules = written.into_iter();
+        let rules = rules.filter_map(|(name, weight, write)| self.rule(name, weight, write?));
+        let passages = (weights.passage != 0.0).then(|| self.passages());
+        rules.chain(passages).collect()
     }
 
-    fn add_inherited(&self, sheet: &mut Sheet, sessions: &Sessions) {
-        let mut columns = Vec::new();
-        if self.weights.answer != 0.0 {
-            let mut values = self.absent();
-            inheritance::answers(self.views, sessions, sheet.totals(), &mut values);
-            columns.push(Column::new("answer", self.weights.answer, values));
-        }
-        if self.weights.next != 0.0 {
-            let mut values = self.absent();
-            inheritance::nexts(self.views, sessions, sheet.totals(), &mut values);
-            columns.push(Column::new("next", self.weights.next, values));
-        }
-        columns.into_iter().for_each(|column| sheet.add(column));
+    fn around(&self) -> Vec<Draft<'a>> {
+        let weights = self.weights;
+        let session = self.rule("session", weights.session, Box::new(sessions::write_best));
+        let nearby = self.rule(
+            "nearby",
+            weights.nearby,
+            Box::new(surroundings::write_nearby),
+        );
+        session.into_iter().chain(nearby).collect()
     }
 
-    fn add_speakers(&self, sheet: &mut Sheet, question: &[Word<'_>]) {
-        if self.weights.speaker == 0.0 {
-            return;
+    /// A rule that writes the values of some documents, if it has a weight.
+    fn rule(&self, name: &'static str, weight: f64, write: Write<'a>) -> Option<Draft<'a>> {
+        if weight == 0.0 {
+            return None;
         }
+        Some(Draft {
+            column: Column::new(
+                name,
+                weight,
+                self.recall.buffers.columns.take_any(self.places),
+            ),
+            write: Box::new(move |view, scores, values| {
+                values.fill(ABSENT);
+                write(view, scores, values);
+            }),
+        })
+    }
+
+    fn speakers(&self, question: &[Word<'_>]) -> Option<Write<'a>> {
         let asked = Asked::of(question, self.speakers);
         if matches!(asked, Asked::Anybody) {
-            return;
+            return None;
         }
-        let mut values = self.absent();
-        for view in self.views {
-            asked.each_slot(view, |slot| values[view.base + slot as usize] = 1.0);
-        }
-        sheet.add(Column::new("speaker", self.weights.speaker, values));
+        Some(Box::new(move |view, _, values| {
+            asked.each_slot(view, |slot| values[slot as usize] = 1.0);
+        }))
     }
 
-    fn add_times(&self, sheet: &mut Sheet, question: &[Word<'_>]) {
-        if self.weights.temporal == 0.0 || !temporal::asks_when(question) {
-            return;
-        }
-        let mut values = self.absent();
-        for view in self.views {
-            for &(_, slot) in view.content.order() {
-                if view.content.traits(slot).signs.timed {
-                    values[view.base + slot as usize] = 1.0;
-                }
+    fn passages(&self) -> Draft<'a> {
+        let buffers = &self.recall.buffers;
+        let mut values = buffers.columns.take(self.places, 0.0);
+        let mut passages = Passages::of(self.views, self.places, buffers);
+        passages.write(self.recall.analyzer.analyze(self.words), &mut values);
+        passages.give_back(buffers);
+        Draft::relative("passage", self.weights.passage, values)
+    }
+}
+
+fn times<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    let write: Write<'a> = Box::new(|view, _, values| {
+        for &(_, slot) in view.content.order() {
+            if view.content.traits(slot).signs.timed {
+                values[slot as usize] = 1.0;
             }
         }
-        sheet.add(Column::new("temporal", self.weights.temporal, values));
-    }
+    });
+    temporal::asks_when(question).then_some(write)
+}
 
-    fn add_dates(&self, sheet: &mut Sheet, question: &[Word<'_>]) {
-        if self.weights.date == 0.0 {
-            return;
-        }
-        let dates = dates::named_dates(question);
-        if dates.is_empty() {
-            return;
-        }
-        let mut values = self.absent();
-        for view in self.views {
-            for &(_, slot) in view.content.order() {
-                let closeness = dates::closeness(&dates, view.content.traits(slot).time);
-                if closeness > 0.0 {
-                    values[view.base + slot as usize] = closeness;
-                }
+fn dates<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    let dates = dates::named_dates(question);
+    if dates.is_empty() {
+        return None;
+    }
+    let write: Write<'a> = Box::new(move |view, _, values| {
+        for &(_, slot) in view.content.order() {
+            let closeness = dates::closeness(&dates, view.content.traits(slot).time);
+            if closeness > 0.0 {
+                values[slot as usize] = closeness;
             }
         }
-        sheet.add(Column::new("date", self.weights.date, values));
-    }
-
-    fn absent(&self) -> Vec<f32> {
-        self.recall.buffers.take(self.places, ABSENT)
-    }
+    });
+    Some(write)
 }

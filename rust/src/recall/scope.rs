@@ -1,6 +1,7 @@
 //! Where a search looks: the threads of a scope, drained and then held still for as long as it reads.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
@@ -48,10 +49,9 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The places of the documents, by sequence.
-    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
-        let order = self.content.order().iter();
-        order.map(|(_, slot)| self.base + *slot as usize)
+    /// The places of the slots among those of the scope.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.base..self.base + self.content.slots()
     }
 }
 

@@ -11,8 +11,7 @@ use super::profile::Profile;
 use super::rules::Rules;
 use super::scope::{View, speakers};
 use super::search::Search;
-use super::sheet::{ABSENT, Column, Sheet};
-use super::surroundings::divide_by_best;
+use super::sheet::{ABSENT, Column, Draft, Sheet};
 use crate::index;
 use crate::late;
 use crate::lexical::{self, Parameters, Statistics};
@@ -86,20 +85,19 @@ impl<'a> Scoring<'a> {
 
     /// The scores of a profile with one component.
     fn one(&self, name: &'static str, values: Vec<f32>, candidates: Candidates) -> Scores {
-        let mut sheet = Sheet::new(self.places);
+        let mut sheet = Sheet::new(self.places, &self.recall.buffers);
         sheet.add(Column::new(name, 1.0, values));
         Scores { sheet, candidates }
     }
 
     fn hybrid(&self) -> Scores {
         let weights = &self.search.weights;
-        let mut sheet = Sheet::new(self.places);
+        let mut sheet = Sheet::new(self.places, &self.recall.buffers);
         let speakers = match weights.speaker {
             0.0 => FxHashSet::default(),
             _ => speakers(self.views),
         };
         let words = self.without_names(&speakers);
-        self.add_own(&mut sheet, &words);
         let rules = Rules {
             recall: self.recall,
             words: &words,
@@ -109,7 +107,13 @@ impl<'a> Scoring<'a> {
             speakers: &speakers,
             weights,
         };
-        rules.add_to(&mut sheet);
+        let mut stages = vec![self.own(&words)];
+        if self.is_late() {
+            sheet.add_stages(self.views, std::mem::take(&mut stages));
+            self.add_late(&mut sheet);
+        }
+        stages.extend(rules.stages());
+        sheet.add_stages(self.views, stages);
         Scores {
             sheet,
             candidates: match self.vector {
@@ -119,44 +123,42 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    /// Adds what a message has of itself: meaning, words and word pieces.
-    fn add_own(&self, sheet: &mut Sheet, words: &str) {
+    /// What a message has of itself: meaning and words.
+    fn own(&self, words: &str) -> Vec<Draft<'_>> {
         let weights = &self.search.weights;
-        let wanted = weights.cosine != 0.0 || self.is_late();
-        let cosines = self.vector.filter(|_| wanted);
-        let cosines = cosines.map(|vector| self.cosines(vector));
-        let late = cosines.as_ref().filter(|_| self.is_late()).cloned();
-        if let Some(values) = cosines.filter(|_| weights.cosine != 0.0) {
-            sheet.add(Column::new("cosine", weights.cosine, values));
-        }
+        let cosines = self.vector.filter(|_| weights.cosine != 0.0);
         let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
-        if words_weight != 0.0 {
-            let values = self.relative_words(words);
-            sheet.add(Column::new("bm25", words_weight, values));
+        let cosines = cosines.map(|vector| Draft {
+            column: Column::new(
+                "cosine",
+                weights.cosine,
+                self.recall.buffers.columns.take_any(self.places),
+            ),
+            write: Box::new(|view, _, values| self.write_cosines(view, vector, values)),
+        });
+        let words =
+            (words_weight != 0.0).then(|| Draft::relative("bm25", words_weight, self.words(words)));
+        cosines.into_iter().chain(words).collect()
+    }
+
+    /// Adds how well word pieces cover those of the question, as far as it and the documents have some.
+    fn add_late(&self, sheet: &mut Sheet) {
+        let Some(vector) = self.vector else {
+            return;
+        };
+        let known = sheet.values("cosine").map(<[f32]>::to_vec);
+        let mut values = known.unwrap_or_else(|| self.cosines(vector));
+        if let Some(question) = late::Query::of(self.search.pieces) {
+            let (model, kernels) = (self.search.model, self.recall.kernels);
+            let late = Late::of(self.views, model, vector.dim(), kernels);
+            late.write(&question, sheet.totals(), &mut values);
         }
-        if let Some(mut values) = late {
-            self.write_late(sheet.totals(), &mut values);
-            sheet.add(Column::new("late", weights.late, values));
-        }
+        sheet.add(Column::new("late", self.search.weights.late, values));
     }
 
     /// Whether word pieces count.
     fn is_late(&self) -> bool {
         self.search.profile == Profile::HybridLate && self.search.weights.late != 0.0
-    }
-
-    /// Turns cosines into values of `late`, as far as the question and the documents have pieces.
-    fn write_late(&self, scores: &[f64], values: &mut [f32]) {
-        let question = late::Query::of(self.search.pieces);
-        if let (Some(question), Some(vector)) = (question, self.vector) {
-            let late = Late::of(
-                self.views,
-                self.search.model,
-                vector.dim(),
-                self.recall.kernels,
-            );
-            late.write(&question, scores, values);
-        }
     }
 
     /// The words to search for: names are left to the rule about speakers where it has a weight.
@@ -170,23 +172,28 @@ impl<'a> Scoring<'a> {
 
     /// The cosine of every document with a vector of the model.
     fn cosines(&self, vector: &index::Query) -> Vec<f32> {
-        let mut values = self.recall.buffers.take(self.places, ABSENT);
+        let mut values = self.recall.buffers.columns.take_any(self.places);
         for view in self.views {
-            if let Some(vectors) = view.content.vectors(self.search.model, vector.dim()) {
-                vectors.scores(vector, &mut values[view.base..]);
-            }
+            self.write_cosines(view, vector, &mut values[view.range()]);
         }
         values
     }
 
-    /// (1 + cosine) / 2 of every document with a vector of the model.
+    fn write_cosines(&self, view: &View<'_>, vector: &index::Query, values: &mut [f32]) {
+        values.fill(ABSENT);
+        if let Some(vectors) = view.content.vectors(self.search.model, vector.dim()) {
+            vectors.scores(vector, values);
+        }
+    }
+
+    /// (1 + cosine) / 2 of every document with a vector of the model, from 0 to 1 however the cosine is rounded.
     fn similarities(&self) -> Vec<f32> {
         let Some(vector) = self.vector else {
-            return self.recall.buffers.take(self.places, ABSENT);
+            return self.recall.buffers.columns.take(self.places, ABSENT);
         };
         let mut values = self.cosines(vector);
         for value in &mut values {
-            *value = (1.0 + *value) / 2.0;
+            *value = ((1.0 + *value) / 2.0).clamp(0.0, 1.0);
         }
         values
     }
@@ -198,19 +205,12 @@ impl<'a> Scoring<'a> {
             statistics.add(view.content.words());
         }
         let query = lexical::Query::new(&statistics, Parameters::default());
-        let mut values = self.recall.buffers.take(self.places, 0.0);
+        let mut values = self.recall.buffers.columns.take(self.places, 0.0);
         for view in self.views {
             view.content
                 .words()
                 .score_into(&query, &mut values[view.base..]);
         }
-        values
-    }
-
-    /// The BM25 of every document divided by the best.
-    fn relative_words(&self, text: &str) -> Vec<f32> {
-        let mut values = self.words(text);
-        divide_by_best(&mut values);
         values
     }
 }

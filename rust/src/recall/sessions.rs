@@ -11,44 +11,42 @@ use super::symbols::Symbol;
 /// The longest pause within a sitting, microseconds.
 const PAUSE: i64 = 4 * 3_600_000_000;
 
-/// The sessions of all documents of a scope.
+/// The session of a slot without a document.
+const NONE: u32 = u32::MAX;
+
+/// The sessions of the documents of one thread.
 pub(super) struct Sessions {
-    /// The number of the session of the document at each place.
+    /// The number of the session of the document in each slot.
     numbers: Vec<u32>,
     count: usize,
 }
 
 impl Sessions {
-    pub(super) fn of(views: &[View<'_>], places: usize) -> Self {
+    pub(super) const SLOT_BYTES: usize = size_of::<u32>();
+
+    pub(super) fn of(content: &Content) -> Self {
         let mut sessions = Self {
-            numbers: vec![0; places],
+            numbers: vec![NONE; content.slots()],
             count: 0,
         };
-        for view in views {
-            sessions.number(&view.content, view.base);
-        }
+        sessions.number(content);
         sessions
     }
 
-    /// Whether the documents at two places are of one session.
-    pub(super) fn same(&self, left: usize, right: usize) -> bool {
-        self.numbers[left] == self.numbers[right]
+    /// Whether the documents in two slots are of one session.
+    pub(super) fn same(&self, left: u32, right: u32) -> bool {
+        self.numbers[left as usize] == self.numbers[right as usize]
     }
 
-    /// The best of the totals in the session of each document; `values` has a place for each.
-    pub(super) fn best(&self, views: &[View<'_>], totals: &[f64], values: &mut [f32]) {
-        let mut best = vec![f64::NEG_INFINITY; self.count];
-        let each = || views.iter().flat_map(View::places);
-        for place in each() {
-            let best = &mut best[self.numbers[place] as usize];
-            *best = best.max(totals[place]);
-        }
-        for place in each() {
-            values[place] = best[self.numbers[place] as usize] as f32;
-        }
+    /// The documents' slots with the numbers of their sessions.
+    fn documents(&self) -> impl Iterator<Item = (usize, usize)> {
+        let numbers = self.numbers.iter().enumerate();
+        numbers
+            .filter(|(_, number)| **number != NONE)
+            .map(|(slot, number)| (slot, *number as usize))
     }
 
-    fn number(&mut self, content: &Content, base: usize) {
+    fn number(&mut self, content: &Content) {
         let mut of_ids = vec![None; content.session_symbols()];
         let mut before: Option<Traits> = None;
         let mut sitting = 0;
@@ -62,7 +60,7 @@ impl Sessions {
                     sitting
                 }
             };
-            self.numbers[base + slot as usize] = number;
+            self.numbers[slot as usize] = number;
             before = Some(traits);
         }
     }
@@ -77,6 +75,18 @@ impl Sessions {
     fn next(&mut self) -> u32 {
         self.count += 1;
         (self.count - 1) as u32
+    }
+}
+
+/// Writes to each document the best score in its session.
+pub(super) fn write_best(view: &View<'_>, scores: &[f64], values: &mut [f32]) {
+    let sessions = &view.content.layout().sessions;
+    let mut best = vec![f64::NEG_INFINITY; sessions.count];
+    for (slot, session) in sessions.documents() {
+        best[session] = best[session].max(scores[slot]);
+    }
+    for (slot, session) in sessions.documents() {
+        values[slot] = best[session] as f32;
     }
 }
 

@@ -2,6 +2,8 @@
 
 use parking_lot::Mutex;
 
+use super::scope::View;
+
 /// One part of a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Component {
@@ -33,6 +35,29 @@ impl Column {
     }
 }
 
+/// Writes the values of a component to the documents of a view, one for each slot, given their totals so far.
+pub(super) type Write<'a> = Box<dyn Fn(&View<'_>, &[f64], &mut [f32]) + 'a>;
+
+/// A column that is still to be written.
+pub(super) struct Draft<'a> {
+    pub(super) column: Column,
+    pub(super) write: Write<'a>,
+}
+
+impl Draft<'_> {
+    /// A column of values that are to be divided by the best of them, where that is above 0.
+    pub(super) fn relative(name: &'static str, weight: f64, values: Vec<f32>) -> Self {
+        let best = values.iter().copied().fold(0.0, f32::max);
+        let divisor = if best > 0.0 { best } else { 1.0 };
+        Self {
+            column: Column::new(name, weight, values),
+            write: Box::new(move |_, _, values| {
+                values.iter_mut().for_each(|value| *value /= divisor);
+            }),
+        }
+    }
+}
+
 /// Components, in the order in which they are added up.
 pub(super) struct Sheet {
     columns: Vec<Column>,
@@ -41,20 +66,41 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn new(places: usize) -> Self {
+    pub(super) fn new(places: usize, buffers: &Buffers) -> Self {
         Self {
             columns: Vec::new(),
-            totals: vec![0.0; places],
+            totals: buffers.sums.take(places, 0.0),
         }
     }
 
     pub(super) fn add(&mut self, column: Column) {
-        for (total, value) in self.totals.iter_mut().zip(&column.values) {
-            if !value.is_nan() {
-                *total += f64::from(*value) * column.weight;
+        add(&mut self.totals, &column.values, column.weight);
+        self.columns.push(column);
+    }
+
+    /// Writes and adds columns, stage by stage: those of one stage see the totals of the stages before. It goes view by
+    /// view, so that what a view's documents need stays in the nearest cache.
+    pub(super) fn add_stages(&mut self, views: &[View<'_>], mut stages: Vec<Vec<Draft<'_>>>) {
+        for view in views {
+            let totals = &mut self.totals[view.range()];
+            for stage in &mut stages {
+                for Draft { column, write } in &mut *stage {
+                    write(view, totals, &mut column.values[view.range()]);
+                }
+                for Draft { column, .. } in stage {
+                    add(totals, &column.values[view.range()], column.weight);
+                }
             }
         }
-        self.columns.push(column);
+        let drafts = stages.into_iter().flatten();
+        self.columns.extend(drafts.map(|draft| draft.column));
+    }
+
+    /// The values of a component that was added.
+    pub(super) fn values(&self, name: &str) -> Option<&[f32]> {
+        let mut columns = self.columns.iter();
+        let column = columns.find(|column| column.name == name)?;
+        Some(&column.values)
     }
 
     pub(super) fn totals(&self) -> &[f64] {
@@ -81,34 +127,70 @@ impl Sheet {
     }
 }
 
-/// Columns of earlier searches, used again: a search of many documents would else spend its time on fresh pages.
-#[derive(Default)]
-pub(super) struct Buffers {
-    spare: Mutex<Vec<Vec<f32>>>,
+/// Adds the values that there are, each times the weight, to the totals.
+fn add(totals: &mut [f64], values: &[f32], weight: f64) {
+    for (total, value) in totals.iter_mut().zip(values) {
+        if !value.is_nan() {
+            *total += f64::from(*value) * weight;
+        }
+    }
 }
 
-/// Columns that are kept at most.
-const SPARE: usize = 16;
-
-/// Values of the longest column that is kept: what one user's scope may have, not a tenant's.
-const LONGEST_SPARE: usize = 1 << 18;
+/// Memory of earlier searches, used again: a search of many documents would else spend its time on fresh pages.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// The values of components.
+    pub(super) columns: Pool<f32>,
+    /// Totals, and what else is computed in their precision.
+    pub(super) sums: Pool<f64>,
+    pub(super) counts: Pool<u32>,
+}
 
 impl Buffers {
-    /// A column of `places` values, each `value`.
-    pub(super) fn take(&self, places: usize, value: f32) -> Vec<f32> {
+    /// Gives the memory of a search back.
+    pub(super) fn give_back(&self, sheet: Sheet) {
+        self.sums.give_back(sheet.totals);
+        for column in sheet.columns {
+            self.columns.give_back(column.values);
+        }
+    }
+}
+
+/// Vectors that are kept at most.
+const SPARE: usize = 16;
+
+/// Values of the longest vector that is kept: what one user's scope may have, not a tenant's.
+const LONGEST_SPARE: usize = 1 << 18;
+
+/// Vectors that wait to be used again.
+#[derive(Default)]
+pub(super) struct Pool<T> {
+    spare: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T: Copy> Pool<T> {
+    /// `places` values, each `value`.
+    pub(super) fn take(&self, places: usize, value: T) -> Vec<T> {
         let mut values = self.spare.lock().pop().unwrap_or_default();
         values.clear();
         values.resize(places, value);
         values
     }
 
-    /// Gives the columns of a search back.
-    pub(super) fn give_back(&self, sheet: Sheet) {
+    /// `places` values, whatever they are, to be written before they are read.
+    pub(super) fn take_any(&self, places: usize) -> Vec<T>
+    where
+        T: Default,
+    {
+        let mut values = self.spare.lock().pop().unwrap_or_default();
+        values.resize(places, T::default());
+        values
+    }
+
+    pub(super) fn give_back(&self, values: Vec<T>) {
         let mut spare = self.spare.lock();
-        for column in sheet.columns {
-            if spare.len() < SPARE && column.values.capacity() <= LONGEST_SPARE {
-                spare.push(column.values);
-            }
+        if spare.len() < SPARE && values.capacity() <= LONGEST_SPARE {
+            spare.push(values);
         }
     }
 }
