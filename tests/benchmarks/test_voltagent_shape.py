@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from benchmarks.engines.voltagent_shape import Item, VoltagentShape
 
-
 VECTORS = {"north": (0, 1), "east": (2, 0), "nowhere": (0, 0), "south": (0, -1)}
 
 
