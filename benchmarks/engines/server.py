@@ -99,6 +99,11 @@ class Server(ABC):
                 count += len(spans)
         self._filled.update(missing)
 
+    def last_log_lines(self, count: int = 40) -> str:
+        """What it wrote to its log at last."""
+        log = self.directory / "log"
+        return "\n".join(log.read_text("utf-8", "replace").splitlines()[-count:]) if log.exists() else ""
+
     def stop(self) -> None:
         """SIGTERM, and wait for the end."""
         self.end(signal.SIGTERM)

@@ -191,7 +191,12 @@ def run(bench: Bench) -> dict[str, float]:
     trial = Trial(Remora(bench.directory / "scale", bench.load), Content(), bench.console)
     trial.server.start()
     trial.note("started")
-    return trial_figures(trial)
+    try:
+        return trial_figures(trial)
+    except Exception:
+        bench.console.print(f"the server's log ends with\n{trial.server.last_log_lines()}", markup=False)
+        trial.server.end(signal.SIGKILL)
+        raise
 
 
 def trial_figures(trial: Trial, active_users: int = ACTIVE_USERS, checked: int = CHECKED) -> dict[str, float]:
