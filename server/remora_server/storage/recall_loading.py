@@ -24,19 +24,23 @@ Vectors: TypeAlias = list[tuple[str, bytes, bool, bytes]]
 Version: TypeAlias = tuple[int, int, int]
 """A message's conversation uid, its sequence and the revision that last wrote it."""
 
+GROUP_MESSAGES = 2_000
+"""Messages that are read together, unless one thread has more: a load needs memory for these besides what it fills."""
+
 _THREADS = """
-SELECT DISTINCT m.conversation_uid, c.id FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-WHERE m.tenant_id = ? AND m.user_id = ? ORDER BY m.conversation_uid
+SELECT m.conversation_uid, any_value(c.id), count(*) FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+WHERE m.tenant_id = ? AND m.user_id = ? GROUP BY m.conversation_uid ORDER BY m.conversation_uid
 """
 _USERS = "SELECT DISTINCT user_id FROM messages WHERE tenant_id = ? ORDER BY user_id"
+# Uids have the columns' own type: where they are compared as another, every row group is read.
 _MESSAGES = f"""
 SELECT conversation_uid, {STORED_COLUMNS} FROM messages
-WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids))
+WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids::UBIGINT[]))
 ORDER BY conversation_uid, sequence
 """  # noqa: S608 - a constant
 _EMBEDDINGS = """
 SELECT rowid, conversation_uid, sequence, message_revision, model, by_caller FROM embeddings
-WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids)) AND (by_caller OR model = $model)
+WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids::UBIGINT[])) AND (by_caller OR model = $model)
 ORDER BY conversation_uid, sequence, model
 """
 # By their places: a scan that finds rows by anything else reads this column, by far the largest, of all that there are.
@@ -71,10 +75,12 @@ class RecallLoader:
         if self._recall.begin_user(tenant_id, user_id):
             with self._loading(tenant_id, user_id, [None]):
                 self._settle(deadline)
-                stored = dict(self._database.rows(_THREADS, [tenant_id, user_id]))
+                stored = {row[0]: row for row in self._database.rows(_THREADS, [tenant_id, user_id])}
                 absent = self._recall.declare_threads(tenant_id, user_id, list(stored))
                 with self._loading(tenant_id, user_id, absent):
-                    self._fill(tenant_id, user_id, {uid: stored[uid] for uid in absent})
+                    for group in _groups([stored[uid] for uid in absent]):
+                        self._fill(tenant_id, user_id, group)
+                        del absent[: len(group)]
                 self._recall.finish_user(tenant_id, user_id)
 
     def tenant(self, tenant_id: str, deadline: float | None) -> None:
@@ -114,6 +120,20 @@ class RecallLoader:
             self._recall.fill_thread(
                 tenant_id, user_id, uid, conversation_id, encoded, [vectors.get(row[:3], []) for row in part]
             )
+
+
+def _groups(threads: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:
+    """Threads (uid, conversation's id, how many messages) that are read together, as uids with ids."""
+    group: dict[int, str] = {}
+    size = 0
+    for uid, conversation_id, count in threads:
+        if group and size + count > GROUP_MESSAGES:
+            yield group
+            group, size = {}, 0
+        group[uid] = conversation_id
+        size += count
+    if group:
+        yield group
 
 
 def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
