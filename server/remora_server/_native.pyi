@@ -196,6 +196,42 @@ def new_id() -> str:
 
 # core
 
+class EncoderClosed(Exception):
+    """A background encoder was closed before it was done."""
+
+class BackgroundEncoder:
+    """An encoder's passes in a thread of their own, which may have another priority than those that wait for them. It
+    holds nothing that other threads of the process need. One call is answered after the other.
+
+    Raises OSError where the system gives no thread.
+    """
+
+    def __new__(cls, encoder: Encoder) -> Self: ...
+    def encode(self, texts: list[str]) -> bytes:
+        """As Encoder.encode. Raises EncoderClosed."""
+
+    def encode_with_pieces(self, texts: list[str]) -> tuple[bytes, list[bytes]]:
+        """As Encoder.encode_with_pieces. Raises EncoderClosed."""
+
+    def close(self) -> None:
+        """End the thread after the pass at hand; calls that wait for it fail."""
+
+    @property
+    def thread_id(self) -> int:
+        """The system's number of the thread; 0 where it has none."""
+
+    @property
+    def dimension(self) -> int:
+        """Values of an embedding: 384."""
+
+    @property
+    def precision(self) -> str:
+        """As Encoder.precision."""
+
+    @property
+    def level(self) -> str:
+        """The instruction set in use."""
+
 class JournalError(Exception):
     """The journal refuses: it cannot be opened, read or written. Subclasses say why where that matters."""
 

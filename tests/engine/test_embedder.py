@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from remora_server._native import Encoder
-from remora_server.domain.search import TextVector
+from remora_server.domain.search import EmbeddingFailed, TextVector
 from remora_server.engine.encoder import LocalEmbedder, load_embedder
 from remora_server.engine.model_files import SHA256, ModelFilesError
+from remora_server.engine.processors import Priority
 
 MODEL_DIR = Path(os.environ["REMORA_MODEL_DIR"])
 
@@ -84,3 +86,25 @@ def test_other_files_than_the_models_are_refused(tmp_path: Path) -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(ValueError, match="precision"):
         load_embedder(MODEL_DIR, "f16")
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_model_in_the_background_makes_the_same(late: bool) -> None:
+    texts = ["I like tea", "", "What is it? " * 100]
+    own = load_embedder(MODEL_DIR, late=late)
+    assert own is not None
+    background = own.in_background(Priority.IDLE)
+    assert background.embed(texts) == own.embed(texts)
+    assert background.embed([]) == []
+    background.close()
+
+
+def test_a_model_in_the_background_is_closed_while_it_works(embedder: LocalEmbedder) -> None:
+    background = embedder.in_background(Priority.IDLE)
+    closing = threading.Timer(0.1, background.close)
+    closing.start()
+    with pytest.raises(EmbeddingFailed):
+        background.embed(["word " * 300] * 20_000)
+    closing.join()
+    with pytest.raises(EmbeddingFailed):
+        background.embed(["tea"])

@@ -4,6 +4,7 @@
 //! last hidden states, at unit length, is its embedding. In f32 the result for a text has the same bits whatever else is in
 //! the batch: every sum runs in an order of its own row.
 
+mod background;
 mod chunks;
 mod error;
 mod forward;
@@ -32,6 +33,7 @@ use shape::{HEADS, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS, PROJECTED};
 use tokenizer::Tokenizer;
 use weights::Weights;
 
+pub use background::{BackgroundEncoder, Closed};
 pub use error::EncoderError;
 
 /// In which numbers the projections are computed.
@@ -61,6 +63,25 @@ pub struct TokenVectors {
     pub ids: Vec<u32>,
     /// One last hidden state per piece, [`Encoder::dimension`] values each, not normalised.
     pub vectors: Vec<f32>,
+}
+
+/// What texts were made into.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The embeddings, one after the other, [`Encoder::dimension`] values each.
+    pub values: Vec<f32>,
+    /// The word pieces of each text; empty where they were not asked for.
+    pub pieces: Vec<Pieces>,
+}
+
+impl Made {
+    /// Nothing yet, of so many texts.
+    fn of(texts: usize, with_pieces: bool) -> Self {
+        Self {
+            values: vec![0.0; texts * HIDDEN],
+            pieces: vec![Pieces::default(); if with_pieces { texts } else { 0 }],
+        }
+    }
 }
 
 /// A model, ready to encode. It can be shared between threads; each call runs on its caller's.
@@ -129,34 +150,55 @@ impl Encoder {
     /// The embeddings of the texts, in their order, [`Encoder::dimension`] values each, of unit length. The empty text has
     /// one too: that of `[CLS] [SEP]`.
     pub fn encode(&self, texts: &[&str]) -> Vec<f32> {
-        let mut embeddings = vec![0.0; texts.len() * HIDDEN];
-        self.each(texts, |index, _, states| {
-            pool(states, &mut embeddings[index * HIDDEN..][..HIDDEN]);
-        });
-        embeddings
+        self.embed_at_once(texts, false).values
     }
 
     /// The embeddings as [`Encoder::encode`] gives them and, of the same passes, the codes of each text's word pieces for
     /// late interaction: of those that say something by themselves, or of all where none does.
     pub fn encode_with_pieces(&self, texts: &[&str]) -> (Vec<f32>, Vec<Pieces>) {
-        let mut embeddings = vec![0.0; texts.len() * HIDDEN];
-        let mut pieces = vec![Pieces::default(); texts.len()];
-        self.each(texts, |index, ids, states| {
-            pool(states, &mut embeddings[index * HIDDEN..][..HIDDEN]);
-            pieces[index] = self.pieces(ids, states);
-        });
-        (embeddings, pieces)
+        let made = self.embed_at_once(texts, true);
+        (made.values, made.pieces)
     }
 
-    /// Visits the texts in passes: each one's index, word pieces and last hidden states.
-    fn each(&self, texts: &[&str], mut visit: impl FnMut(usize, &[u32], &[f32])) {
+    fn embed_at_once(&self, texts: &[&str], with_pieces: bool) -> Made {
+        let mut activations = self.activations();
+        let made = self.embed(texts, with_pieces, &mut activations, || true);
+        self.idle.lock().push(activations);
+        made
+    }
+
+    /// The embeddings and, with them, the pieces; those of the texts that come before it no longer goes on.
+    fn embed(
+        &self,
+        texts: &[&str],
+        with_pieces: bool,
+        activations: &mut Activations,
+        goes_on: impl Fn() -> bool,
+    ) -> Made {
+        let mut made = Made::of(texts.len(), with_pieces);
+        self.each(texts, activations, |index, ids, states| {
+            pool(states, &mut made.values[index * HIDDEN..][..HIDDEN]);
+            if with_pieces {
+                made.pieces[index] = self.pieces(ids, states);
+            }
+            goes_on()
+        });
+        made
+    }
+
+    /// Visits the texts in passes: each one's index, word pieces and last hidden states; ends where a visit says so.
+    fn each(
+        &self,
+        texts: &[&str],
+        activations: &mut Activations,
+        mut visit: impl FnMut(usize, &[u32], &[f32]) -> bool,
+    ) {
         let tokens = texts
             .iter()
             .map(|text| self.tokenizer.encode(text, MAX_TOKENS))
             .collect::<Vec<_>>();
         let lengths = tokens.iter().map(Vec::len).collect::<Vec<_>>();
         let order = chunks::by_length(&lengths);
-        let mut activations = self.activations();
         for run in chunks::runs(&order, &lengths) {
             let members = &order[run];
             let sequences = members
@@ -166,11 +208,12 @@ impl Encoder {
             let mut states = activations.run(self.kernels, &self.weights, &sequences);
             for (&index, sequence) in members.iter().zip(&sequences) {
                 let (own, rest) = states.split_at(sequence.len() * HIDDEN);
-                visit(index, sequence, own);
+                if !visit(index, sequence, own) {
+                    return;
+                }
                 states = rest;
             }
         }
-        self.idle.lock().push(activations);
     }
 
     /// The codes of a sequence's pieces, without `[CLS]` and `[SEP]`.

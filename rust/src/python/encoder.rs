@@ -1,13 +1,14 @@
 //! Sentence embeddings for Python.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::encoder::{Encoder, EncoderError, Options, Precision};
+use crate::encoder::{BackgroundEncoder, Closed, Encoder, EncoderError, Options, Precision};
 use crate::kernels::Level;
 use crate::late::Pieces;
 
@@ -18,9 +19,16 @@ create_exception!(
     "A model cannot be used."
 );
 
+create_exception!(
+    remora_server._native,
+    EncoderClosed,
+    PyException,
+    "A background encoder was closed before it was done."
+);
+
 /// See `_native.pyi`.
 #[pyclass(name = "Encoder", module = "remora_server._native", frozen)]
-struct PyEncoder(Encoder);
+struct PyEncoder(Arc<Encoder>);
 
 #[pymethods]
 impl PyEncoder {
@@ -37,7 +45,7 @@ impl PyEncoder {
             level: level.map(parse_level).transpose()?,
         };
         py.detach(|| Encoder::open(&model_dir, options))
-            .map(Self)
+            .map(|encoder| Self(Arc::new(encoder)))
             .map_err(model_error)
     }
 
@@ -46,10 +54,7 @@ impl PyEncoder {
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let texts = texts
-            .iter()
-            .map(|text| owned(&text))
-            .collect::<PyResult<Vec<_>>>()?;
+        let texts = all_owned(texts)?;
         let values = py.detach(|| {
             let texts = texts.iter().map(String::as_str).collect::<Vec<_>>();
             little_endian(&self.0.encode(&texts))
@@ -62,18 +67,14 @@ impl PyEncoder {
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
     ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
-        let texts = texts
-            .iter()
-            .map(|text| owned(&text))
-            .collect::<PyResult<Vec<_>>>()?;
+        let texts = all_owned(texts)?;
         let (values, pieces) = py.detach(|| {
             let texts = texts.iter().map(String::as_str).collect::<Vec<_>>();
             let (values, pieces) = self.0.encode_with_pieces(&texts);
             let pieces = pieces.iter().map(Pieces::to_bytes).collect::<Vec<_>>();
             (little_endian(&values), pieces)
         });
-        let pieces = pieces.iter().map(|pieces| PyBytes::new(py, pieces));
-        Ok((PyBytes::new(py, &values), pieces.collect()))
+        Ok(to_python(py, &values, &pieces))
     }
 
     fn token_vectors<'py>(
@@ -101,10 +102,7 @@ impl PyEncoder {
 
     #[getter]
     fn precision(&self) -> &'static str {
-        match self.0.precision() {
-            Precision::F32 => "f32",
-            Precision::Int8 => "int8",
-        }
+        precision_name(&self.0)
     }
 
     #[getter]
@@ -113,10 +111,81 @@ impl PyEncoder {
     }
 }
 
+/// See `_native.pyi`.
+#[pyclass(name = "BackgroundEncoder", module = "remora_server._native", frozen)]
+struct PyBackgroundEncoder {
+    encoder: Arc<Encoder>,
+    thread: BackgroundEncoder,
+}
+
+#[pymethods]
+impl PyBackgroundEncoder {
+    #[new]
+    fn new(encoder: &Bound<'_, PyEncoder>) -> PyResult<Self> {
+        let encoder = Arc::clone(&encoder.get().0);
+        let thread = BackgroundEncoder::start(Arc::clone(&encoder))?;
+        Ok(Self { encoder, thread })
+    }
+
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let texts = all_owned(texts)?;
+        let values = py.detach(|| {
+            let made = self.thread.encode(texts, false);
+            made.map(|made| little_endian(&made.values))
+        });
+        Ok(PyBytes::new(py, &values.map_err(closed)?))
+    }
+
+    fn encode_with_pieces<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)> {
+        let texts = all_owned(texts)?;
+        let made = py.detach(|| {
+            let made = self.thread.encode(texts, true)?;
+            let pieces = made.pieces.iter().map(Pieces::to_bytes).collect::<Vec<_>>();
+            Ok((little_endian(&made.values), pieces))
+        });
+        let (values, pieces) = made.map_err(closed)?;
+        Ok(to_python(py, &values, &pieces))
+    }
+
+    fn close(&self) {
+        self.thread.close();
+    }
+
+    #[getter]
+    fn thread_id(&self) -> i32 {
+        self.thread.thread_id()
+    }
+
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.encoder.dimension()
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        precision_name(&self.encoder)
+    }
+
+    #[getter]
+    fn level(&self) -> &'static str {
+        self.encoder.level().name()
+    }
+}
+
 /// Adds the names of this module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ModelError", module.py().get_type::<ModelError>())?;
-    module.add_class::<PyEncoder>()
+    module.add("EncoderClosed", module.py().get_type::<EncoderClosed>())?;
+    module.add_class::<PyEncoder>()?;
+    module.add_class::<PyBackgroundEncoder>()
 }
 
 fn model_error(error: EncoderError) -> PyErr {
@@ -124,6 +193,31 @@ fn model_error(error: EncoderError) -> PyErr {
         EncoderError::Level(_) => PyValueError::new_err(error.to_string()),
         _ => ModelError::new_err(error.to_string()),
     }
+}
+
+fn precision_name(encoder: &Encoder) -> &'static str {
+    match encoder.precision() {
+        Precision::F32 => "f32",
+        Precision::Int8 => "int8",
+    }
+}
+
+fn closed(error: Closed) -> PyErr {
+    EncoderClosed::new_err(error.to_string())
+}
+
+/// Embeddings and word pieces.
+fn to_python<'py>(
+    py: Python<'py>,
+    values: &[u8],
+    pieces: &[Vec<u8>],
+) -> (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>) {
+    let pieces = pieces.iter().map(|pieces| PyBytes::new(py, pieces));
+    (PyBytes::new(py, values), pieces.collect())
+}
+
+fn all_owned(texts: &Bound<'_, PyList>) -> PyResult<Vec<String>> {
+    texts.iter().map(|text| owned(&text)).collect()
 }
 
 fn parse_precision(name: &str) -> PyResult<Precision> {

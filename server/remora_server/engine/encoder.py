@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from remora_server._native import Encoder, ModelError
-from remora_server.domain.search import TextVector
+from remora_server._native import BackgroundEncoder, Encoder, EncoderClosed, ModelError
+from remora_server.domain.search import EmbeddingFailed, TextVector
 from remora_server.domain.status import ModelStatus
 from remora_server.engine.model_files import MODEL, ModelFilesError, find, verify
+from remora_server.engine.processors import Priority, give_way
 from remora_server.engine.query_vectors import QueryVectors
 
 PROVIDER = "builtin"
@@ -46,10 +47,7 @@ class LocalEmbedder:
         return ModelStatus(self.model, self.dimension, self.precision, PROVIDER)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        if self._late:
-            values, pieces = self._encoder.encode_with_pieces(list(texts))
-            return list(map(TextVector, self._split(values), pieces))
-        return list(map(TextVector, self._split(self._encoder.encode(list(texts)))))
+        return _encoded(self._encoder, list(texts), late=self._late)
 
     def embed_now(self, texts: Sequence[str], _deadline: float | None) -> list[TextVector]:
         return self.embed(texts)
@@ -61,9 +59,41 @@ class LocalEmbedder:
             self._queries.keep(text, kept)
         return kept
 
-    def _split(self, values: bytes) -> list[bytes]:
-        size = self.dimension * 4
-        return [values[at : at + size] for at in range(0, len(values), size)]
+    def in_background(self, priority: Priority) -> BackgroundEmbedder:
+        """The same model in a thread of its own."""
+        return BackgroundEmbedder(BackgroundEncoder(self._encoder), priority, late=self._late)
+
+
+class BackgroundEmbedder:
+    """The model in a thread that gives way to others."""
+
+    def __init__(self, encoder: BackgroundEncoder, priority: Priority, *, late: bool) -> None:
+        self._encoder = encoder
+        self._late = late
+        give_way(encoder.thread_id, priority)
+
+    def embed(self, texts: Sequence[str]) -> list[TextVector]:
+        """As LocalEmbedder.embed. Raises EmbeddingFailed once it is closed."""
+        try:
+            return _encoded(self._encoder, list(texts), late=self._late)
+        except EncoderClosed as error:
+            raise EmbeddingFailed(str(error)) from error
+
+    def close(self) -> None:
+        """End the thread, at once."""
+        self._encoder.close()
+
+
+def _encoded(encoder: Encoder | BackgroundEncoder, texts: list[str], *, late: bool) -> list[TextVector]:
+    if late:
+        values, pieces = encoder.encode_with_pieces(texts)
+        return list(map(TextVector, _split(values, encoder.dimension), pieces))
+    return list(map(TextVector, _split(encoder.encode(texts), encoder.dimension)))
+
+
+def _split(values: bytes, dimension: int) -> list[bytes]:
+    size = dimension * 4
+    return [values[at : at + size] for at in range(0, len(values), size)]
 
 
 def load_embedder(
