@@ -22,13 +22,16 @@ import duckdb
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.recollection import Recollection
+from remora_server.domain.search import Embedder, Lane, Portion
 from remora_server.domain.status import ProcessStatus
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
 from remora_server.embedding_settings import NONE
-from remora_server.engine.indexer import BATCH, Indexer
+from remora_server.engine.encoder import LocalEmbedder
+from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
+from remora_server.engine.processors import Priority, processors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
 from remora_server.rpc.admin import AdminHandlers
@@ -47,6 +50,7 @@ from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
+from remora_server.storage.embeddings import PendingEmbeddings
 from remora_server.storage.message_reader import StoredMessageReader
 from remora_server.storage.recall import EmbeddedIndex
 
@@ -56,6 +60,9 @@ WAITING_SHARE = 4
 """Of so many threads, one may be held by a search that waits for vectors of messages."""
 ENDPOINT_SHARE = 2
 """Of so many threads, one may be held by a call that waits for an endpoint of embeddings."""
+
+ENDPOINT_CHARACTERS = 1 << 20
+"""Of the texts that are taken for an endpoint at once, whose requests have bounds of their own."""
 
 WAKE_SECONDS = 1.0
 
@@ -110,15 +117,37 @@ def _start(settings: Settings, closing: ExitStack) -> None:
 
 
 def _start_indexers(store: EmbeddedStore, embedders: Embedders, closing: ExitStack) -> None:
-    """One for each model: an endpoint that is down holds up nobody else. Their end waits for no endpoint."""
-    batches = {endpoint.model: endpoint.batch_texts for endpoint in embedders.endpoints}
-    by_model = embedders.by_model()
+    """Those of each model: an endpoint that is down holds up nobody else. Their end waits for no endpoint."""
     for model in store.models.groups():
         if model.name:
-            indexer = Indexer(store.queues.of(model), by_model[model.name], batches.get(model.name, BATCH))
-            closing.callback(indexer.close)
-            indexer.start()
+            queue, embedder = store.queues.of(model), embedders.by_model()[model.name]
+            if isinstance(embedder, LocalEmbedder):
+                _index_here(queue, embedder, closing)
+            else:
+                _index_elsewhere(queue, embedder, embedders, closing)
     closing.callback(embedders.close)
+
+
+def _index_here(queue: PendingEmbeddings, embedder: LocalEmbedder, closing: ExitStack) -> None:
+    """On every processor: one thread for what searches wait for, one that gets on in any case, and others that take the
+    time that is left.
+    """
+    rest = [(Lane.ALL, Priority.IDLE)] * (processors() - 1)
+    for lane, priority in [(Lane.WANTED, Priority.WAITED_FOR), (Lane.ALL, Priority.STEADY), *rest]:
+        background = embedder.in_background(priority)
+        indexer = Indexer(queue, background.embed, lane)
+        closing.callback(indexer.close)
+        closing.callback(background.close)
+        closing.callback(indexer.stop)
+        indexer.start()
+
+
+def _index_elsewhere(queue: PendingEmbeddings, embedder: Embedder, embedders: Embedders, closing: ExitStack) -> None:
+    texts = next(endpoint.batch_texts for endpoint in embedders.endpoints if endpoint.model == embedder.model)
+    for lane in Lane:
+        indexer = Indexer(queue, embedder.embed, lane, Portion(texts, ENDPOINT_CHARACTERS))
+        closing.callback(indexer.close)
+        indexer.start()
 
 
 def _leave_operator_token(store: EmbeddedStore, token: str) -> None:
@@ -186,7 +215,7 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
 def _handlers(store: EmbeddedStore, embedders: Embedders, tokens: NativeTokenCounter, *, waiters: int) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret())
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=waiters)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=waiters)
     recollection = Recollection(index, embedders.of_tenants)
     assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
     return [

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import pytest
 
-from remora_server.domain.search import EmbeddingFailed, MessageVector, TextVector, Unembedded
+from remora_server.domain.search import EmbeddingFailed, Lane, MessageVector, Portion, TextVector, Unembedded
 from remora_server.domain.status import ModelStatus
 from remora_server.engine import indexer
-from remora_server.engine.indexer import BATCH, Indexer
+from remora_server.engine.indexer import PORTION, Indexer
 
 SOON = 10.0
 
@@ -32,10 +32,13 @@ class Queue:
         self.batches: list[list[MessageVector]] = []
         self.changed = threading.Condition()
 
-    def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
+    def next_unembedded(self, lane: Lane, portion: Portion, timeout: float) -> list[Unembedded]:
+        assert lane is Lane.ALL
         with self.changed:
             self.changed.wait_for(lambda: self.messages, timeout)
-            taken, self.messages = self.messages[:limit], self.messages[limit:]
+            taken: list[Unembedded] = []
+            while self.messages and portion.has_room_after(taken):
+                taken.append(self.messages.pop(0))
             return taken
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
@@ -83,8 +86,8 @@ class Model:
 
 
 @contextmanager
-def running(queue: Queue, model: Model | None = None, batch: int = BATCH) -> Iterator[None]:
-    thread = Indexer(queue, model or Model(), batch)
+def running(queue: Queue, model: Model | None = None, portion: Portion = PORTION) -> Iterator[None]:
+    thread = Indexer(queue, (model or Model()).embed, portion=portion)
     thread.start()
     try:
         yield
@@ -93,7 +96,7 @@ def running(queue: Queue, model: Model | None = None, batch: int = BATCH) -> Ite
 
 
 def test_each_message_gets_the_vector_of_its_text() -> None:
-    messages = waiting(*(f"text {number}" for number in range(3 * BATCH + 1)))
+    messages = waiting(*(f"text {number}" for number in range(3 * PORTION.messages + 1)))
     queue = Queue(messages)
     with running(queue):
         assert queue.has(len(messages))
@@ -102,14 +105,31 @@ def test_each_message_gets_the_vector_of_its_text() -> None:
     assert len(queue.vectors) == len(messages)
 
 
-def test_batches_are_small_and_short_texts_go_first() -> None:
-    messages = waiting(*("a" * (length % 40) for length in range(90)))
-    queue = Queue(messages)
+@pytest.mark.parametrize(
+    ("texts", "most"), [(["a"] * 90, PORTION.messages), (["a" * 500] * 90, 4), (["a" * 5_000] * 3, 1)]
+)
+def test_what_is_encoded_at_once_is_short(texts: list[str], most: int) -> None:
+    queue = Queue(waiting(*texts))
     with running(queue):
-        assert queue.has(len(messages))
-    assert max(map(len, queue.batches)) <= BATCH
-    lengths = [len(vector.values) for vector in queue.vectors]
-    assert lengths == sorted(lengths)
+        assert queue.has(len(texts))
+    assert max(map(len, queue.batches)) == most
+
+
+def test_what_is_interrupted_by_the_end_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    interrupted, begun = threading.Event(), threading.Event()
+
+    def slow(_texts: Sequence[str]) -> list[TextVector]:
+        begun.set()
+        assert interrupted.wait(SOON)
+        raise InterruptedError
+
+    thread = Indexer(Queue(waiting("one")), slow)
+    thread.start()
+    assert begun.wait(SOON)
+    thread.stop()
+    interrupted.set()
+    thread.close()
+    assert caplog.records == []
 
 
 def test_messages_that_come_later_are_embedded() -> None:
@@ -123,7 +143,7 @@ def test_a_failure_loses_nothing_and_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(indexer, "RETRY_SECONDS", (0.001, 0.002))
-    messages = waiting(*(f"text {number}" for number in range(BATCH + 1)))
+    messages = waiting(*(f"text {number}" for number in range(PORTION.messages + 1)))
     queue = Queue(messages, failures=4)
     with caplog.at_level(logging.INFO, logger=indexer.__name__), running(queue):
         assert queue.has(len(messages))
@@ -156,11 +176,11 @@ def test_a_model_that_makes_no_vectors_is_asked_again_when_it_says(
     assert caplog.records == [], "the model's own log says it"
 
 
-def test_a_model_may_have_larger_batches() -> None:
-    queue = Queue(waiting(*(f"text {number}" for number in range(3 * BATCH))))
-    with running(queue, batch=2 * BATCH):
-        assert queue.has(3 * BATCH)
-    assert max(map(len, queue.batches)) == 2 * BATCH
+def test_a_model_may_have_larger_portions() -> None:
+    queue = Queue(waiting(*(f"text {number}" for number in range(150))))
+    with running(queue, portion=Portion(100, characters=1 << 20)):
+        assert queue.has(150)
+    assert max(map(len, queue.batches)) == 100
 
 
 def test_closing_ends_a_wait_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,4 +192,4 @@ def test_closing_ends_a_wait_after_a_failure(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_indexer_that_never_started_can_be_closed() -> None:
-    Indexer(Queue([]), Model()).close()
+    Indexer(Queue([]), Model().embed).close()

@@ -47,7 +47,13 @@ def test_the_status_tells_of_every_part(server: RunningServer) -> None:
     )
     assert reply.journal == pb.JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5)
     assert reply.model == pb.ModelStatus(
-        name="minilm", dimension=3, precision="f32", pending=2, provider="builtin", refused=1
+        name="minilm",
+        dimension=3,
+        precision="f32",
+        pending=2,
+        provider="builtin",
+        refused=1,
+        messages_per_second=2.5,
     )
     assert reply.engine == pb.EngineStatus(
         kernels="scalar", conversations=1, window_bytes=2, indexed_threads=3, index_bytes=4

@@ -8,7 +8,9 @@ from remora.v1 import conversation_service_pb2, message_pb2
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery
 from remora_server.domain.models import ServedModel, ServedModels
+from remora_server.domain.search import Lane, Portion, Unembedded
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.storage.embeddings import PendingEmbeddings
 
 TENANT = "acme"
 READ = Read(TENANT)
@@ -51,3 +53,8 @@ def shown(store: EmbeddedStore, conversation_id: str, user_id: str) -> list[tupl
     """All of a user's messages as (id, role, text)."""
     found = messages(store, MessageQuery(conversation_id, user_id, limit=1000))
     return [(message.id, message.role, message.text) for message in found]
+
+
+def take(pending: PendingEmbeddings, messages: int, *, lane: Lane = Lane.ALL, timeout: float = 0) -> list[Unembedded]:
+    """The next messages to embed."""
+    return pending.next_unembedded(lane, Portion(messages, characters=1 << 30), timeout)

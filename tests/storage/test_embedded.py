@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown
+from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown, take
 
 from remora.v1 import step_pb2
 from remora_server.domain.calls import Outcome, Read
@@ -295,14 +295,15 @@ def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
         WRITE, "c", "sarah", [draft(text="own", embedding=MessageEmbedding("theirs", vector(1, 0)))], NEW
     )
 
-    waiting = store.pending.next_unembedded(10, 0)
+    waiting = take(store.pending, 10)
 
-    assert [message.text for message in waiting] == ["one", "two"]
+    assert [message.text for message in waiting] == ["two", "one"]
+    assert take(store.pending, 10) == []
 
 
 def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: EmbeddedStore) -> None:
     append(store, "one", "two")
-    waiting = store.pending.next_unembedded(10, 0)
+    waiting = take(store.pending, 10)
     store.pending.put_embeddings([MessageVector(message, vector(3, 4)) for message in waiting])
     store.applier.wait(store.core.published(), None)
     rows = store.database.rows('SELECT model, dimension, "values" FROM embeddings')
@@ -316,7 +317,7 @@ def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: E
 
 def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) -> None:
     store.append_messages(WRITE, "c", "sarah", [draft("m", "old")], NEW)
-    waiting = store.pending.next_unembedded(10, 0)
+    waiting = take(store.pending, 10)
     store.append_messages(WRITE, "c", "sarah", [draft("m", "new")], NEW)
 
     store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
@@ -328,7 +329,7 @@ def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) ->
 @pytest.mark.parametrize("applied_between", [True, False])
 def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_between: bool) -> None:
     store.append_messages(WRITE, "c", "sarah", [draft("m", "a long old text")], NEW)
-    late = store.pending.next_unembedded(10, 0)
+    late = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
     revision = store.append_messages(WRITE, "c", "sarah", [draft("m", "new", embedding=own)], NEW).revision
     if applied_between:
@@ -343,7 +344,7 @@ def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_
 
 def test_the_servers_vector_never_replaces_the_callers(store: EmbeddedStore) -> None:
     append(store, "text")
-    [message] = store.pending.next_unembedded(10, 0)
+    [message] = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
     store.append_messages(WRITE, "c", "sarah", [draft("m", "own", embedding=own)], NEW)
 
@@ -356,13 +357,13 @@ def test_the_servers_vector_never_replaces_the_callers(store: EmbeddedStore) -> 
 def test_another_model_embeds_again_what_the_first_has_done(directory: Path) -> None:
     store = open_store(directory, model=MODEL)
     append(store, "one")
-    waiting = store.pending.next_unembedded(10, 0)
+    waiting = take(store.pending, 10)
     store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
     store.close()
 
     store = open_store(directory, model="another")
 
-    assert [message.text for message in store.pending.next_unembedded(10, 0)] == ["one"]
+    assert [message.text for message in take(store.pending, 10)] == ["one"]
     store.close()
 
 
@@ -370,7 +371,7 @@ def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
     append(store, "mine", conversation="own")
     append(store, "owner's", conversation="shared", user="tom")
     append(store, "guest's", conversation="shared", user="sarah")
-    waiting = store.pending.next_unembedded(10, 0)
+    waiting = take(store.pending, 10)
     store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
 
     outcome = store.delete_user(WRITE, "sarah")

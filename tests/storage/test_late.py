@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.storage.opening import READ, SMALL, WRITE, draft, one_model
+from tests.storage.opening import READ, SMALL, WRITE, draft, one_model, take
 
 from remora.v1 import message_pb2
 from remora_server.domain.conversations import ConversationDraft
@@ -56,7 +56,7 @@ def append(store: EmbeddedStore, *texts: str) -> None:
 def embed_all(store: EmbeddedStore) -> list[str]:
     """Embed what waits, with word pieces where the store keeps them; the texts."""
     done: list[str] = []
-    while waiting := store.pending.next_unembedded(100, 0.01):
+    while waiting := take(store.pending, 100, timeout=0.01):
         store.pending.put_embeddings(
             [
                 MessageVector(each, values(each.text), pieces(each.text) if store.models.default.late else None)
@@ -75,7 +75,7 @@ def unembedded(store: EmbeddedStore) -> int:
 
 def coverages(store: EmbeddedStore, query: str) -> dict[str, float]:
     """How much more than the cosine each message's `late` is."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     vector = QueryVector(MODEL, values(query), pieces(query))
     options = SearchOptions(k=10, profile=Profile.HYBRID_LATE, weights=WEIGHTS[Profile.HYBRID_LATE])
     found = index.search(READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))
@@ -131,7 +131,7 @@ def test_a_message_that_has_no_word_pieces_yet_has_its_cosine_instead(tmp_path: 
         append(store, *TEXTS)
         embed_all(store)
         append(store, "a blue kite")
-        [waiting] = store.pending.next_unembedded(1, 1.0)
+        [waiting] = take(store.pending, 1, timeout=1.0)
         store.pending.put_embeddings([MessageVector(waiting, values(waiting.text))])
 
         found = coverages(store, "crimson lantern")
@@ -143,6 +143,6 @@ def test_a_message_that_has_no_word_pieces_yet_has_its_cosine_instead(tmp_path: 
 def test_a_text_of_no_word_pieces_is_not_embedded_again(tmp_path: Path) -> None:
     with opened(tmp_path, late=True) as store:
         append(store, "\u200b")
-        [waiting] = store.pending.next_unembedded(1, 1.0)
+        [waiting] = take(store.pending, 1, timeout=1.0)
         store.pending.put_embeddings([MessageVector(waiting, values("x"), b"")])
         assert unembedded(store) == 0

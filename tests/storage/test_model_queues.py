@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.storage.opening import SMALL, WRITE, draft
+from tests.storage.opening import SMALL, WRITE, draft, take
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
@@ -57,7 +57,7 @@ def embed(store: EmbeddedStore, model: ServedModel, *, refused: str = "") -> lis
     """Embed what waits for a model; the tenants and texts."""
     done: list[tuple[str, str]] = []
     queue = store.queues.of(model)
-    while waiting := queue.next_unembedded(100, 0.01):
+    while waiting := take(queue, 100, timeout=0.01):
         queue.put_embeddings(
             [MessageVector(each, b"" if each.text == refused else vector(model, each.text)) for each in waiting]
         )
@@ -68,7 +68,7 @@ def embed(store: EmbeddedStore, model: ServedModel, *, refused: str = "") -> lis
 def search(
     store: EmbeddedStore, tenant: str, model: ServedModel, profile: Profile = Profile.VECTOR, *, reached: bool = True
 ) -> SearchResult:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     query = SearchQuery(OfUser("ann"), "tea", None, SearchOptions(profile=profile), index_wait=0.0)
     if reached:
         query = replace(query, vector=QueryVector(model.name, vector(model, "tea")))

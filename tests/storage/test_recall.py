@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft, one_model
+from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft, one_model, take
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
@@ -61,7 +61,7 @@ class Opened:
         )
         store = self.store
         self.index = EmbeddedIndex(
-            store.core, store.database, store.commits, store.conversations, store.models, waiters=waiters
+            store.core, store.database, store.commits, store.conversations, store.queues, waiters=waiters
         )
 
     def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
@@ -71,7 +71,7 @@ class Opened:
         self.store.append_messages(replace(WRITE, tenant_id=tenant), conversation, user, drafts, NEW)
 
     def embed_all(self) -> None:
-        while waiting := self.store.pending.next_unembedded(100, 0.01):
+        while waiting := take(self.store.pending, 100, timeout=0.01):
             self.store.pending.put_embeddings([MessageVector(each, embed(each.text)) for each in waiting])
 
     def search(

@@ -12,15 +12,16 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.storage.opening import READ, WRITE, draft, open_store
+from tests.storage.opening import READ, WRITE, draft, open_store, take
 
 from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser
-from remora_server.storage import embeddings, speakers
+from remora_server.storage import speakers
 from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.embedding_order import EmbeddingOrder
 from remora_server.storage.recall import EmbeddedIndex
 
 MODEL = "digests"
@@ -57,7 +58,7 @@ def put(store: EmbeddedStore, *drafts: MessageDraft, conversation: str = "c", us
 def embed_all(store: EmbeddedStore) -> list[str]:
     """Embed what waits; the texts that were embedded."""
     embedded = []
-    while waiting := store.pending.next_unembedded(100, 0):
+    while waiting := take(store.pending, 100):
         store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in waiting])
         embedded += [each.text for each in waiting]
     return embedded
@@ -67,13 +68,13 @@ def test_the_names_of_those_who_speak_are_not_embedded(store: EmbeddedStore) -> 
     put(store, draft(text="Bob, is that Ann's tea?", name="Ann"), draft(text="Yes, Ann. The user said so.", name="Bob"))
     put(store, draft(text="Ann thanks Cy", name="user"))
 
-    assert embed_all(store) == [", is that tea?", "Yes,. The user said so.", "thanks Cy"]
+    assert embed_all(store) == ["thanks Cy", "Yes,. The user said so.", ", is that tea?"]
 
 
 def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(store: EmbeddedStore) -> None:
     append(store, "Ann", "Bob's tea")
     append(store, "Ann", "rain")
-    assert embed_all(store) == ["Bob's tea", "rain"]
+    assert embed_all(store) == ["rain", "Bob's tea"]
 
     append(store, "Bob", "sun")
 
@@ -84,7 +85,7 @@ def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(stor
 def test_a_name_that_has_gone_is_put_back(store: EmbeddedStore) -> None:
     append(store, "Ann", "Bob's tea")
     append(store, "Bob", "sun", "m")
-    assert embed_all(store) == ["tea", "sun"]
+    assert embed_all(store) == ["sun", "tea"]
 
     store.delete_messages(WRITE, "c", "u", ["m"])
     assert embed_all(store) == ["Bob's tea"]
@@ -127,9 +128,7 @@ def test_a_store_that_is_opened_again_finds_what_is_to_be_embedded_again(tmp_pat
     assert embed_all(store) == ["Bob's tea"]
     append(store, "Bob", "sun")
     if embedded:
-        store.pending.put_embeddings(
-            [MessageVector(each, vector(each.text)) for each in store.pending.next_unembedded(1, 0)]
-        )
+        store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in take(store.pending, 1)])
     store.close()
 
     store = open_store(tmp_path, model=MODEL)
@@ -152,14 +151,14 @@ def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: EmbeddedStore)
     append(store, "Ann", "Bob's tea")
     embed_all(store)
     append(store, "Bob", "sun")
-    with patch.object(embeddings, "QUEUE_BYTES", 1):
+    with patch.object(EmbeddingOrder, "add_left", return_value=False):
         assert embed_all(store) == ["sun"]
 
     assert embed_all(store) == ["tea"]
 
 
 def test_a_question_is_without_the_names_of_its_scope(store: EmbeddedStore) -> None:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     append(store, "Ann", "sun")
     put(store, draft(text="sun", name="Bob"), conversation="other")
     put(store, draft(text="sun", name="Cy"), conversation="third", user="v")
@@ -211,7 +210,7 @@ def take_step(store: EmbeddedStore, directory: Path, kind: object, *rest: object
         case "embed", *_:
             embed_all(store)
         case "take", *_:
-            taken = store.pending.next_unembedded(1, 0)
+            taken = take(store.pending, 1)
             store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in taken])
         case "reopen", *_:
             store.close()

@@ -269,11 +269,32 @@ class MessageVector:
     pieces: bytes | None = None
 
 
-class EmbeddingQueue(Protocol):
-    """Where the indexer finds its work and leaves it. Messages that came with the caller's embedding never wait."""
+class Lane(Enum):
+    """Which of the messages that wait for a vector are taken."""
 
-    def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
-        """Take at most `limit` messages that wait for a vector, the oldest first.
+    WANTED = "wanted"
+    """Those of scopes whose searches wait for them now."""
+    ALL = "all"
+    """All: new ones before those that were left behind by an earlier process, an import or another model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """How many messages are taken at once at most: no more follow on so many characters of text."""
+
+    messages: int
+    characters: int
+
+    def has_room_after(self, taken: Sequence[Unembedded]) -> bool:
+        """Whether one more may be taken."""
+        return len(taken) < self.messages and sum(len(message.text) for message in taken) < self.characters
+
+
+class EmbeddingQueue(Protocol):
+    """Where indexers find their work and leave it. Messages that came with the caller's embedding never wait."""
+
+    def next_unembedded(self, lane: Lane, portion: Portion, timeout: float) -> list[Unembedded]:
+        """Take the next messages that wait for a vector.
 
         Waits up to `timeout` seconds for the first. What is taken is not given again by this process.
         """

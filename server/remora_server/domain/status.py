@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,13 @@ class EngineStatus:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """How many messages wait to be embedded by a model, and how many it makes no vector of."""
+    """How many messages wait to be embedded by a model, how many it makes no vector of, and how many it embedded a
+    second, over the last seconds.
+    """
 
     pending: int = 0
     refused: int = 0
+    per_second: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

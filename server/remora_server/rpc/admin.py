@@ -122,6 +122,7 @@ def _model(model: ModelStatus, store: StoreStatus) -> pb.ModelStatus:
         provider=model.provider,
         failure=model.failure,
         refused=work.refused,
+        messages_per_second=work.per_second,
     )
 
 

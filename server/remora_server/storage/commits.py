@@ -138,6 +138,10 @@ class Commits:
         self.wait_applied(revision, deadline)
         return revision
 
+    def applied(self) -> int:
+        """The revision that DuckDB holds at least."""
+        return self._applier.applied
+
     def wait_applied(self, revision: int, deadline: float | None) -> None:
         """Wait until DuckDB holds the revision. Raises DeadlineExceeded, StoreFull, MemoryExhausted."""
         if not self._applier.wait(revision, remaining(deadline)):

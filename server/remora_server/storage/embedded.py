@@ -146,7 +146,7 @@ class EmbeddedStore:
         self._steps = Steps(context, self.conversations)
         self._working_memories = WorkingMemories(context, self.conversations)
         self._exports = Exports(context, self.conversations)
-        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add)
+        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self._users = Users(context, on_erased=self.queues.erased)
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())

@@ -8,168 +8,297 @@ with the vector, so that a vector of another text is found after a restart, too.
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from remora_server import _native, failpoints
-from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.models import EVERYBODY, ServedModel, ServedModels, Tenants
-from remora_server.domain.search import MessageVector, Unembedded
+from remora_server.domain.search import Lane, MessageVector, Portion, Unembedded
 from remora_server.domain.status import EmbeddingStatus
 from remora_server.storage import changes
 from remora_server.storage.clock import Clock
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
+from remora_server.storage.embedding_order import EmbeddingOrder, part_of
+from remora_server.storage.left_behind import Embedded, LeftBehind
+from remora_server.storage.places import Part, Place
 from remora_server.storage.speakers import Speakers, Thread
+from remora_server.storage.throughput import Throughput
 from remora_server.storage.v1 import record_pb2
 
+logger = logging.getLogger(__name__)
+
 QUEUE_BYTES = 16 << 20
-SCAN_ROWS = 2048
+HINTS = 16
+"""Places that were searched last without waiting for what they miss."""
 REVIEWED_AT_ONCE = 16
 """Conversations whose vectors are compared with their texts at once."""
 REVIEW_PATIENCE = 1.0
 """How many seconds a review waits for messages that have no vector at all."""
+REPORT_SECONDS = 60.0
+"""Between two lines of the log about a backlog."""
 
-_SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
-_MISSING = f"""
-FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
-    SELECT 1 FROM embeddings e
-    WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
-    AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
-"""  # noqa: S608 - constants
-_NEXT = f"""
-SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text {_MISSING} LIMIT $rows
-"""
-_COUNT = f"SELECT count(*) {_MISSING}"
-_REFUSED = f"""
-SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dimension = 0
-"""  # noqa: S608 - constants
+Key: TypeAlias = tuple[int, int, int]
+"""A conversation's uid, a sequence and the message's revision."""
 
-_DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
 
-_EMBEDDED = f"""
-SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text, m.name, e.text_digest
-FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
-    AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
-WHERE m.conversation_uid IN (SELECT unnest($uids)) AND {_SERVED}
-ORDER BY m.conversation_uid, m.sequence
-"""  # noqa: S608 - constants
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A search that waits for what is pending in its place."""
+
+    place: Place
+    is_empty: bool = False
+    """Nothing is left to be taken for it."""
+    must_scan: bool = True
+    """Whether the database may hold more."""
 
 
 class PendingEmbeddings:
-    """A queue of messages of some tenants that a model is to embed, bounded in bytes. What does not fit, and what was
-    left by an earlier process or embedded by another model, is found by a scan of DuckDB when the queue is empty; for a
-    late model also what has a vector and no word pieces.
+    """Messages of some tenants that a model is to embed. New ones are kept here, bounded in bytes. What does not fit,
+    and what was left by an earlier process, an import or another model, is found by scans of DuckDB; for a late model
+    also what has a vector and no word pieces. Safe to share between threads.
     """
 
     def __init__(
         self, database: Database, commits: Commits, clock: Clock, model: ServedModel, tenants: Tenants = EVERYBODY
     ) -> None:
-        self._database = database
         self._commits = commits
         self._clock = clock
         self._model = model.name
-        self._tenants = {"tenants": sorted(tenants.names), "others": tenants.others}
-        self._wanted = {"model": model.name, "late": model.late, **self._tenants}
-        self._queue: deque[Unembedded] = deque()
-        self._bytes = 0
-        self._must_scan = bool(model.name)
-        self._filled = threading.Condition()
+        self._left_behind = LeftBehind(database, commits, model, tenants)
         self._speakers = Speakers(database, commits)
+        self._order = EmbeddingOrder(QUEUE_BYTES)
+        self._held: Counter[Key] = Counter()
+        """What is in the order, or was taken from it and has no vector yet."""
+        self._again: dict[Key, Part] = {}
+        """What of that has a vector of another text."""
+        self._names: dict[Key, list[str]] = {}
+        """The names without which texts are embedded now."""
+        self._waits: list[Wait] = []
+        self._hints: OrderedDict[Place, None] = OrderedDict()
+        self._must_scan = bool(model.name)
+        self._scanning = threading.Lock()
+        self._filled = threading.Condition()
+        self._throughput = Throughput()
+        self._last_report = 0.0
 
     def status(self) -> EmbeddingStatus:
-        """How many of the applied messages have no vector yet, and how many the model makes none of."""
+        """How many messages wait for a vector, how many the model makes none of, and how fast it is, of late."""
         if not self._model:
             return EmbeddingStatus()
-        pending = self._database.rows(_COUNT, self._wanted)[0][0]
-        refused = self._database.rows(_REFUSED, {"model": self._model, **self._tenants})[0][0]
-        return EmbeddingStatus(pending, refused)
+        with self._filled:
+            rate = self._throughput.rate()
+        return EmbeddingStatus(self._count(), self._left_behind.refused(), rate)
 
     def dimension(self) -> int:
         """The dimension of the vectors that the model has made so far; 0 where there are none."""
-        rows = self._database.rows(_DIMENSION, {"model": self._model})
-        return int(rows[0][0]) if rows else 0
+        return self._left_behind.dimension()
+
+    def _count(self) -> int:
+        """How many messages have no vector yet, or are known to have one of another text."""
+        applied = self._commits.applied()
+        with self._filled:
+            not_applied = sum(revision > applied for _, _, revision in self._held)
+            again = len(self._again)
+        return self._left_behind.count() + not_applied + again
+
+    def count_again(self, place: Place) -> int:
+        """How many messages of a place are known to have a vector of another text."""
+        with self._filled:
+            return sum(map(place.holds, self._again.values()))
+
+    def is_reviewed(self, place: Place) -> bool:
+        """Whether it is known which vectors of a conversation are of other texts."""
+        return place.uid is None or not self._speakers.is_due(place.uid)
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
+        fresh = self._follow(tenant_id, conversation_id, plan, revision)
+        if fresh:
+            with self._filled:
+                for message in fresh:
+                    self._hold(message, self._order.add)
+                self._wake()
+
+    def add_imported(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """The same for messages that were sent long ago: they do not go before others."""
+        if self._follow(tenant_id, conversation_id, plan, revision):
+            with self._filled:
+                self._must_scan = True
+                self._wake()
+
+    def _follow(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> list[Unembedded]:
+        """Those messages of a plan that are to be embedded."""
         if not self._model:
-            return
+            return []
         uid = plan.head.uid or revision
         self._speakers.follow(uid, plan, revision)
-        fresh = [
+        return [
             Unembedded(tenant_id, uid, conversation_id, put.user_id, put.sequence, revision, put.draft.text)
             for put in plan.puts
             if put.draft.text and put.draft.embedding is None
         ]
-        if fresh:
-            with self._filled:
-                for message in fresh:
-                    self._push(message)
-                self._filled.notify()
 
     def erased(self, user_id: str) -> None:
         """A user's messages are gone, from some conversations at least."""
         self._speakers.erased(user_id)
 
-    def _push(self, message: Unembedded) -> None:
-        if not self._hold(message):
+    @contextmanager
+    def wanted(self, place: Place) -> Iterator[None]:
+        """Embed what waits in a place before everything else, for as long as somebody waits for it."""
+        wait = Wait(place)
+        if place.uid is not None:
+            self._speakers.hurry(place.uid)
+        with self._filled:
+            self._order.prefer(place)
+            self._waits.append(wait)
+            self._filled.notify_all()
+        try:
+            yield
+        finally:
+            with self._filled:
+                self._waits.remove(wait)
+
+    def hint(self, place: Place) -> None:
+        """A place is searched where much waits, and nobody waits for it: its newest messages are the next."""
+        with self._filled:
+            self._order.prefer(place)
+            self._hints[place] = None
+            if len(self._hints) > HINTS:
+                self._hints.popitem(last=False)
+
+    def _wake(self) -> None:
+        for wait in self._waits:
+            wait.is_empty, wait.must_scan = False, True
+        self._filled.notify_all()
+
+    def _hold(self, message: Unembedded, put_in: Callable[[Unembedded], bool]) -> bool:
+        """Put a message into the order; where there is no room, it is found again."""
+        held = put_in(message)
+        if held:
+            self._held[_key(message)] += 1
+        else:
             self._must_scan = True
+        return held
 
-    def _hold(self, message: Unembedded) -> bool:
-        """Put a message into the queue, if there is room."""
-        if self._bytes + len(message.text) > QUEUE_BYTES:
-            return False
-        self._bytes += len(message.text)
-        self._queue.append(message)
-        return True
-
-    def next_unembedded(self, limit: int, timeout: float) -> list[Unembedded]:
-        """The next messages to embed, oldest first; waits for the first up to `timeout` seconds.
-
-        Everything that was taken before has its vector by now, or is taken in by a later scan.
-        """
-        taken = self._take(limit, timeout)
+    def next_unembedded(self, lane: Lane, portion: Portion, timeout: float) -> list[Unembedded]:
+        """See `domain.search.EmbeddingQueue`."""
+        if lane is Lane.WANTED:
+            return self._prepared(self._take_wanted(portion, timeout))
+        taken = self._prepared(self._take(portion, timeout))
         try:
             if self._model and self._review(REVIEW_PATIENCE if taken else 0.0) and not taken:
-                taken = self._take(limit, 0)
-            return self._without_names(taken)
+                return self._prepared(self._take(portion, 0))
         except BaseException:
             self._give_back(taken)
             raise
-
-    def _take(self, limit: int, timeout: float) -> list[Unembedded]:
-        with self._filled:
-            self._filled.wait_for(lambda: self._queue or self._must_scan, timeout)
-            taken = [self._queue.popleft() for _ in range(min(limit, len(self._queue)))]
-            self._bytes -= sum(len(message.text) for message in taken)
-            scan = not taken and self._must_scan
-        if scan:
-            self._scan()
-            return self._take(limit, 0) if self._queue else []
         return taken
 
-    def _scan(self) -> None:
-        self._commits.begin_query(Read(tenant_id=""))
-        rows = self._database.rows(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
+    def _take(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:
-            self._must_scan = len(rows) == SCAN_ROWS
-            for row in rows:
-                self._push(Unembedded(*row))
+            self._filled.wait_for(lambda: self._order or self._must_scan, timeout)
+            taken = self._order.take(portion)
+        if not taken and self._must_scan and self._scan():
+            return self._take(portion, 0)
+        return taken
+
+    def _take_wanted(self, portion: Portion, timeout: float) -> list[Unembedded]:
+        with self._filled:
+            if not self._filled.wait_for(self._has_wait, timeout):
+                return []
+            wait = self._next_wait()
+            taken = self._order.take_of(wait.place, portion)
+            must_scan = not taken and wait.must_scan and self._must_scan
+            wait.is_empty = not taken and not must_scan
+        if must_scan:
+            self._scan_place(wait)
+        return taken
+
+    def _has_wait(self) -> bool:
+        return any(not wait.is_empty for wait in self._waits)
+
+    def _next_wait(self) -> Wait:
+        """The search whose turn it is; the next time it is another's."""
+        wait = next(wait for wait in self._waits if not wait.is_empty)
+        self._waits.remove(wait)
+        self._waits.append(wait)
+        return wait
+
+    def _scan(self) -> bool:
+        """Take in some of what was left behind where nothing else waits; whether something does then."""
+        with self._scanning:
+            with self._filled:
+                if self._order or not self._must_scan:
+                    return bool(self._order)
+                held = set(self._held)
+                place = self._hints.popitem()[0] if self._hints else None
+                self._must_scan = False
+            try:
+                left, more = self._left_behind.newest_of(place) if place else self._left_behind.some()
+            except BaseException:
+                self._must_scan = True
+                raise
+            with self._filled:
+                self._must_scan |= more or place is not None
+                self._hold_left(left, held, self._order.add_left)
+            self._report(more=more)
+            return bool(left)
+
+    def _scan_place(self, wait: Wait) -> None:
+        """Take in what was left behind in a place."""
+        with self._filled:
+            held = set(self._held)
+            wait.must_scan = False
+        left, more = self._left_behind.newest_of(wait.place)
+        with self._filled:
+            wait.must_scan |= more
+            self._hold_left(left, held, self._order.add)
+
+    def _hold_left(self, left: Iterable[Unembedded], held: set[Key], put_in: Callable[[Unembedded], bool]) -> None:
+        """Put in what was found, but not what was held here before or after."""
+        for message in left:
+            key = _key(message)
+            if key not in held and key not in self._held:
+                self._hold(message, put_in)
+
+    def _report(self, *, more: bool) -> None:
+        """Tell the log how a long backlog gets on."""
+        now = time.monotonic()
+        if more and now - self._last_report > REPORT_SECONDS:
+            self._last_report = now
+            status = self.status()
+            extra = {
+                "model": self._model,
+                "pending": status.pending,
+                "messages_per_second": round(status.per_second, 1),
+            }
+            logger.info("embedding messages that were left behind", extra=extra)
+        elif not more and self._last_report:
+            self._last_report = 0.0
+            logger.info("the last of the messages that were left behind are being embedded")
+
+    def _prepared(self, taken: list[Unembedded]) -> list[Unembedded]:
+        """What was taken, with the texts that are embedded."""
+        try:
+            names = self._speakers.names(map(_thread, taken)) if taken else {}
+        except BaseException:
+            self._give_back(taken)
+            raise
+        with self._filled:
+            self._names |= {_key(message): names[_thread(message)] for message in taken}
+        return [_stripped(message, names[_thread(message)]) for message in taken]
 
     def _give_back(self, messages: Sequence[Unembedded]) -> None:
         with self._filled:
-            self._queue.extendleft(reversed(messages))
-            self._bytes += sum(len(message.text) for message in messages)
-
-    def _without_names(self, messages: Sequence[Unembedded]) -> list[Unembedded]:
-        """The messages with the texts that are embedded."""
-        names = self._speakers.names(map(_thread, messages))
-        return [_stripped(message, names[_thread(message)]) for message in messages]
+            self._order.give_back(messages)
 
     def _review(self, overdue: float) -> bool:
         """Queue messages again whose vectors are of other texts than they have without names; False if none is due."""
@@ -183,22 +312,31 @@ class PendingEmbeddings:
         return bool(uids)
 
     def _requeue(self, uids: list[int]) -> None:
-        revision = self._commits.settle()
-        rows = self._database.rows(_EMBEDDED, {"model": self._model, "uids": uids, **self._tenants})
+        found, revision = self._left_behind.conversations(uids)
         present: dict[Thread, set[str]] = defaultdict(set)
-        for row in rows:
-            present[row[1], row[3]].update({row[7]} - {""})
+        for each in found:
+            present[_thread(each.message)].update({each.name} - {""})
         self._speakers.reviewed(uids, present, revision)
-        embedded = [Unembedded(*row[:7]) for row in rows if row[8] is not None]
-        digests = [row[8] for row in rows if row[8] is not None]
-        wanted = self._without_names(embedded)
+        names = self._speakers.names(present)
+        stale = [each for each in found if _is_stale(each, names[_thread(each.message)])]
         with self._filled:
-            for message, now, digest in zip(embedded, wanted, digests, strict=True):
-                if now.text_digest != digest and not self._hold(message):
-                    self._speakers.put_off([message.conversation_uid])
+            left_out = {each.message.conversation_uid for each in stale if not self._hold_again(each.message)}
+            self._wake()
+        self._speakers.end_review(uids)
+        self._speakers.put_off(left_out)
+
+    def _hold_again(self, message: Unembedded) -> bool:
+        """Put in a message that has a vector; no scan finds it."""
+        part = part_of(message)
+        is_wanted = any(wait.place.holds(part) for wait in self._waits)
+        if not (self._order.add if is_wanted else self._order.add_left)(message):
+            return False
+        self._held[_key(message)] += 1
+        self._again[_key(message)] = part
+        return True
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
-        """Record finished vectors of the model; those whose message has moved on are ignored later."""
+        """See `domain.search.EmbeddingQueue`."""
         by_tenant: dict[str, list[changes.Change]] = {}
         for vector in vectors:
             by_tenant.setdefault(vector.message.tenant_id, []).append(_put_embedding(self._model, vector))
@@ -208,13 +346,30 @@ class PendingEmbeddings:
             failpoints.hit("vectors_accepted")
             self._commits.finish(write, accepted)
             failpoints.hit("vectors_published")
+        self._let_go([vector.message for vector in vectors])
+
+    def _let_go(self, messages: Sequence[Unembedded]) -> None:
+        """These have their vectors. Where names have come or gone meanwhile, those may be of other texts again."""
+        now = self._speakers.names(map(_thread, messages))
+        with self._filled:
+            self._throughput.add(len(messages))
+            changed = {m.conversation_uid for m in messages if self._names.pop(_key(m), []) != now[_thread(m)]}
+            for message in messages:
+                self._release(_key(message))
+        self._speakers.put_off(changed)
+
+    def _release(self, key: Key) -> None:
+        self._held[key] -= 1
+        if self._held[key] <= 0:
+            del self._held[key]
+            self._again.pop(key, None)
 
 
 class EmbeddingQueues:
     """A queue for each model that embeds messages, and the model of each tenant."""
 
     def __init__(self, database: Database, commits: Commits, clock: Clock, models: ServedModels) -> None:
-        self._models = models
+        self.models = models
         self._queues = {
             model: PendingEmbeddings(database, commits, clock, model, tenants)
             for model, tenants in models.groups().items()
@@ -224,9 +379,17 @@ class EmbeddingQueues:
         """The queue of a model. KeyError where it embeds no tenant's messages."""
         return self._queues[model]
 
+    def of_tenant(self, tenant_id: str) -> PendingEmbeddings:
+        """The queue of a tenant's model."""
+        return self._queues[self.models.of(tenant_id)]
+
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
-        self._queues[self._models.of(tenant_id)].add(tenant_id, conversation_id, plan, revision)
+        self.of_tenant(tenant_id).add(tenant_id, conversation_id, plan, revision)
+
+    def add_imported(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """The same for messages that were sent long ago: they do not go before others."""
+        self.of_tenant(tenant_id).add_imported(tenant_id, conversation_id, plan, revision)
 
     def erased(self, user_id: str) -> None:
         """A user's messages are gone, from some conversations at least."""
@@ -255,8 +418,17 @@ def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
     )
 
 
+def _key(message: Unembedded) -> Key:
+    return message.conversation_uid, message.sequence, message.revision
+
+
 def _thread(message: Unembedded) -> Thread:
     return message.conversation_uid, message.user_id
+
+
+def _is_stale(each: Embedded, names: Sequence[str]) -> bool:
+    """Whether the vector is of another text than the message has now."""
+    return each.digest is not None and each.digest != _stripped(each.message, names).text_digest
 
 
 def _stripped(message: Unembedded, names: Sequence[str]) -> Unembedded:

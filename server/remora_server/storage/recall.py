@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import InvalidField
-from remora_server.domain.models import ServedModels
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -28,6 +26,8 @@ from remora_server.storage.commits import Commits
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database
 from remora_server.storage.deadlines import remaining
+from remora_server.storage.embeddings import EmbeddingQueues
+from remora_server.storage.places import Place
 from remora_server.storage.recall_loading import RecallLoader
 
 ATTEMPTS = 3
@@ -36,17 +36,9 @@ ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
 """Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+FUTILE_RATE = 2000
+"""More messages than this are not embedded in a second: a wait for more would only lose time."""
 FLOAT_BYTES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the engine searches: a thread (user and uid), a user, or (neither) the tenant."""
-
-    tenant_id: str
-    user_id: str | None = None
-    uid: int | None = None
-    conversation_id: str = ""
 
 
 class EmbeddedIndex:
@@ -58,7 +50,7 @@ class EmbeddedIndex:
         database: Database,
         commits: Commits,
         conversations: Conversations,
-        models: ServedModels,
+        queues: EmbeddingQueues,
         *,
         waiters: int,
     ) -> None:
@@ -67,9 +59,10 @@ class EmbeddedIndex:
         self._recall = core.recall
         self._commits = commits
         self._conversations = conversations
-        self._models = models
+        self._queues = queues
+        self._models = queues.models
         self._waiters = threading.Semaphore(waiters)
-        self._loader = RecallLoader(core, database, commits, models)
+        self._loader = RecallLoader(core, database, commits, queues.models)
 
     def without_names(self, read: Read, scope: Scope, text: str) -> str:
         """See `domain.search.MessageIndex`. Raises what `search` raises."""
@@ -98,23 +91,23 @@ class EmbeddedIndex:
             self._require_dimension(place, query.vector, revision)
         return SearchResult(
             hits=tuple(map(_hit, found.hits)),
-            index=self._index_state(place, query, found.pending, revision),
+            index=self._index_state(place, query, found.pending + self._waiting_again(place), revision),
             profile=query.options.profile,
             revision=revision,
         )
 
-    def _place(self, read: Read, scope: Scope) -> _Place:
+    def _place(self, read: Read, scope: Scope) -> Place:
         tenant_id = read.tenant_id
         match scope:
             case InConversation(conversation_id, user_id):
                 head = self._conversations.published(read, conversation_id)
-                return _Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
+                return Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
             case OfUser(user_id):
-                return _Place(tenant_id, user_id)
+                return Place(tenant_id, user_id)
             case OfTenant():
-                return _Place(tenant_id)
+                return Place(tenant_id)
 
-    def _load(self, place: _Place, deadline: float | None) -> None:
+    def _load(self, place: Place, deadline: float | None) -> None:
         if place.user_id is None:
             self._loader.tenant(place.tenant_id, deadline)
         elif place.uid is None:
@@ -122,31 +115,40 @@ class EmbeddedIndex:
         else:
             self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
 
-    def _wait_for_vectors(self, place: _Place, query: SearchQuery, deadline: float | None) -> None:
-        """Wait until the scope is embedded, at most `index_wait`; not at all where too many wait."""
+    def _wait_for_vectors(self, place: Place, query: SearchQuery, deadline: float | None) -> None:
+        """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
         if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
             return
-        until = time.monotonic() + query.index_wait
-        until = until if deadline is None else min(until, deadline - ANSWER_SECONDS)
-        if not self._pending(place, self._core.published()) or not self._waiters.acquire(blocking=False):
-            return
-        try:
-            self._wait(place, until)
-        finally:
-            self._waiters.release()
+        queue = self._queues.of_tenant(place.tenant_id)
+        waiting = self._waiting(place, self._core.published())
+        if waiting > FUTILE_RATE * query.index_wait:
+            queue.hint(place)
+        elif (waiting or not queue.is_reviewed(place)) and self._waiters.acquire(blocking=False):
+            until = time.monotonic() + query.index_wait
+            try:
+                self._wait(place, until if deadline is None else min(until, deadline - ANSWER_SECONDS))
+            finally:
+                self._waiters.release()
 
-    def _wait(self, place: _Place, until: float) -> None:
+    def _wait(self, place: Place, until: float) -> None:
         """Wait until the scope is embedded or the time is up. Vectors arrive with revisions."""
-        revision = self._core.published()
-        while self._pending(place, revision) and self._moves_on(revision, until):
-            time.sleep(PAUSE_SECONDS)
+        queue = self._queues.of_tenant(place.tenant_id)
+        with queue.wanted(place):
             revision = self._core.published()
+            while (self._waiting(place, revision) or not queue.is_reviewed(place)) and self._moves_on(revision, until):
+                time.sleep(PAUSE_SECONDS)
+                revision = self._core.published()
 
-    def _pending(self, place: _Place, revision: int) -> int:
+    def _waiting(self, place: Place, revision: int) -> int:
+        """How many messages have no vector, or one that is to be made again."""
         model = self._models.of(place.tenant_id).name
-        return self._recall.pending(
+        without = self._recall.pending(
             place.tenant_id, user_id=place.user_id, uid=place.uid, model=model, published=revision
         )
+        return without + self._waiting_again(place)
+
+    def _waiting_again(self, place: Place) -> int:
+        return self._queues.of_tenant(place.tenant_id).count_again(place)
 
     def _moves_on(self, revision: int, until: float) -> bool:
         """Wait for a later revision; False where the time is up, or none will come."""
@@ -155,7 +157,7 @@ class EmbeddedIndex:
         except _native.JournalFailed:
             return False
 
-    def _require_dimension(self, place: _Place, vector: QueryVector | None, revision: int) -> None:
+    def _require_dimension(self, place: Place, vector: QueryVector | None, revision: int) -> None:
         """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
         if vector is None or vector.model == self._models.of(place.tenant_id).name:
             return
@@ -166,7 +168,7 @@ class EmbeddedIndex:
             listed = " or ".join(map(str, there))
             raise InvalidField("embedding.values", f"must have {listed} dimensions, as those of the model have here")
 
-    def _find(self, place: _Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
+    def _find(self, place: Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
         options, revision = query.options, self._core.published()
         found = self._recall.search(
             place.tenant_id,
@@ -189,11 +191,11 @@ class EmbeddedIndex:
         )
         return revision, found
 
-    def _index_state(self, place: _Place, query: SearchQuery, pending: int, revision: int) -> IndexState:
+    def _index_state(self, place: Place, query: SearchQuery, pending: int, revision: int) -> IndexState:
         """Only the tenant's own model has vectors that are still to come."""
         own = self._models.of(place.tenant_id).name
         if query.words_only is WordsOnly.MODEL_UNREACHABLE:
-            return IndexState(own, self._pending(place, revision), query.words_only)
+            return IndexState(own, self._waiting(place, revision), query.words_only)
         if query.vector is None:
             return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model

@@ -43,6 +43,7 @@ class Speakers:
         """Names with the revision that last brought them, of the threads that were used last."""
         self._reviews: dict[int, float] = {}
         """When conversations are to be reviewed, by uid."""
+        self._under_review: set[int] = set()
         self._past_is_unknown = True
 
     def follow(self, uid: int, plan: Plan, revision: int) -> None:
@@ -119,11 +120,25 @@ class Speakers:
             due = [uid for uid, at in self._reviews.items() if at <= latest][:limit]
             for uid in due:
                 del self._reviews[uid]
+            self._under_review.update(due)
         return due
+
+    def hurry(self, uid: int) -> None:
+        """Have a conversation's review made before all others, if there is one to be made."""
+        with self._lock:
+            if self._reviews.pop(uid, None) is not None:
+                self._reviews = {uid: 0.0, **self._reviews}
+
+    def is_due(self, uid: int) -> bool:
+        """Whether a conversation's review is to be made, or is under way."""
+        with self._lock:
+            return uid in self._reviews or uid in self._under_review
 
     def put_off(self, uids: Iterable[int]) -> None:
         """Have conversations reviewed again in a while."""
+        uids = list(uids)
         with self._lock:
+            self._under_review.difference_update(uids)
             for uid in uids:
                 self._reviews.setdefault(uid, time.monotonic() + GONE_SECONDS)
 
@@ -134,3 +149,8 @@ class Speakers:
             for thread in [thread for thread in self._known if thread[0] in held]:
                 later = {name: at for name, at in self._known[thread].items() if at > revision}
                 self._known[thread] = dict.fromkeys(present.get(thread, ()), 0) | later
+
+    def end_review(self, uids: Iterable[int]) -> None:
+        """What the reviews of some conversations have found is waiting to be embedded."""
+        with self._lock:
+            self._under_review.difference_update(uids)

@@ -462,6 +462,7 @@ class ModelStatus(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    MESSAGES_PER_SECOND_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name; empty where there is none and search goes by words alone."""
     dimension: _builtins.int
@@ -470,7 +471,7 @@ class ModelStatus(_message.Message):
     """`f32` or `int8`; empty where it is not the built-in one."""
     pending: _builtins.int
     """How many messages wait to be embedded by it, of all tenants whose model it is; after a change of the model also those
-    that have a vector of another.
+    that have a vector of another, and those that are embedded again because a name of those who speak has come or gone.
     """
     provider: _builtins.str
     """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty where there is none."""
@@ -478,6 +479,8 @@ class ModelStatus(_message.Message):
     """Why it does not embed at present, for people; empty where it does."""
     refused: _builtins.int
     """How many messages it refused, which are found by words only."""
+    messages_per_second: _builtins.float
+    """How many messages it embedded a second, over the last ten seconds; 0 where it embedded none."""
     def __init__(
         self,
         *,
@@ -488,10 +491,11 @@ class ModelStatus(_message.Message):
         provider: _builtins.str = ...,
         failure: _builtins.str = ...,
         refused: _builtins.int = ...,
+        messages_per_second: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "failure", b"failure", "name", b"name", "pending", b"pending", "precision", b"precision", "provider", b"provider", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "failure", b"failure", "messages_per_second", b"messages_per_second", "name", b"name", "pending", b"pending", "precision", b"precision", "provider", b"provider", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

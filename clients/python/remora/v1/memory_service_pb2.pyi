@@ -276,9 +276,10 @@ class SearchMessagesRequest(_message.Message):
 
     @_builtins.property
     def index_wait(self) -> _duration_pb2.Duration:
-        """How long to wait for messages of the scope that are not embedded yet. Unset: 250 ms; at most 60 s; 0: no wait. Calls
-        that wait take up at most a quarter of the server's threads: one that comes when they do searches at once, and
-        `index.pending` of the reply says what it did without.
+        """How long to wait for messages of the scope that are not embedded yet, which go before all others meanwhile. Unset:
+        250 ms; at most 60 s; 0: no wait. A call searches at once where more messages are missing than any server embeds in
+        that time (2,000 a second), and where others wait already on a quarter of the server's threads; `index.pending` of
+        the reply says what it did without.
         """
 
     def __init__(
@@ -652,7 +653,8 @@ class IndexState(_message.Message):
     """The model of the vectors; empty where none rank and none could."""
     pending: _builtins.int
     """How many messages of the scope are still to get a vector of the tenant's model and were found by words only; after a
-    change of the model those count again that have one of another. 0 where the query is a vector of another model, which
+    change of the model those count again that have one of another, and so do those whose vector is made again because
+    a name of those who speak has come or gone. 0 where the query is a vector of another model, which
     the server does not make. Messages that the model makes no vector of do not count.
     """
     words_only: _builtins.bool

@@ -1,0 +1,103 @@
+"""Stored messages that an earlier process, an import or another model left without a vector of their tenant's model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remora_server.domain.models import ServedModel, Tenants
+from remora_server.domain.search import Unembedded
+from remora_server.storage.commits import Commits
+from remora_server.storage.database import Database
+from remora_server.storage.places import Place
+
+SCAN_ROWS = 2048
+PLACE_ROWS = 64
+"""Of the messages of a place that is searched, as many as are embedded soon."""
+
+_SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
+_MISSING = f"""
+FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
+    SELECT 1 FROM embeddings e
+    WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
+"""  # noqa: S608 - constants
+_MESSAGE = "SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text"
+_NEXT = f"{_MESSAGE} {_MISSING} LIMIT $rows"
+_NEWEST_OF_PLACE = f"""
+{_MESSAGE} {_MISSING} AND m.tenant_id = $tenant
+AND ($user IS NULL OR m.user_id = $user) AND ($uid IS NULL OR m.conversation_uid = $uid)
+ORDER BY m.revision DESC, m.sequence DESC LIMIT $rows
+"""
+_COUNT = f"SELECT count(*) {_MISSING}"
+_REFUSED = f"""
+SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dimension = 0
+"""  # noqa: S608 - constants
+
+_DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
+
+_EMBEDDED = f"""
+{_MESSAGE}, m.name, e.text_digest
+FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
+WHERE m.conversation_uid IN (SELECT unnest($uids)) AND {_SERVED}
+ORDER BY m.conversation_uid, m.sequence
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A stored message, the name of who speaks, and the digest of the text that its vector is of; None without one."""
+
+    message: Unembedded
+    name: str
+    digest: int | None
+
+
+class LeftBehind:
+    """Asks DuckDB, when it has everything that was accepted, about the messages of a model's tenants. For a late model,
+    vectors without word pieces do not count.
+    """
+
+    def __init__(self, database: Database, commits: Commits, model: ServedModel, tenants: Tenants) -> None:
+        self._database = database
+        self._commits = commits
+        self._of_model = {"model": model.name}
+        self._of_tenants = {**self._of_model, "tenants": sorted(tenants.names), "others": tenants.others}
+        self._wanted = {**self._of_tenants, "late": model.late}
+
+    def count(self) -> int:
+        """How many there are, among the applied messages."""
+        return self._number(_COUNT, self._wanted)
+
+    def refused(self) -> int:
+        """How many messages the model makes no vector of."""
+        return self._number(_REFUSED, self._of_tenants)
+
+    def dimension(self) -> int:
+        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        return self._number(_DIMENSION, self._of_model)
+
+    def _number(self, sql: str, parameters: object) -> int:
+        rows = self._database.rows(sql, parameters)
+        return int(rows[0][0]) if rows else 0
+
+    def some(self) -> tuple[list[Unembedded], bool]:
+        """Some of them, and whether there are more."""
+        self._commits.settle()
+        rows = self._database.rows(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
+        return [Unembedded(*row) for row in rows], len(rows) == SCAN_ROWS
+
+    def newest_of(self, place: Place) -> tuple[list[Unembedded], bool]:
+        """The newest ones of a place, the oldest of these first, and whether there are more."""
+        self._commits.settle()
+        where = {"tenant": place.tenant_id, "user": place.user_id, "uid": place.uid}
+        rows = self._database.rows(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
+        return [Unembedded(*row) for row in reversed(rows)], len(rows) == PLACE_ROWS
+
+    def conversations(self, uids: list[int]) -> tuple[list[Embedded], int]:
+        """All messages of some conversations, and the revision that shows them."""
+        revision = self._commits.settle()
+        rows = self._database.rows(_EMBEDDED, {**self._of_tenants, "uids": uids})
+        return [Embedded(Unembedded(*row[:7]), *row[7:]) for row in rows], revision
