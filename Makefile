@@ -62,7 +62,7 @@ faults: $(READY) ## Break things for minutes: faults at every point, tenants bes
 	$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, overload, search, recall or scale: one of them, OUT=file.json
+bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, overload, search, backlog, recall or scale: one of them, OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -20,7 +20,7 @@ WARM_UP_SECONDS = 0.2
 @dataclass(frozen=True, slots=True)
 class Bench:
     """Where and how long to measure. Each figure rests on `rounds` quiet slices, or on what `budget` seconds gave; a
-    short run leaves out what takes long.
+    short run leaves out what takes long. `messages` is the length of a backlog.
     """
 
     directory: Path
@@ -30,6 +30,7 @@ class Bench:
     rounds: int
     budget: float
     short: bool
+    messages: int
     console: Console
 
     def slice_of(self, operation: Callable[[], Measured]) -> Slice:

@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|overload|search|…] [--out FILE] …`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|overload|search|backlog|…] [--out FILE] …`.
 
 Without a workload: a short run of those that need no data of others.
 """
@@ -15,7 +15,7 @@ from benchmarks import report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.workloads import append, overload, recall, scale, search, window
+from benchmarks.workloads import append, backlog, overload, recall, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,10 +27,12 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
     "window": window.run,
     "overload": overload.run,
     "search": search.run,
+    "backlog": backlog.run,
     "recall": recall.run,
     "scale": scale.run,
 }
 BRIEF = ("append", "window")
+MESSAGES = 100_000
 SECONDS, ROUNDS, BUDGET = 1.5, 5, 180.0
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
@@ -63,6 +65,7 @@ def _run(name: str, options: argparse.Namespace, console: Console, *, short: boo
             rounds=SHORT_ROUNDS if short else ROUNDS,
             budget=SHORT_BUDGET if short else BUDGET,
             short=short,
+            messages=options.messages,
             console=console,
         )
         try:
@@ -76,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workload", choices=list(WORKLOADS), help=f"default: {' and '.join(BRIEF)}, briefly")
     parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
     parser.add_argument("--seconds", type=float, help="how long a slice takes")
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="how many messages the backlog has")
     parser.add_argument("--directory", type=Path, default=CACHE, help="where the data goes: on the disk to be measured")
     parser.add_argument("--load", type=Path, default=LOAD, help="the compiled load")
     return parser
