@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
-from benchmarks.engines.remora import SEARCH_PATH, Remora
+from benchmarks.engines.remora import MODEL, SEARCH_PATH, Remora
 from benchmarks.loading import NUMBER_PLACE, Load
 from benchmarks.slices import Measured
 from benchmarks.texts import texts
@@ -19,7 +19,6 @@ from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from remora.v1.memory_service_pb2 import SearchMessagesRequest, SearchMessagesResponse
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 
-MODEL_DIR = Path(__file__).resolve().parents[2] / ".cache" / "model"
 SEARCHED = 200
 """Messages of each client's own conversation."""
 QUERIES = 16
@@ -32,17 +31,10 @@ class Paused(Remora):
 
     def __init__(self, directory: Path, load: Load, name: str, *, model: bool) -> None:
         self.name = name
-        self._has_model = model
+        self.model = ("--model-dir", str(MODEL)) if model else ("--model", "none")
         self.running = 0.0
         """Seconds that it was not stopped since the first time that it was."""
         super().__init__(directory, load)
-
-    def command(self) -> list[str]:
-        command = super().command()
-        if not self._has_model:
-            return command
-        at = command.index("--model")
-        return [*command[:at], "--model-dir", str(MODEL_DIR), *command[at + 2 :]]
 
     def settle(self) -> None:
         """Nothing: a backlog does not come to rest."""

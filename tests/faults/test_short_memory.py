@@ -145,7 +145,7 @@ def store_of_many(directory: Path) -> EmbeddedStore:
 
 def search_at_once(store: EmbeddedStore) -> list[int]:
     """All users search for their first message by its vector; the sequences that they find."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.models, waiters=1)
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
 
     def best(user: int) -> int:
         options = SearchOptions(k=1, profile=Profile.VECTOR)
