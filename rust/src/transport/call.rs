@@ -1,16 +1,19 @@
 //! One call, from its head to its reply.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{HeaderMap, Request};
-use tokio::sync::oneshot;
+use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::sleep_until;
 
+use super::admission::Places;
 use super::budget::Share;
 use super::handler::{Answer, Answering, Handler};
 use super::head;
@@ -19,7 +22,7 @@ use super::message::{Encoding, Interrupted, Message, Messages};
 use super::options::QUICK_REQUEST_BYTES;
 use super::pool::Job;
 use super::reply::{Backlog, Outgoing, Reply, refuse, refuse_encoding, refuse_http};
-use super::room::Place;
+use super::room;
 use super::server::Shared;
 use super::status::{Code, Status};
 
@@ -32,42 +35,76 @@ struct Call<H: Handler> {
     traceparent: String,
     encoding: Encoding,
     deadline: Instant,
-    _open: Place,
+    _open: room::Place,
 }
 
-/// Refuses a call at once, or sees to it in a task of its own.
-pub(super) fn begin<H: Handler>(
+/// A call that waits to be answered or refused.
+pub(super) struct Accepted<H: Handler> {
+    call: Call<H>,
+    body: RecvStream,
+    reply: Reply,
+    backlog: Arc<Backlog>,
+}
+
+impl<H: Handler> Accepted<H> {
+    /// Has it answered in a task of its own, where there is still time.
+    pub(super) fn answer(self, place: Places) {
+        let Self {
+            call,
+            body,
+            reply,
+            backlog,
+        } = self;
+        if call.deadline <= Instant::now() {
+            reply.fail(&call.shared.refusals.deadline_exceeded);
+            return;
+        }
+        tokio::spawn(async move { call.serve(body, reply, &backlog, place).await });
+    }
+
+    /// Says that there is no room for it.
+    pub(super) fn refuse(self) {
+        self.reply.fail(&self.call.shared.refusals.overloaded);
+    }
+}
+
+/// Takes a call that can be answered. Another is refused at once, and one about health is seen to in a task of its own.
+pub(super) fn accept<H: Handler>(
     shared: &Arc<Shared<H>>,
     backlog: &Arc<Backlog>,
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
-) {
+) -> Option<Accepted<H>> {
     let (parts, body) = request.into_parts();
     if let Some(status) = head::not_grpc(&parts.method, &parts.headers) {
         // Whom it concerns may be gone, here and below.
         let _ = refuse_http(respond, status);
-        return;
+        return None;
     }
     if shared.health.serves(parts.uri.path()) {
         let health = Arc::clone(&shared.health);
         let reply = Reply::new(respond, backlog);
         tokio::spawn(async move { health.answer(parts.uri.path(), body, reply).await });
-        return;
+        return None;
     }
     let encoding = match head::encoding(&parts.headers) {
         Ok(encoding) => encoding,
         Err(status) => {
             let _ = refuse_encoding(respond, &status);
-            return;
+            return None;
         }
     };
     match Call::accept(shared, parts.uri.path(), &parts.headers, encoding) {
-        Err(status) => drop(refuse(respond, &status)),
-        Ok(call) => {
-            let reply = Reply::new(respond, backlog);
-            let backlog = Arc::clone(backlog);
-            tokio::spawn(async move { call.serve(body, reply, &backlog).await });
+        Err(status) => {
+            let _ = refuse(respond, &status);
+            None
         }
+        Ok(call) => Some(Accepted {
+            call,
+            body,
+            reply: Reply::new(respond, backlog),
+            backlog: Arc::clone(backlog),
+        }),
     }
 }
 
@@ -92,7 +129,7 @@ impl<H: Handler> Call<H> {
             return Err(Status::new(Code::UNIMPLEMENTED, "there is no such method"));
         };
         let open = shared
-            .admit()
+            .open()
             .ok_or_else(|| shared.refusals.overloaded.clone())?;
         Ok(Self {
             method,
@@ -106,19 +143,30 @@ impl<H: Handler> Call<H> {
         })
     }
 
-    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Backlog) {
+    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Backlog, place: Places) {
         let share = Share::of(&self.shared.requests);
         let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
         match self.answering {
-            Answering::Each => self.serve_each(messages, reply, backlog).await,
-            Answering::Quick | Answering::Pool => self.serve_one(messages, reply, backlog).await,
+            Answering::Each => {
+                drop(place);
+                self.serve_each(messages, reply, backlog).await;
+            }
+            Answering::Quick | Answering::Pool => {
+                self.serve_one(messages, reply, backlog, place).await;
+            }
         }
     }
 
-    async fn serve_one(self, messages: Messages, mut reply: Reply, backlog: &Backlog) {
+    async fn serve_one(
+        self,
+        messages: Messages,
+        mut reply: Reply,
+        backlog: &Backlog,
+        place: Places,
+    ) {
         let answered = tokio::select! {
             biased;
-            answered = self.answer_only(messages, backlog) => answered,
+            answered = self.answer_only(messages, backlog, place) => answered,
             () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
             () = sleep_until(self.deadline.into()) => Err(self.too_late()),
         };
@@ -133,9 +181,36 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    async fn answer_only(&self, messages: Messages, backlog: &Backlog) -> Result<Outgoing, End> {
-        let (message, share) = messages.only().await.map_err(|why| self.end(why))?;
-        self.answer(message, share, backlog).await
+    /// A call keeps its place where its message is there already, and it is its turn: else others would wait for it.
+    async fn answer_only(
+        &self,
+        messages: Messages,
+        backlog: &Backlog,
+        place: Places,
+    ) -> Result<Outgoing, End> {
+        let mut ready = pin!(async {
+            let only = messages.only().await.map_err(|why| self.end(why))?;
+            Ok((only, backlog.turn().await))
+        });
+        let (((message, share), turn), place) = match at_once(ready.as_mut()).await {
+            Poll::Ready(ready) => (ready?, place),
+            Poll::Pending => {
+                drop(place);
+                (ready.await?, self.place().await?)
+            }
+        };
+        self.answer(message, share, turn, place, backlog).await
+    }
+
+    async fn place(&self) -> Result<Places, End> {
+        let admission = &self.shared.admission;
+        if let Some(place) = admission.place() {
+            return Ok(place);
+        }
+        admission.places_or_turn(1).await.map_err(|turn| {
+            turn.end(1);
+            self.overloaded()
+        })
     }
 
     /// Answers each message of a stream before it reads the next.
@@ -165,7 +240,9 @@ impl<H: Handler> Call<H> {
             };
             let bytes = message.bytes.len();
             let share = Share::of(&self.shared.requests);
-            let answer = self.answer(message, share, backlog).await?;
+            let turn = backlog.turn().await;
+            let place = self.place().await?;
+            let answer = self.answer(message, share, turn, place, backlog).await?;
             messages.let_go(bytes);
             reply.message(answer).await.map_err(|_| End::Gone)?;
         }
@@ -176,15 +253,13 @@ impl<H: Handler> Call<H> {
         &self,
         message: Message,
         share: Share,
+        turn: Option<SemaphorePermit<'_>>,
+        place: Places,
         backlog: &Backlog,
     ) -> Result<Outgoing, End> {
-        let turn = backlog.turn().await;
         if self.shared.replies.is_spent() {
             return Err(self.overloaded());
         }
-        let Some(place) = self.shared.room.take() else {
-            return Err(self.overloaded());
-        };
         let (sender, receiver) = oneshot::channel();
         let is_quick = self.answering == Answering::Quick
             && !message.is_compressed
@@ -235,4 +310,9 @@ impl<H: Handler> Call<H> {
     fn too_late(&self) -> End {
         End::Failed(self.shared.refusals.deadline_exceeded.clone())
     }
+}
+
+/// What a future has come to without waiting.
+async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }

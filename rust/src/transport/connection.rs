@@ -3,15 +3,14 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
 
 use bytes::Bytes;
 use h2::server::{Builder, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::call;
+use super::call::{self, Accepted};
 use super::handler::Handler;
 use super::keepalive;
 use super::options::{
@@ -20,6 +19,9 @@ use super::options::{
 use super::reply::Backlog;
 use super::room::Place;
 use super::server::Shared;
+
+/// How many calls of a connection wait for places together.
+const GROUP: usize = 8;
 
 /// Serves a connection until it ends, which a stop makes it do when its calls are answered.
 pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, _place: Place)
@@ -78,26 +80,80 @@ async fn answer<H: Handler, S>(
             }
             connection.poll_accept(context)
         });
-        match accepted.await {
-            Some(Ok((request, respond))) => call::begin(shared, backlog, request, respond),
+        let accepted = match accepted.await {
+            Some(Ok((request, respond))) => call::accept(shared, backlog, request, respond),
             Some(Err(_)) | None => return,
-        }
-        // The call takes its place before the next is looked at, and what is refused comes behind what can be answered.
-        yield_now().await;
-        if shared.room.is_full() {
-            let rest = shared.refusing.rest();
-            if ends_within(connection, rest).await {
-                return;
-            }
+        };
+        if let Some(call) = accepted
+            && admit(shared, connection, backlog, call).await.is_err()
+        {
+            return;
         }
     }
 }
 
-/// Carries a connection's calls on, without looking at new ones; whether it ended.
-async fn ends_within<S>(connection: &mut Connection<S, Bytes>, rest: Duration) -> bool
+/// The connection ended.
+struct Ended;
+
+/// Has a call answered once there is a place for it, or refused where it is this connection's turn before; a few that came
+/// with it share its lot, so that one write carries their replies. Meanwhile no other call is looked at: what is asked
+/// faster than it can be answered or refused waits unread.
+async fn admit<H: Handler, S>(
+    shared: &Arc<Shared<H>>,
+    connection: &mut Connection<S, Bytes>,
+    backlog: &Arc<Backlog>,
+    call: Accepted<H>,
+) -> Result<(), Ended>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let ended = poll_fn(|context| connection.poll_closed(context));
-    timeout(rest, ended).await.is_ok()
+    if let Some(place) = shared.admission.place() {
+        call.answer(place);
+        return Ok(());
+    }
+    let calls = group(shared, connection, backlog, call).await?;
+    let count = calls.len() as u32;
+    let admitted = tokio::select! {
+        biased;
+        admitted = shared.admission.places_or_turn(count) => admitted,
+        _ = poll_fn(|context| connection.poll_closed(context)) => return Err(Ended),
+    };
+    match admitted {
+        Ok(mut places) => {
+            for call in calls {
+                match places.one() {
+                    Some(place) => call.answer(place),
+                    None => call.refuse(),
+                }
+            }
+        }
+        Err(turn) => {
+            turn.end(count);
+            calls.into_iter().for_each(Accepted::refuse);
+        }
+    }
+    Ok(())
+}
+
+/// A call and those that came with it.
+async fn group<H: Handler, S>(
+    shared: &Arc<Shared<H>>,
+    connection: &mut Connection<S, Bytes>,
+    backlog: &Arc<Backlog>,
+    first: Accepted<H>,
+) -> Result<Vec<Accepted<H>>, Ended>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut calls = vec![first];
+    while calls.len() < GROUP.min(shared.options.room) {
+        match poll_fn(|context| Poll::Ready(connection.poll_accept(context))).await {
+            Poll::Ready(Some(Ok((request, respond)))) => {
+                calls.extend(call::accept(shared, backlog, request, respond));
+            }
+            Poll::Ready(Some(Err(_)) | None) => return Err(Ended),
+            Poll::Pending => break,
+        }
+    }
+    Ok(calls)
 }

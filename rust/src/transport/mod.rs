@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows what a call means. What a peer can make this process hold is bounded by `Options`.
 
+mod admission;
 mod authority;
 mod budget;
 mod call;

@@ -11,6 +11,9 @@ pub struct Options {
     pub default_timeout: Duration,
     /// Calls that may be under way in threads or wait for one.
     pub room: usize,
+    /// The time from one refusal for want of room to the next, of all connections together: refusing takes time from
+    /// answering.
+    pub refusal_interval: Duration,
     /// Connections at a time; more are closed as they come.
     pub connections: usize,
     /// Calls that are open at a time, those included that have not sent their request and those whose reply is held.
@@ -38,6 +41,7 @@ impl Default for Options {
             receive_limit_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
             room: 16 + 256,
+            refusal_interval: Duration::from_micros(250),
             connections: 4096,
             open_calls: 16_384,
             request_bytes: 256 << 20,

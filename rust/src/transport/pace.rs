@@ -1,35 +1,66 @@
 //! How fast calls are refused: a refusal takes time from the calls that are answered.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep_until;
 
-/// The time from one refusal to the next, of all connections together.
-const INTERVAL: Duration = Duration::from_micros(500);
-/// A connection is left alone no longer than this: in a longer time all calls under way could be answered, and there would
-/// be nothing to do.
-const LONGEST_REST: Duration = Duration::from_millis(2);
+/// So many refusals may come at once after a time without any.
+const BURST: u32 = 64;
 
-/// Hands out times at which calls may be looked at while there is no room for them. Who asks in a hurry waits, and has
-/// fewer calls under way: HTTP/2 bounds the streams of a connection.
+/// Hands out turns to refuse calls, one after the other, at a bounded rate (the generic cell rate algorithm, ITU-T I.371).
+/// Who asks in a hurry waits, and has fewer calls under way: HTTP/2 bounds the streams of a connection.
 pub(super) struct Pace {
-    next: Mutex<Instant>,
+    turns: Arc<Semaphore>,
+    interval: Duration,
+    /// When the last refusal would have come, had all come one by one.
+    due: Mutex<Instant>,
+}
+
+/// The turn of whoever may refuse calls now. The next comes when it has ended.
+pub(super) struct Turn<'a> {
+    pace: &'a Pace,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(interval: Duration) -> Self {
         Self {
-            next: Mutex::new(Instant::now()),
+            turns: Arc::new(Semaphore::new(1)),
+            interval,
+            due: Mutex::new(Instant::now()),
         }
     }
 
-    /// For how long a connection is left alone.
-    pub(super) fn rest(&self) -> Duration {
+    /// Waits for a turn, in the order of those who do.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        // It is never closed.
+        let permit = Arc::clone(&self.turns).acquire_owned().await.ok();
+        Turn { pace: self, permit }
+    }
+
+    /// Counts refusals; when there may be more.
+    fn spend(&self, refused: u32, now: Instant) -> Instant {
+        let mut due = self.due.lock();
+        let earliest = now.checked_sub(BURST * self.interval).unwrap_or(now);
+        *due = (*due).max(earliest) + refused * self.interval;
+        *due
+    }
+}
+
+impl Turn<'_> {
+    /// Ends the turn after so many refusals.
+    pub(super) fn end(self, refused: u32) {
         let now = Instant::now();
-        let mut next = self.next.lock();
-        let turn = (*next).clamp(now, now + LONGEST_REST);
-        *next = turn + INTERVAL;
-        turn - now
+        let next = self.pace.spend(refused, now);
+        if next > now {
+            tokio::spawn(async move {
+                sleep_until(next.into()).await;
+                drop(self.permit);
+            });
+        }
     }
 }
 
@@ -37,20 +68,23 @@ impl Pace {
 mod tests {
     use super::*;
 
-    #[test]
-    fn refusals_come_apart_and_none_is_put_off_for_long() {
-        let pace = Pace::new();
-        let rests: Vec<_> = (0..1000).map(|_| pace.rest()).collect();
+    const INTERVAL: Duration = Duration::from_millis(1);
 
-        let longest = rests.iter().max().copied().unwrap_or_default();
-        assert!(longest > LONGEST_REST / 2 && longest <= LONGEST_REST);
+    #[test]
+    fn refusals_come_apart() {
+        let pace = Pace::new(INTERVAL);
+        let began = Instant::now();
+        let last = (0..1000).map(|_| pace.spend(4, began)).last();
+
+        assert!(last.is_some_and(|last| last >= began + (4000 - BURST) * INTERVAL));
     }
 
     #[test]
-    fn who_comes_alone_rests_not_at_all() {
-        let pace = Pace::new();
-        std::thread::sleep(INTERVAL);
+    fn some_come_at_once_after_a_time_without_any() {
+        let pace = Pace::new(INTERVAL);
+        let later = Instant::now() + 1000 * INTERVAL;
 
-        assert_eq!(pace.rest(), Duration::ZERO);
+        assert!(pace.spend(BURST, later) <= later);
+        assert!(pace.spend(1, later) > later);
     }
 }

@@ -7,10 +7,10 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+use super::admission::Places;
 use super::budget::Share;
 use super::handler::{Answer, Handler, Question};
 use super::message::{Encoding, Message};
-use super::room::Place;
 use super::status::{Code, Status};
 
 /// A request that waits for its answer. It takes a place and its bytes until it has one.
@@ -22,7 +22,7 @@ pub(super) struct Job<H: Handler> {
     pub(super) encoding: Encoding,
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<Answer>,
-    pub(super) place: Place,
+    pub(super) place: Places,
     pub(super) share: Share,
 }
 

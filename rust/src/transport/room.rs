@@ -27,10 +27,6 @@ impl Room {
         Some(Place(room))
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.taken() >= self.capacity
-    }
-
     pub(super) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }

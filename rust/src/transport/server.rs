@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+use super::admission::Admission;
 use super::budget::Budget;
 use super::handler::{Answering, Handler, Method, Publication, Refusals};
 use super::health::Health;
@@ -16,7 +17,6 @@ use super::held::Held;
 use super::identities::Identities;
 use super::listener::Listener;
 use super::options::Options;
-use super::pace::Pace;
 use super::pool::Pool;
 use super::quick::Quick;
 use super::room::{Place, Room};
@@ -40,11 +40,10 @@ pub(super) struct Shared<H: Handler> {
     pub(super) quick: Quick<H>,
     pub(super) pool: Pool<H>,
     /// Calls that are being answered, or wait for it.
-    pub(super) room: Arc<Room>,
+    pub(super) admission: Admission,
     /// Calls in any state.
     pub(super) open: Arc<Room>,
     pub(super) connections: Arc<Room>,
-    pub(super) refusing: Pace,
     pub(super) requests: Arc<Budget>,
     pub(super) replies: Arc<Budget>,
     /// Told when the replies of all have no more room.
@@ -53,9 +52,9 @@ pub(super) struct Shared<H: Handler> {
 }
 
 impl<H: Handler> Shared<H> {
-    /// A place for a call, where there is room for it and for its answer.
-    pub(super) fn admit(&self) -> Option<Place> {
-        if self.room.is_full() || self.requests.is_spent() || self.replies.is_spent() {
+    /// A place among the open calls, where there is one and room for what they hold.
+    pub(super) fn open(&self) -> Option<Place> {
+        if self.requests.is_spent() || self.replies.is_spent() {
             return None;
         }
         self.open.take()
@@ -87,10 +86,9 @@ impl<H: Handler> Transport<H> {
             held: Held::new(publication),
             quick: Quick::new(),
             pool: Pool::new(),
-            room: Room::new(options.room),
+            admission: Admission::new(options.room, options.refusal_interval),
             open: Room::new(options.open_calls),
             connections: Room::new(options.connections),
-            refusing: Pace::new(),
             requests: Budget::new(options.request_bytes),
             replies: Budget::new(options.reply_bytes),
             pressure: Arc::default(),

@@ -179,6 +179,88 @@ fn a_call_without_room_is_refused_while_the_others_go_on() {
     assert_eq!(runtime.block_on(client.call(ECHO, b"")).code, Some(0));
 }
 
+/// All room is taken, and a call is refused: the next refusal is an hour away.
+fn full() -> (Running, Runtime, Vec<tokio::task::JoinHandle<Option<u8>>>) {
+    let running = Running::new(Options {
+        room: 2,
+        refusal_interval: Duration::from_secs(3600),
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    let under_way = runtime.block_on(async {
+        let under_way = [(); 2].map(|()| tokio::spawn(gated(client.requests.clone())));
+        let stage = Arc::clone(&running.stage);
+        tokio::task::spawn_blocking(move || {
+            eventually(|| stage.tried.load(Ordering::SeqCst) == 4);
+        })
+        .await
+        .unwrap();
+        let refused = client.call(ECHO, b"").await;
+        assert_eq!(refused.code, Some(Code::RESOURCE_EXHAUSTED.0));
+        under_way.into()
+    });
+    (running, runtime, under_way)
+}
+
+#[test]
+fn calls_that_are_not_refused_yet_are_answered_when_there_is_room() {
+    let (running, runtime, under_way) = full();
+    let codes = runtime.block_on(async {
+        let client = Client::connect(&running.path).await;
+        let waiting = [(); 10].map(|()| {
+            let requests = client.requests.clone();
+            tokio::spawn(async move { Client { requests }.call(ECHO, b"").await.code })
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(running.answered(), 0);
+        running.stage.open();
+        let mut codes = Vec::new();
+        for call in under_way.into_iter().chain(waiting) {
+            codes.push(call.await.unwrap());
+        }
+        codes
+    });
+
+    assert_eq!(codes, [Some(0); 12]);
+}
+
+#[test]
+fn a_call_whose_deadline_passes_while_it_waits_for_room_is_not_answered() {
+    let (running, runtime, _under_way) = full();
+    let ended = runtime.block_on(async {
+        let client = Client::connect(&running.path).await;
+        let request = with(ECHO, &[("grpc-timeout", "20m")]);
+        let waiting = tokio::spawn(async move { client.send(request, framed(b"")).await });
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        running.stage.open();
+        waiting.await.unwrap()
+    });
+
+    assert_eq!(ended.code, Some(Code::DEADLINE_EXCEEDED.0));
+    eventually(|| running.answered() == 2);
+}
+
+#[test]
+fn who_leaves_while_waiting_for_room_leaves_it_to_others() {
+    let (running, runtime, _under_way) = full();
+    for _ in 0..10 {
+        let (own, client) = running.client();
+        own.block_on(async {
+            let call = client.call(ECHO, b"");
+            let left = tokio::time::timeout(Duration::from_millis(5), call).await;
+            assert!(left.is_err());
+        });
+    }
+    running.stage.open();
+
+    let ended = runtime.block_on(async {
+        let client = Client::connect(&running.path).await;
+        client.call(ECHO, b"").await
+    });
+
+    assert_eq!(ended.code, Some(0));
+}
+
 pub(super) async fn gated(requests: SendRequest<Bytes>) -> Option<u8> {
     let client = Client { requests };
     client.call(GATED, b"").await.code

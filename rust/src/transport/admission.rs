@@ -1,0 +1,50 @@
+//! Who may be answered: each call takes a place; where there is none it waits for one, or for its turn to be refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::pace::{Pace, Turn};
+
+/// Hands out places in the order in which they were asked for.
+pub(super) struct Admission {
+    places: Arc<Semaphore>,
+    pace: Pace,
+}
+
+/// Places that are taken, until this is dropped.
+pub(super) struct Places(Option<OwnedSemaphorePermit>);
+
+impl Places {
+    /// One of them; `None` where there is none left.
+    pub(super) fn one(&mut self) -> Option<Self> {
+        Some(Self(Some(self.0.as_mut()?.split(1)?)))
+    }
+}
+
+impl Admission {
+    pub(super) fn new(places: usize, refusal_interval: Duration) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(places)),
+            pace: Pace::new(refusal_interval),
+        }
+    }
+
+    /// A place, where there is one that nobody waits for.
+    pub(super) fn place(&self) -> Option<Places> {
+        let permit = Arc::clone(&self.places).try_acquire_owned();
+        Some(Places(Some(permit.ok()?)))
+    }
+
+    /// So many places, or a turn to refuse as many calls, whichever comes first.
+    pub(super) async fn places_or_turn(&self, count: u32) -> Result<Places, Turn<'_>> {
+        let places = Arc::clone(&self.places).acquire_many_owned(count);
+        tokio::select! {
+            biased;
+            turn = self.pace.turn() => Err(turn),
+            // They are never closed.
+            permit = places => Ok(Places(permit.ok())),
+        }
+    }
+}
