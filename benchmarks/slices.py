@@ -12,13 +12,16 @@ QUIET_SECONDS = 0.4e-3
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of a load: when each operation began and ended, in seconds of the monotonic clock, and the CPU time
-    that the server took for all of them, its work behind included.
+    """What became of a load: when each operation began and ended, in seconds of the monotonic clock, the CPU time that
+    the server took for all of them, its work behind included, and that of the load. `failures` are answers with an
+    error, `turned_away` operations that a load of a fixed rate did not make.
     """
 
     spans: Sequence[tuple[float, float]]
     cpu_seconds: float
-    failed: int = 0
+    failures: Sequence[tuple[float, float]] = ()
+    turned_away: int = 0
+    load_cpu_seconds: float = 0.0
 
     @property
     def latencies(self) -> list[float]:
@@ -28,7 +31,17 @@ class Measured:
     @property
     def rate(self) -> float:
         """Operations a second, from the first one's begin to the last one's end."""
-        return len(self.spans) / (max(ended for _, ended in self.spans) - min(began for began, _ in self.spans))
+        return len(self.spans) / self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, from the first one's begin to the last one's end."""
+        return max(ended for _, ended in self.spans) - min(began for began, _ in self.spans)
+
+    @property
+    def offered(self) -> float:
+        """Operations a second that were asked for."""
+        return (len(self.spans) + len(self.failures) + self.turned_away) / self.seconds
 
     @property
     def cpu(self) -> float:
@@ -93,7 +106,20 @@ class Row:
 
     def failed(self) -> int:
         """Operations that the server answered with an error."""
-        return sum(one.measured.failed for one in self.slices)
+        return sum(len(one.measured.failures) for one in self.slices)
+
+    def offered(self) -> Spread:
+        """Operations a second that were asked for."""
+        return Spread.of(one.measured.offered for one in self.slices)
+
+    def load_cores(self) -> Spread:
+        """Cores that the load itself took."""
+        return Spread.of(one.measured.load_cpu_seconds / one.measured.seconds for one in self.slices)
+
+    def failed_after(self, share: float) -> float:
+        """The time, in seconds, within which this share of the errors came; 0 where there is none."""
+        waits = [ended - began for one in self.slices for began, ended in one.measured.failures]
+        return quantile(waits, share) if waits else 0.0
 
 
 def kept(engine: str, load: str, slices: Sequence[Slice]) -> Row:

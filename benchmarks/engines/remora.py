@@ -79,12 +79,10 @@ class Remora(Server):
         stored = 0
         while stored < messages:
             seconds = 0.1 if messages - stored < 20 * BATCH else 1.0
-            spans, failed = self.load.run(
-                self.socket, self.wire, self.append_path, [[request]], seconds=seconds, streams=2
-            )
-            stored += BATCH * len(spans)
-            if failed:
-                raise RuntimeError(f"{failed} appends failed")
+            driven = self.load.run(self.socket, self.wire, self.append_path, [[request]], seconds=seconds, streams=2)
+            stored += BATCH * len(driven.spans)
+            if driven.failures:
+                raise RuntimeError(f"{len(driven.failures)} appends failed")
             progress(stored)
         self.checkpointed()
 

@@ -77,12 +77,16 @@ class Server(ABC):
         self._fill(clients)
         return self.drive(self.list_path, [[self.list_request(client)] for client in range(clients)], seconds)
 
-    def drive(self, path: str, requests: Sequence[Sequence[bytes]], seconds: float, streams: int = 1) -> Measured:
+    def drive(
+        self, path: str, requests: Sequence[Sequence[bytes]], seconds: float, streams: int = 1, rate: float = 0.0
+    ) -> Measured:
         """Load and wait for the end of the work that the load left behind."""
         before = cpu_seconds(self.pid)
-        spans, failed = self.load.run(self.socket, self.wire, path, requests, seconds=seconds, streams=streams)
+        driven = self.load.run(self.socket, self.wire, path, requests, seconds=seconds, streams=streams, rate=rate)
         self.settle()
-        return Measured(spans, cpu_seconds(self.pid) - before, failed)
+        return Measured(
+            driven.spans, cpu_seconds(self.pid) - before, driven.failures, driven.turned_away, driven.cpu_seconds
+        )
 
     def settle(self) -> None:
         """Wait until it is at rest."""
@@ -93,10 +97,10 @@ class Server(ABC):
         for client in missing:
             count = 0
             while count < PREFILLED:
-                spans, _ = self.load.run(
+                driven = self.load.run(
                     self.socket, self.wire, self.append_path, [self.append_requests(client)], seconds=0.05, streams=1
                 )
-                count += len(spans)
+                count += len(driven.spans)
         self._filled.update(missing)
 
     def last_log_lines(self, count: int = 40) -> str:

@@ -10,15 +10,18 @@ pub(crate) enum Wire {
     Http,
 }
 
-/// What to do. `path` is the method of gRPC requests, `first` the first number that requests are given.
+/// What to do. `path` is the method of gRPC requests, `first` the first number that requests are given, `rate` how many are
+/// due in a second: 0 in a closed loop.
 pub(crate) struct Arguments {
     pub(crate) socket: PathBuf,
     pub(crate) wire: Wire,
     pub(crate) path: String,
     pub(crate) seconds: f64,
     pub(crate) streams: usize,
+    pub(crate) rate: f64,
     pub(crate) first: u64,
     pub(crate) samples: PathBuf,
+    pub(crate) failures: PathBuf,
     pub(crate) requests: Vec<PathBuf>,
 }
 
@@ -31,8 +34,10 @@ impl Arguments {
             path: String::new(),
             seconds: 1.0,
             streams: 1,
+            rate: 0.0,
             first: 0,
             samples: PathBuf::new(),
+            failures: PathBuf::new(),
             requests: Vec::new(),
         };
         while let Some(word) = words.next() {
@@ -59,8 +64,10 @@ impl Arguments {
             "path" => self.path = value,
             "seconds" => self.seconds = number(name, &value)?,
             "streams" => self.streams = number(name, &value)?,
+            "rate" => self.rate = number(name, &value)?,
             "first" => self.first = number(name, &value)?,
             "samples" => self.samples = value.into(),
+            "failures" => self.failures = value.into(),
             _ => return Err(format!("--{name} is unknown")),
         }
         Ok(())

@@ -54,13 +54,20 @@ impl Connection {
 
     /// Makes as many requests as there is room for, numbered by `next`.
     pub(crate) fn start(&mut self, now: u64, next: &mut u64) {
-        while self.under_way.len() < self.streams {
-            let Some(id) = self.protocol.request(*next, &mut self.output) else {
-                return;
-            };
-            *next += 1;
-            self.under_way.push((id, now));
+        while self.start_one(now, next) {}
+    }
+
+    /// Makes a request that was due at that time, where there is room for it.
+    pub(crate) fn start_one(&mut self, due: u64, next: &mut u64) -> bool {
+        if self.under_way.len() >= self.streams {
+            return false;
         }
+        let Some(id) = self.protocol.request(*next, &mut self.output) else {
+            return false;
+        };
+        *next += 1;
+        self.under_way.push((id, due));
+        true
     }
 
     /// Reads what is there and gives the exchanges that ended with it.
