@@ -137,14 +137,22 @@ def _groups(threads: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]
 
 
 def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
+    """Read until places stay the same meanwhile: a checkpoint moves rows, also those that a transaction sees."""
     keys = cursor.execute(_EMBEDDINGS, parameters).fetchall()
-    if not keys:
-        return {}
-    places = sorted(key[0] for key in keys)
-    found = arrow.vectors(cursor.sql(_VALUES, params={"places": places}))
-    values = dict(zip(places, found, strict=True))
-    own = [place for place, *_, by_caller in keys if late and not by_caller]
-    pieces = dict(cursor.execute(_PIECES, {"places": own}).fetchall()) if own else {}
+    while keys:
+        places = sorted(key[0] for key in keys)
+        values = list(arrow.vectors(cursor.sql(_VALUES, params={"places": places})))
+        own = [place for place, *_, by_caller in keys if late and not by_caller]
+        pieces = dict(cursor.execute(_PIECES, {"places": own}).fetchall()) if own else {}
+        before, keys = keys, cursor.execute(_EMBEDDINGS, parameters).fetchall()
+        if keys == before:
+            return _by_message(keys, dict(zip(places, values, strict=True)), pieces)
+    return {}
+
+
+def _by_message(
+    keys: Sequence[tuple[int, int, int, int, str, bool]], values: dict[int, bytes], pieces: dict[int, bytes | None]
+) -> dict[Version, Vectors]:
     vectors: dict[Version, Vectors] = defaultdict(list)
     for place, uid, sequence, revision, model, by_caller in keys:
         vectors[uid, sequence, revision].append((model, values[place], by_caller, pieces.get(place) or b""))
