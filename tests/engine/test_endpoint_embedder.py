@@ -107,7 +107,7 @@ def test_requests_have_no_more_texts_and_tokens_than_they_may(
     server: EmbeddingServer, embedders: Callable[..., EndpointEmbedder]
 ) -> None:
     embedder = embedders(server, batch_texts=3, batch_tokens=40)
-    texts = ["one two three " * 3] * 4 + ["tea"] * 8 + ["many words " * 60]
+    texts = ["one two three " * 6] * 4 + ["tea"] * 8 + ["many words " * 60]
 
     assert are(embedded(embedder, *texts), *texts)
 
@@ -253,6 +253,26 @@ def test_nobody_waits_longer_than_they_want(
         embedder.embed_query("tea", time.monotonic() + LONG)
     with pytest.raises(EmbeddingFailed, match="in time"):
         embedders(server).embed_now(["tea"], time.monotonic() + 0.2)
+
+
+def test_nobody_waits_for_a_name_server_that_says_nothing(
+    server: EmbeddingServer, embedders: Callable[..., EndpointEmbedder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+
+    def silent(*_arguments: object, **_options: object) -> list[object]:
+        answered.wait(LONG)
+        return []
+
+    monkeypatch.setattr("socket.getaddrinfo", silent)
+    embedder = embedders(server, query_timeout=0.2)
+
+    began = time.monotonic()
+    with pytest.raises(EmbeddingFailed, match="in time"):
+        embedder.embed_query("tea", None)
+
+    assert time.monotonic() - began < LONG / 2
+    answered.set()
 
 
 def test_who_waits_is_let_go_at_the_end(server: EmbeddingServer, embedder: EndpointEmbedder) -> None:
