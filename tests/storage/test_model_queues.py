@@ -144,13 +144,27 @@ def test_a_refused_message_waits_for_no_vector_after_a_restart_either(tmp_path: 
         assert status(store)["large"] == EmbeddingStatus()
 
 
+def test_a_model_has_the_dimension_of_the_first_vector_that_it_makes(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        append(store, "big", "poison tea")
+        embed(store, LARGE_MODEL, refused="poison tea")
+        assert status(store)["large"] == EmbeddingStatus(refused=1)
+        assert store.queues.of(LARGE_MODEL).dimension() == 0
+        append(store, "big", "tea")
+        embed(store, LARGE_MODEL)
+        store.commits.settle()
+        assert store.queues.of(LARGE_MODEL).dimension() == 5
+
+
 def test_a_search_that_does_not_reach_the_model_says_what_waits_for_it(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
-        append(store, "big", "tea", "coffee")
+        append(store, "big", "coffee", "milk")
+        embed(store, LARGE_MODEL)
+        append(store, "big", "tea")
         found = search(store, "big", LARGE_MODEL, Profile.HYBRID, reached=False)
 
     assert len(found.hits) == 1
-    assert (found.index.model, found.index.pending) == ("large", 2)
+    assert (found.index.model, found.index.pending) == ("large", 1)
     assert found.index.words_only is WordsOnly.MODEL_UNREACHABLE
 
 
@@ -160,5 +174,17 @@ def test_names_are_reviewed_by_the_model_of_the_tenant_alone(tmp_path: Path) -> 
         embed(store, LARGE_MODEL)
         named = [draft("n", "hello", name="Ann")]
         store.append_messages(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
+        assert embed(store, SMALL_MODEL) == []
+        assert ("big", "tea") in embed(store, LARGE_MODEL)
+
+
+def test_a_text_never_goes_to_the_model_that_its_tenant_had(tmp_path: Path) -> None:
+    with opened(tmp_path, replace(BOTH, tenants={})) as store:
+        append(store, "big", "Ann's tea")
+        assert embed(store, SMALL_MODEL) == [("big", "Ann's tea")]
+    with opened(tmp_path) as store:
+        named = [draft("n", "hello", name="Ann")]
+        store.append_messages(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
+        store.commits.settle()
         assert embed(store, SMALL_MODEL) == []
         assert ("big", "tea") in embed(store, LARGE_MODEL)
