@@ -51,10 +51,10 @@ class Model:
     model = "bytes"
 
     def __init__(self, *, late: bool = False, refuses: bool = False, failure: EmbeddingFailed | None = None) -> None:
-        self.late, self.refuses, self.failure = late, refuses, failure
+        self.late, self.refuses, self.failure, self.why = late, refuses, failure, ""
 
     def status(self) -> ModelStatus:
-        return ModelStatus(self.model)
+        return ModelStatus(self.model, failure=self.why)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
         return [self.embed_query(text, None) for text in texts]
@@ -90,6 +90,15 @@ def test_a_text_of_names_alone_is_embedded_as_it_is() -> None:
     query = SearchQuery(OfTenant(), "Tom's ", None, SearchOptions(), index_wait=0.0)
     Recollection(index, PerTenant(Model())).search(READ, query)
     assert index.asked[0].vector == QueryVector("bytes", b"Tom's ")
+
+
+def test_nobody_waits_for_messages_while_the_model_embeds_none() -> None:
+    index, model = Index(), Model()
+    query = SearchQuery(OfTenant(), "tea", None, SearchOptions(), index_wait=3.0)
+    for model.why in ("", "down"):
+        Recollection(index, PerTenant(model)).search(READ, query)
+    assert [asked.index_wait for asked in index.asked] == [3.0, 0.0]
+    assert all(asked.vector for asked in index.asked), "this one was kept"
 
 
 def test_words_alone_need_no_vector() -> None:

@@ -19,9 +19,9 @@ from remora_server import _native
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.embedding_models import open_endpoint
 from remora_server.embedding_settings import EndpointSettings
-from remora_server.engine import endpoint_embedder
+from remora_server.engine import endpoint_requests
 from remora_server.engine.breaker import FAILURES
-from remora_server.engine.endpoint_embedder import EndpointEmbedder
+from remora_server.engine.endpoint_embedder import UNANSWERED, EndpointEmbedder
 
 SECRET = "a secret text"
 LONG = 60.0
@@ -210,7 +210,7 @@ def test_a_failure_of_the_endpoint_is_told_without_contents_and_passes(
     embedder.embed(["tea"])
     server.behaviour = lambda asked: script(server, asked)
 
-    with caplog.at_level(logging.INFO, logger=endpoint_embedder.__name__):
+    with caplog.at_level(logging.INFO, logger=endpoint_requests.__name__):
         for _ in range(3):
             with pytest.raises(EmbeddingFailed, match=cause) as raised:
                 embedder.embed([SECRET])
@@ -332,6 +332,58 @@ def test_a_text_that_is_refused_holds_up_no_other(
 
     assert are(embedded(embedder, *texts), *("" if text in bad else text for text in texts))
     assert embedder.status().failure == ""
+
+
+def failing(server: EmbeddingServer, *bad: str) -> Callable[[Asked], Answer | None]:
+    """A request with one of these texts breaks the endpoint."""
+    return lambda asked: error(500) if set(bad) & set(asked.texts) else None
+
+
+@pytest.mark.parametrize("bad", [{"t0"}, {"t6", "t2"}])
+def test_a_text_that_an_endpoint_fails_with_holds_up_no_other_for_good(
+    server: EmbeddingServer, embedder: EndpointEmbedder, bad: set[str]
+) -> None:
+    server.behaviour = failing(server, *bad)
+    texts = [f"t{number}" for number in range(7)]
+
+    for _ in range(UNANSWERED - 1):
+        with pytest.raises(EmbeddingFailed, match="answered 500"):
+            embedder.embed(texts)
+        assert are(embedded(embedder, "another"), "another")
+
+    assert are(embedded(embedder, *texts), *("" if text in bad else text for text in texts))
+    assert embedder.status().failure == ""
+
+
+def test_no_text_is_given_up_while_the_endpoint_fails_with_all(
+    server: EmbeddingServer, embedder: EndpointEmbedder
+) -> None:
+    server.behaviour = lambda _asked: error(500)
+    for _ in range(3 * UNANSWERED):
+        with pytest.raises(EmbeddingFailed):
+            embedder.embed(["tea", "coffee"])
+
+    server.behaviour = lambda _asked: None
+    assert are(embedded(embedder, "tea", "coffee"), "tea", "coffee")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_of_a_text_that_is_too_long_the_beginning_is_embedded(
+    server: EmbeddingServer, embedder: EndpointEmbedder, status: int
+) -> None:
+    long = "one word after another " * 100
+    server.behaviour = lambda asked: error(status) if max(map(len, asked.texts)) > 600 else None
+    for _ in range(UNANSWERED - 1 if status == 500 else 0):
+        with pytest.raises(EmbeddingFailed):
+            embedder.embed(["tea", long])
+
+    tea, begun = embedded(embedder, "tea", long)
+
+    assert are([tea], "tea")
+    [asked] = [text for text in server.asked[-1].texts if text != "tea"]
+    assert long.startswith(asked)
+    assert 300 < len(asked) <= 600
+    assert are([begun], asked)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])

@@ -58,7 +58,9 @@ class Recollection:
         made = _made(embedder, text if text.strip() else query.text, read.deadline)
         if made is None:
             return _without_vector(query, WordsOnly.MODEL_UNREACHABLE)
-        return replace(query, vector=QueryVector(embedder.model, made.values, made.pieces or b""))
+        vector = QueryVector(embedder.model, made.values, made.pieces or b"")
+        # What an embedder that fails has still to do does not come while a search waits.
+        return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
 
 
 def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector | None:

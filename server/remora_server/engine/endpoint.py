@@ -23,6 +23,8 @@ CONNECTIONS = 16
 
 OK = 200
 _REFUSING_INPUT = (400, 413, 422)
+_FAILING = (500, 502, 504)
+"""Endpoints and what stands before them answer so, too, where one text is more than they can do."""
 
 _CAUSES: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.NameResolutionError, "the endpoint's name is not known"),
@@ -36,6 +38,10 @@ _BROKEN = "the connection to the endpoint broke"
 
 class InputRefused(Exception):
     """The endpoint refuses what it was given: one of the texts, or how it was asked."""
+
+
+class Unanswered(EmbeddingFailed):
+    """No answer came, or none that could be used; what was asked may be why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,8 @@ class Endpoint:
     def ask(self, texts: Sequence[str], timeout: float) -> list[bytes]:
         """A unit vector for each text, empty where the endpoint gives one without direction.
 
-        Raises EmbeddingFailed, and InputRefused where other texts may be accepted. An endpoint that knows nothing of
-        base64 refuses a request that asks for it: then it is asked without.
+        Raises EmbeddingFailed (Unanswered where a text may be why), InputRefused where other texts may be accepted.
+        An endpoint that knows nothing of base64 refuses a request that asks for it: then it is asked without.
         """
         try:
             vectors = self._asked(texts, timeout, as_base64=self._as_base64)
@@ -89,12 +95,14 @@ class Endpoint:
         status, wait, body = self._post(request, timeout, limit)
         if status in _REFUSING_INPUT:
             raise InputRefused(_answered(status, body))
+        if status in _FAILING and not wait:
+            raise Unanswered(_answered(status, body))
         if status != OK:
             raise EmbeddingFailed(_answered(status, body), wait)
         try:
             return decode_reply(body, len(texts))
         except WrongReply as error:
-            raise EmbeddingFailed(str(error)) from error
+            raise Unanswered(str(error)) from error
 
     def _post(self, request: bytes, timeout: float, limit: int) -> tuple[int, float, bytes]:
         """The status, the seconds to wait before the next request, the body."""
@@ -111,7 +119,7 @@ class Endpoint:
             ) as response:
                 return response.status, _wait(response), _read(response, limit, until)
         except (exceptions.HTTPError, OSError) as error:
-            raise EmbeddingFailed(_cause(error)) from error
+            raise Unanswered(_cause(error)) from error
 
     def _headers(self) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json", **self._options.headers}
@@ -139,9 +147,9 @@ def _read(response: urllib3.BaseHTTPResponse, limit: int, until: float) -> bytes
     while chunk := response.read1(CHUNK):
         body += chunk
         if len(body) > limit:
-            raise EmbeddingFailed(f"the reply is longer than {limit} bytes")
+            raise Unanswered(f"the reply is longer than {limit} bytes")
         if time.monotonic() > until:
-            raise EmbeddingFailed("the endpoint's reply does not end in time")
+            raise Unanswered("the endpoint's reply does not end in time")
     return bytes(body)
 
 

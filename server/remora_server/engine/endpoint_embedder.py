@@ -1,7 +1,4 @@
-"""The model that embeds behind an endpoint: `domain.search.Embedder`.
-
-Requests are made by threads of their own: who waits for a reply stops when its time is up, whatever the network does.
-"""
+"""The model that embeds behind an endpoint: `domain.search.Embedder`."""
 
 from __future__ import annotations
 
@@ -10,16 +7,15 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from remora_server import _native
 from remora_server.domain.search import EmbeddingFailed, TextVector
 from remora_server.domain.status import ModelStatus
 from remora_server.engine.breaker import Breaker
-from remora_server.engine.embedding_replies import FLOAT_BYTES
-from remora_server.engine.endpoint import Endpoint, InputRefused
+from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
+from remora_server.engine.endpoint_requests import EndpointRequests, RequestOptions
 from remora_server.engine.query_vectors import QueryVectors
 
 PROVIDER = "openai"
@@ -27,8 +23,12 @@ SHARE_OF_DEADLINE = 0.75
 """What embedding may take of the time that a call has left."""
 PATIENCE = 0.5
 """Who has less than this share of a query's bound has no time for an endpoint."""
-PROBE = "What did we say about it?"
-"""A text that every model embeds: one that refuses it refuses everything."""
+UNANSWERED = 3
+"""So often in a row no answer came to the same texts: one of them may be why."""
+REMEMBERED = 8
+"""Runs of texts to which no answer came."""
+SHORTEST = 32
+"""Tokens: less than this is not tried of a text that is refused as a whole."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,20 +54,17 @@ class EmbedderOptions:
 
 
 class EndpointEmbedder:
-    """Embeds through an endpoint. Its state is logged when it changes, and shown by `status`."""
+    """Embeds through an endpoint. A text that this refuses has a vector without values."""
 
     def __init__(self, endpoint: Endpoint, options: EmbedderOptions) -> None:
-        self._endpoint = endpoint
         self._options = options
-        self._dimension = options.dimension
+        patience = PATIENCE * options.query_timeout
+        request = RequestOptions(options.model, options.dimension, options.timeout, patience)
+        self._requests = EndpointRequests(endpoint, request)
         self._queries = QueryVectors()
         self._breaker = Breaker()
         self._waiters = threading.Semaphore(options.waiters)
-        self._lock = threading.Lock()
-        self._failure = ""
-        self._not_before = 0.0
-        self._flights: set[Future[list[bytes]]] = set()
-        self._closed = False
+        self._unanswered: dict[tuple[str, ...], int] = {}
 
     @property
     def model(self) -> str:
@@ -79,10 +76,11 @@ class EndpointEmbedder:
         return self._options.batch_texts
 
     def status(self) -> ModelStatus:
-        return ModelStatus(self.model, self._dimension, provider=PROVIDER, failure=self._failure)
+        failure = self._requests.failure
+        return ModelStatus(self.model, self._requests.dimension, provider=PROVIDER, failure=failure)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        made = self._vectors(texts, math.inf)
+        made = self._vectors(texts, math.inf, is_background=True)
         self._breaker.may_work_again()
         return made
 
@@ -102,12 +100,7 @@ class EndpointEmbedder:
 
     def close(self) -> None:
         """Have everybody who waits for the endpoint wait no more."""
-        with self._lock:
-            self._closed, flights = True, list(self._flights)
-        for flight in flights:
-            with suppress(InvalidStateError):
-                flight.set_exception(EmbeddingFailed("the server stops"))
-        self._endpoint.close()
+        self._requests.close()
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -122,7 +115,7 @@ class EndpointEmbedder:
     def _asked_query(self, text: str, deadline: float | None) -> TextVector:
         """The vector of a query, in its own bound. A caller's lack of time does not speak against the endpoint."""
         if not self._breaker.allows():
-            raise EmbeddingFailed(self._failure or "the endpoint has failed before")
+            raise EmbeddingFailed(self._requests.failure or "the endpoint has failed before")
         own = time.monotonic() + self._options.query_timeout
         until = own if deadline is None else min(own, _well_before(deadline))
         try:
@@ -134,26 +127,25 @@ class EndpointEmbedder:
         self._breaker.succeeded()
         return made
 
-    def _vectors(self, texts: Sequence[str], until: float) -> list[TextVector]:
+    def _vectors(self, texts: Sequence[str], until: float, *, is_background: bool = False) -> list[TextVector]:
         """The vectors of texts, empty where the model refuses one or there is nothing to embed."""
-        cut = self._cut(texts)
+        cut = [self._cut(text, self._options.max_tokens) for text in texts]
         places = [place for place, text in enumerate(cut) if text and not text.isspace()]
         vectors = [b""] * len(texts)
         for batch in self._batches(cut, places):
-            made = self._embedded([cut[place] for place in batch], until)
+            ask = self._embedded_some_time if is_background else self._embedded
+            made = ask([cut[place] for place in batch], until)
             for place, values in zip(batch, made, strict=True):
                 vectors[place] = values
         if places:
-            self._note("")
+            self._requests.worked()
         return [TextVector(values) for values in vectors]
 
-    def _cut(self, texts: Sequence[str]) -> list[str]:
-        """The texts as far as the model reads them. None has more tokens than bytes."""
-        limit, encoding = self._options.max_tokens, self._options.encoding
-        return [
-            _native.trim_tokens(encoding, text, limit) if len(text.encode("utf-8", "replace")) > limit else text
-            for text in texts
-        ]
+    def _cut(self, text: str, tokens: int) -> str:
+        """A text as far as so many tokens. It has no more of these than bytes."""
+        if len(text.encode("utf-8", "replace")) <= tokens:
+            return text
+        return _native.trim_tokens(self._options.encoding, text, tokens)
 
     def _batches(self, texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
         """The places in runs that a request may have."""
@@ -179,111 +171,60 @@ class EndpointEmbedder:
     def _embedded(self, texts: Sequence[str], until: float) -> list[bytes]:
         """The vectors of the texts of a request; those that the endpoint refuses are found by halves."""
         try:
-            vectors = self._asked(texts, until)
+            vectors = self._requests.ask(texts, until)
         except InputRefused as refusal:
-            self._require_working(until)
-            return self._by_halves(texts, until, str(refusal))
+            self._requests.require_working(until)
+            return self._by_halves(texts, until, refusal)
         if b"" in vectors:
-            self._require_working(until)
+            self._requests.require_working(until)
             self._log_refused(vectors.count(b""), "the endpoint gives vectors that are zero or not finite")
         return vectors
 
-    def _by_halves(self, texts: Sequence[str], until: float, refusal: str) -> list[bytes]:
-        """The vectors of texts that are refused together."""
+    def _embedded_some_time(self, texts: Sequence[str], until: float) -> list[bytes]:
+        """The same for texts that come again until they have their vectors: an endpoint may embed all but one of them,
+        and fail with that one every time.
+        """
+        run = tuple(texts)
+        try:
+            vectors = self._embedded(texts, until)
+        except Unanswered as failure:
+            times = self._unanswered.pop(run, 0) + 1
+            self._unanswered[run] = times
+            if len(self._unanswered) > REMEMBERED:
+                self._unanswered.pop(next(iter(self._unanswered)), None)
+            if times < UNANSWERED:
+                raise
+            self._requests.require_working(until)
+            vectors = self._by_halves(texts, until, failure)
+        self._unanswered.pop(run, None)
+        return vectors
+
+    def _by_halves(self, texts: Sequence[str], until: float, refusal: InputRefused | Unanswered) -> list[bytes]:
+        """The vectors of texts that are refused, or left without an answer, together."""
         if len(texts) == 1:
-            self._log_refused(1, refusal)
-            return [b""]
+            return [self._alone(texts[0], until, refusal)]
         middle = len(texts) // 2
         vectors: list[bytes] = []
         for half in (texts[:middle], texts[middle:]):
             try:
-                vectors += self._asked(half, until)
-            except InputRefused as error:
-                vectors += self._by_halves(half, until, str(error))
+                vectors += self._requests.ask(half, until)
+            except (InputRefused, Unanswered) as error:
+                vectors += self._by_halves(half, until, error)
         return vectors
 
-    def _require_working(self, until: float) -> None:
-        """Make sure that it is the texts which are refused. Raises EmbeddingFailed where every text is."""
-        try:
-            works = all(self._asked([PROBE], until))
-            cause = "the endpoint gives vectors that are zero or not finite, of every text"
-        except InputRefused as refusal:
-            works, cause = False, f"{refusal}, to every text"
-        if not works:
-            self._note(cause)
-            raise EmbeddingFailed(cause)
-
-    def _asked(self, texts: Sequence[str], until: float) -> list[bytes]:
-        """One request and what it comes to. Where a caller has no time for it, it says nothing of the endpoint."""
-        left = until - time.monotonic()
-        try:
-            self._require_leave()
-            vectors = self._flown(texts, min(self._options.timeout, left))
-            self._require_dimension(vectors)
-        except EmbeddingFailed as error:
-            self._not_before = max(self._not_before, time.monotonic() + error.wait)
-            if error.wait or left >= PATIENCE * self._options.query_timeout:
-                self._note(str(error))
-            raise
-        return vectors
-
-    def _require_leave(self) -> None:
-        """Keep to what the endpoint asked for. Raises EmbeddingFailed."""
-        wait = self._not_before - time.monotonic()
-        if wait > 0:
-            raise EmbeddingFailed(self._failure or "the endpoint asked for a pause", wait)
-
-    def _flown(self, texts: Sequence[str], timeout: float) -> list[bytes]:
-        """The reply to a request that is made by another thread."""
-        if timeout <= 0:
-            raise EmbeddingFailed("there is no time left to ask the endpoint")
-        flight: Future[list[bytes]] = Future()
-        with self._lock:
-            if self._closed:
-                raise EmbeddingFailed("the server stops")
-            self._flights.add(flight)
-        threading.Thread(target=self._fly, args=(flight, texts, timeout), name="embedding", daemon=True).start()
-        try:
-            return flight.result(timeout)
-        except TimeoutError:
-            raise EmbeddingFailed("the endpoint does not answer in time") from None
-        finally:
-            with self._lock:
-                self._flights.discard(flight)
-
-    def _fly(self, flight: Future[list[bytes]], texts: Sequence[str], timeout: float) -> None:
-        # Nobody may wait any more: then the flight has its end already.
-        try:
-            vectors = self._endpoint.ask(texts, timeout)
-        except Exception as error:  # noqa: BLE001 - it is raised again where the flight is waited for
-            with suppress(InvalidStateError):
-                flight.set_exception(error)
-        else:
-            with suppress(InvalidStateError):
-                flight.set_result(vectors)
-
-    def _require_dimension(self, vectors: Sequence[bytes]) -> None:
-        """Vectors of one name have one dimension, from the first that was ever stored. Raises EmbeddingFailed."""
-        found = next((len(vector) // FLOAT_BYTES for vector in vectors if vector), 0)
-        with self._lock:
-            self._dimension = self._dimension or found
-        if found and found != self._dimension:
-            raise EmbeddingFailed(
-                f"the endpoint gives vectors of {found} values, and those called {self.model} have {self._dimension}: "
-                "if its model is another now, give them another name (`vectors`)"
-            )
-
-    def _note(self, failure: str) -> None:
-        """Remember how it is; say so where that has changed."""
-        with self._lock:
-            before, self._failure = self._failure, failure
-        if failure and failure != before:
-            logger.warning(
-                "the embedding endpoint makes no vectors; it is tried again, searches go by words",
-                extra={"model": self.model, "cause": failure},
-            )
-        elif before and not failure:
-            logger.info("the embedding endpoint works again", extra={"model": self.model})
+    def _alone(self, text: str, until: float, refusal: InputRefused | Unanswered) -> bytes:
+        """The vector of as much of a text as is not refused; empty where that is too little."""
+        [tokens] = _native.count_tokens(self._options.encoding, [text])
+        while tokens >= 2 * SHORTEST:
+            tokens //= 2
+            try:
+                [vector] = self._requests.ask([self._cut(text, tokens)], until)
+            except (InputRefused, Unanswered):
+                continue
+            return vector
+        self._requests.require_working(until)
+        self._log_refused(1, str(refusal))
+        return b""
 
     def _log_refused(self, count: int, cause: str) -> None:
         logger.warning(

@@ -1,0 +1,157 @@
+"""Requests to an endpoint: how long they may take, what they come to, and what that says of the endpoint.
+
+They are made by threads of their own: who waits for a reply stops when its time is up, whatever the network does.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+
+from remora_server.domain.search import EmbeddingFailed
+from remora_server.engine.embedding_replies import FLOAT_BYTES
+from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
+
+PROBE = "What did we say about it?"
+"""A text that every model embeds: one that refuses it refuses everything."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """`model` is the name that the vectors bear, `dimension` theirs, 0 where it is not known. No request takes more
+    than `timeout` seconds; one that was given less than `patience` says nothing of the endpoint when it fails.
+    """
+
+    model: str
+    dimension: int
+    timeout: float
+    patience: float
+
+
+class EndpointRequests:
+    """Asks an endpoint and keeps what is known of it, which is logged when it changes. For any number of threads."""
+
+    def __init__(self, endpoint: Endpoint, options: RequestOptions) -> None:
+        self._endpoint = endpoint
+        self._options = options
+        self._lock = threading.Lock()
+        self._dimension = options.dimension
+        self._failure = ""
+        self._not_before = 0.0
+        self._flights: set[Future[list[bytes]]] = set()
+        self._closed = False
+
+    @property
+    def dimension(self) -> int:
+        """That of the vectors, 0 while it is not known."""
+        return self._dimension
+
+    @property
+    def failure(self) -> str:
+        """Why no vectors are made; empty where they are."""
+        return self._failure
+
+    def ask(self, texts: Sequence[str], until: float) -> list[bytes]:
+        """The vectors of texts, empty for those without direction, before a time of the monotonic clock.
+
+        Raises EmbeddingFailed, InputRefused.
+        """
+        left = until - time.monotonic()
+        try:
+            self._require_leave()
+            vectors = self._flown(texts, min(self._options.timeout, left))
+            self._require_dimension(vectors)
+        except EmbeddingFailed as error:
+            self._not_before = max(self._not_before, time.monotonic() + error.wait)
+            if error.wait or left >= self._options.patience:
+                self._note(str(error))
+            raise
+        return vectors
+
+    def require_working(self, until: float) -> None:
+        """Make sure that it is the texts which are refused. Raises EmbeddingFailed where every text is."""
+        try:
+            works = all(self.ask([PROBE], until))
+            cause = "the endpoint gives vectors that are zero or not finite, of every text"
+        except InputRefused as refusal:
+            works, cause = False, f"{refusal}, to every text"
+        if not works:
+            self._note(cause)
+            raise EmbeddingFailed(cause)
+
+    def worked(self) -> None:
+        """All that was asked for came."""
+        self._note("")
+
+    def close(self) -> None:
+        """Have everybody who waits for the endpoint wait no more."""
+        with self._lock:
+            self._closed, flights = True, list(self._flights)
+        for flight in flights:
+            with suppress(InvalidStateError):
+                flight.set_exception(EmbeddingFailed("the server stops"))
+        self._endpoint.close()
+
+    def _require_leave(self) -> None:
+        """Keep to what the endpoint asked for. Raises EmbeddingFailed."""
+        wait = self._not_before - time.monotonic()
+        if wait > 0:
+            raise EmbeddingFailed(self._failure or "the endpoint asked for a pause", wait)
+
+    def _flown(self, texts: Sequence[str], timeout: float) -> list[bytes]:
+        """The reply to a request that is made by another thread."""
+        if timeout <= 0:
+            raise EmbeddingFailed("there is no time left to ask the endpoint")
+        flight: Future[list[bytes]] = Future()
+        with self._lock:
+            if self._closed:
+                raise EmbeddingFailed("the server stops")
+            self._flights.add(flight)
+        threading.Thread(target=self._fly, args=(flight, texts, timeout), name="embedding", daemon=True).start()
+        try:
+            return flight.result(timeout)
+        except TimeoutError:
+            raise Unanswered("the endpoint does not answer in time") from None
+        finally:
+            with self._lock:
+                self._flights.discard(flight)
+
+    def _fly(self, flight: Future[list[bytes]], texts: Sequence[str], timeout: float) -> None:
+        # Nobody may wait any more: then the flight has its end already.
+        try:
+            vectors = self._endpoint.ask(texts, timeout)
+        except Exception as error:  # noqa: BLE001 - it is raised again where the flight is waited for
+            with suppress(InvalidStateError):
+                flight.set_exception(error)
+        else:
+            with suppress(InvalidStateError):
+                flight.set_result(vectors)
+
+    def _require_dimension(self, vectors: Sequence[bytes]) -> None:
+        """Vectors of one name have one dimension, from the first that was ever stored. Raises EmbeddingFailed."""
+        found = next((len(vector) // FLOAT_BYTES for vector in vectors if vector), 0)
+        with self._lock:
+            self._dimension = self._dimension or found
+        if found and found != self._dimension:
+            raise EmbeddingFailed(
+                f"the endpoint gives vectors of {found} values, and those called {self._options.model} have "
+                f"{self._dimension}: if its model is another now, give them another name (`vectors`)"
+            )
+
+    def _note(self, failure: str) -> None:
+        with self._lock:
+            before, self._failure = self._failure, failure
+        if failure and failure != before:
+            logger.warning(
+                "the embedding endpoint makes no vectors; it is tried again, searches go by words",
+                extra={"model": self._options.model, "cause": failure},
+            )
+        elif before and not failure:
+            logger.info("the embedding endpoint works again", extra={"model": self._options.model})
