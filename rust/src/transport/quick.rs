@@ -41,7 +41,9 @@ impl<H: Handler> Quick<H> {
             while let waiting @ 1.. = self.waiting() {
                 let count = (waiting / 2).clamp(TOGETHER, MOST_TOGETHER);
                 handler.together(&mut || self.run_some(count, handler, pool));
-                yield_now().await;
+                if waiting > count {
+                    yield_now().await;
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{interval, sleep};
 
 use super::admission::Admission;
 use super::budget::Budget;
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(5);
 const FAREWELL: Duration = Duration::from_millis(500);
 /// How many tasks run before the network is looked at.
 const EVENT_INTERVAL: u32 = 16;
+/// How often a timer is due, whatever happens. To set one that is due before all others wakes the thread that waits for
+/// the network, which it would be for each call, whose deadlines come before everything else.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What connections and calls share.
 pub(super) struct Shared<H: Handler> {
@@ -117,6 +120,7 @@ impl<H: Handler> Transport<H> {
         tokio::spawn(async move { held.run().await });
         let quick = Arc::clone(shared);
         tokio::spawn(async move { quick.quick.run(&quick.handler, &quick.pool).await });
+        tokio::spawn(tick());
         let mut accepting = Vec::new();
         for listener in listeners {
             let listener = listener.open()?;
@@ -164,5 +168,12 @@ impl<H: Handler> Transport<H> {
         let shared = &self.shared;
         let limit = shared.options.receive_limit_bytes;
         shared.pool.work(&shared.handler, limit);
+    }
+}
+
+async fn tick() {
+    let mut ticks = interval(TICK);
+    loop {
+        ticks.tick().await;
     }
 }
