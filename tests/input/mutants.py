@@ -26,11 +26,11 @@ def mutants(name: str, rules: Fields, seen: set[int]) -> Iterator[Mutant]:
     seen.add(id(rules))
     for field, rule in rules.rules.items():
         if rule is not anything:
-            yield Mutant(f"{name}.{field} is anything", lambda field=field: _entry(rules.rules, field, anything))  # type: ignore[misc]
-            yield from _within(f"{name}.{field}", rule, seen)
-    for place, (field, _) in enumerate(rules._present):
+            yield Mutant(f"{name}.{field.name} is anything", lambda field=field: _entry(rules.rules, field, anything))  # type: ignore[misc]
+            yield from _within(f"{name}.{field.name}", rule, seen)
+    for place, (part, _) in enumerate(rules._present):
         missing = [*rules._present[:place], *rules._present[place + 1 :]]
-        yield Mutant(f"{name}.{field} is not required", lambda missing=missing: _attribute(rules, "_present", missing))  # type: ignore[misc]
+        yield Mutant(f"{name}.{part} is not required", lambda missing=missing: _attribute(rules, "_present", missing))  # type: ignore[misc]
     if rules._together is not None:
         yield Mutant(f"{name} is not seen together", lambda: _attribute(rules, "_together", None))
 
@@ -70,7 +70,7 @@ def _is_no_bound(rule: FunctionType, variable: str, held: object) -> bool:
 
 
 @contextmanager
-def _entry(entries: dict[str, Any], key: str, value: object) -> Iterator[None]:
+def _entry(entries: dict[Any, Any], key: object, value: object) -> Iterator[None]:
     before = entries[key]
     entries[key] = value
     yield

@@ -50,17 +50,17 @@ class Fields:
     ) -> None:
         _require_complete(message_type, rules)
         self.message_type = message_type
-        self.rules = rules
+        # By descriptor: each has one object, and to ask it for its name makes a string.
+        self.rules = {message_type.DESCRIPTOR.fields_by_name[name]: rule for name, rule in rules.items()}
         self._present = [(name, _presence(message_type, name)) for name in required]
         self._together = together
 
     def __call__(self, message: Message) -> None:
         for field, value in message.ListFields():
-            name = field.name
             try:
-                self.rules[name](value)
+                self.rules[field](value)
             except Violation as violation:
-                raise violation.under(name) from None
+                raise violation.under(field.name) from None
         for name, present in self._present:
             if not present(message):
                 raise Violation("is required", name)
