@@ -85,7 +85,7 @@ def conversation(message: Conversation, conversation_id: str, user_id: str) -> C
         resource_id=message.resource_id,
         title=message.title,
         metadata=message.metadata,
-        attributes={key: scalar(value) for key, value in message.attributes.items()},
+        attributes={key: scalar(value) for key, value in message.attributes.items()} if message.attributes else {},
         storage_limit=message.storage_limit if message.HasField("storage_limit") else None,
     )
 

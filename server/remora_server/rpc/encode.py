@@ -63,17 +63,16 @@ def conversation(value: Conversation) -> ConversationMessage:
     )
 
 
-def placed(messages: Iterable[Placed]) -> list[AppendedMessage]:
-    """What became of each message of a write."""
-    return [
-        AppendedMessage(
-            id=message.id,
-            sequence=message.sequence,
-            create_time=timestamp(message.create_time),
-            replaced=message.replaced,
-        )
-        for message in messages
-    ]
+def place(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:
+    """Put what became of each message of a write into its reply: a list that is made apart would be copied."""
+    for message in messages:
+        appended = add()
+        appended.id = message.id
+        appended.sequence = message.sequence
+        appended.replaced = message.replaced
+        create_time, (seconds, micros) = appended.create_time, divmod(message.create_time, 1_000_000)
+        create_time.seconds = seconds
+        create_time.nanos = micros * 1_000
 
 
 def fitting(elements: Iterable[T], size: Callable[[T], int]) -> list[T]:

@@ -28,12 +28,11 @@ class MessageHandlers:
         create = _conversation_to_create(request)
         drafts = [decode.message(message) for message in request.messages]
         outcome = self.store.append_messages(write, request.conversation_id, request.user_id, drafts, create)
-        return pb.AppendMessagesResponse(
-            messages=encode.placed(outcome.messages),
-            conversation_created=outcome.created,
-            pruned_messages=outcome.pruned_messages,
-            revision=outcome.revision,
+        reply = pb.AppendMessagesResponse(
+            conversation_created=outcome.created, pruned_messages=outcome.pruned_messages, revision=outcome.revision
         )
+        encode.place(outcome.messages, reply.messages.add)
+        return reply
 
     @quick
     def list_messages(self, call: Call, request: pb.ListMessagesRequest) -> bytes:
@@ -61,12 +60,13 @@ class MessageHandlers:
         outcome = self.store.edit_messages(
             write, request.conversation_id, request.user_id, edits, allow_missing=request.allow_missing
         )
-        return pb.EditMessagesResponse(
-            messages=encode.placed(outcome.messages),
+        reply = pb.EditMessagesResponse(
             deleted_messages=outcome.deleted_messages,
             pruned_messages=outcome.pruned_messages,
             revision=outcome.revision,
         )
+        encode.place(outcome.messages, reply.messages.add)
+        return reply
 
 
 def _conversation_to_create(request: pb.AppendMessagesRequest) -> ConversationDraft | None:

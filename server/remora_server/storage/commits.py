@@ -172,26 +172,26 @@ def _record(write: Write, now: int, changes: Iterable[Change], outcome: Outcome,
     if write.request_id:
         record.request_id = write.request_id
         record.fingerprint = write.fingerprint
-        record.outcome.CopyFrom(encode_outcome(outcome))
+        _keep(outcome, record.outcome)
     return record
 
 
-def encode_outcome(outcome: Outcome) -> record_pb2.Outcome:
-    """An outcome as the journal keeps it, without its revision."""
-    return record_pb2.Outcome(
-        conversation_id=outcome.conversation_id,
-        time=outcome.time,
-        messages=[
-            record_pb2.Placed(id=m.id, sequence=m.sequence, create_time=m.create_time, replaced=m.replaced)
-            for m in outcome.messages
-        ],
-        created=outcome.created,
-        deleted=outcome.deleted,
-        pruned_messages=outcome.pruned_messages,
-        deleted_messages=outcome.deleted_messages,
-        deleted_conversations=outcome.deleted_conversations,
-        imported_records=outcome.imported_records,
-    )
+def _keep(outcome: Outcome, kept: record_pb2.Outcome) -> None:
+    """Put an outcome into a record, without its revision. In place: a message that is made apart would be copied."""
+    kept.conversation_id = outcome.conversation_id
+    kept.time = outcome.time
+    for placed in outcome.messages:
+        message = kept.messages.add()
+        message.id = placed.id
+        message.sequence = placed.sequence
+        message.create_time = placed.create_time
+        message.replaced = placed.replaced
+    kept.created = outcome.created
+    kept.deleted = outcome.deleted
+    kept.pruned_messages = outcome.pruned_messages
+    kept.deleted_messages = outcome.deleted_messages
+    kept.deleted_conversations = outcome.deleted_conversations
+    kept.imported_records = outcome.imported_records
 
 
 def decode_outcome(encoded: bytes) -> Outcome:
