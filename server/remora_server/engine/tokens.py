@@ -16,6 +16,6 @@ class NativeTokenCounter:
         return APPROXIMATE if name is None else encoding_named(name)
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
-        if encoding == APPROXIMATE:
+        if encoding.name == APPROXIMATE.name:
             return _native.approximate_tokens(list(texts))
         return _native.count_tokens(encoding.name, list(texts))

@@ -117,38 +117,28 @@ class Loader:
 
     def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation | None:
         """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
-        tenant_id = terms.tenant_id
-        if self._core.conversation_state(tenant_id, conversation_id) == "absent":
-            return None
         row = self.while_resident(
-            terms, conversation_id, lambda: self._core.head(tenant_id, conversation_id, accepted=True)
+            terms, conversation_id, lambda: self._core.head(terms.tenant_id, conversation_id, accepted=True)
         )
         return None if row is None else AcceptedConversation(self._core, self, terms, conversation_id, row)
 
     def while_resident(self, terms: Terms, conversation_id: str, look: Callable[[], T]) -> T:
-        """Look at a conversation, loading it first where it is not in memory. Call it under the conversation's lock."""
+        """Look at a conversation, loading it where it is not in memory. Call it under the conversation's lock."""
         while True:
-            self.ensure(terms, conversation_id)
             try:
                 return look()
             except KeyError:
-                continue  # evicted since
+                self.ensure(terms, conversation_id)
 
     def published(self, terms: Terms, conversation_id: str) -> _native.Head | None:
         """The head as readers see it."""
         tenant_id = terms.tenant_id
         while True:
-            match self._core.conversation_state(tenant_id, conversation_id):
-                case "absent":
-                    return None
-                case "cold":
-                    with self._locks.of(terms, conversation_id):
-                        self.ensure(terms, conversation_id)
-                case _:
-                    try:
-                        return self._core.head(tenant_id, conversation_id, accepted=False)
-                    except KeyError:
-                        continue  # evicted since
+            try:
+                return self._core.head(tenant_id, conversation_id, accepted=False)
+            except KeyError:
+                with self._locks.of(terms, conversation_id):
+                    self.ensure(terms, conversation_id)
 
     def ensure(self, terms: Terms, conversation_id: str) -> None:
         """Load the conversation where it is not in memory. Call it under the conversation's lock."""
