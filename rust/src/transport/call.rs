@@ -143,7 +143,7 @@ impl<H: Handler> Call<H> {
         })
     }
 
-    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Backlog, place: Places) {
+    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, place: Places) {
         let share = Share::of(&self.shared.requests);
         let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
         match self.answering {
@@ -161,7 +161,7 @@ impl<H: Handler> Call<H> {
         self,
         messages: Messages,
         mut reply: Reply,
-        backlog: &Backlog,
+        backlog: &Arc<Backlog>,
         place: Places,
     ) {
         let answered = tokio::select! {
@@ -185,7 +185,7 @@ impl<H: Handler> Call<H> {
     async fn answer_only(
         &self,
         messages: Messages,
-        backlog: &Backlog,
+        backlog: &Arc<Backlog>,
         place: Places,
     ) -> Result<Outgoing, End> {
         let mut ready = pin!(async {
@@ -214,7 +214,7 @@ impl<H: Handler> Call<H> {
     }
 
     /// Answers each message of a stream before it reads the next.
-    async fn serve_each(self, mut messages: Messages, mut reply: Reply, backlog: &Backlog) {
+    async fn serve_each(self, mut messages: Messages, mut reply: Reply, backlog: &Arc<Backlog>) {
         let ended = tokio::select! {
             biased;
             ended = self.answer_each(&mut messages, &mut reply, backlog) => ended,
@@ -231,7 +231,7 @@ impl<H: Handler> Call<H> {
         &self,
         messages: &mut Messages,
         reply: &mut Reply,
-        backlog: &Backlog,
+        backlog: &Arc<Backlog>,
     ) -> Result<(), End> {
         loop {
             let message = messages.next().await.map_err(|why| self.end(why))?;
@@ -255,7 +255,7 @@ impl<H: Handler> Call<H> {
         share: Share,
         turn: Option<SemaphorePermit<'_>>,
         place: Places,
-        backlog: &Backlog,
+        backlog: &Arc<Backlog>,
     ) -> Result<Outgoing, End> {
         if self.shared.replies.is_spent() {
             return Err(self.overloaded());
@@ -279,7 +279,11 @@ impl<H: Handler> Call<H> {
             true => self.shared.quick.push(job),
             false => self.shared.pool.push(job),
         }
-        match receiver.await {
+        let mut waiting = Waiting {
+            shared: &self.shared,
+            receiver,
+        };
+        match (&mut waiting.receiver).await {
             Ok(Answer::Reply { message, after }) => {
                 let message = backlog.hold(message);
                 drop(turn);
@@ -309,6 +313,21 @@ impl<H: Handler> Call<H> {
 
     fn too_late(&self) -> End {
         End::Failed(self.shared.refusals.deadline_exceeded.clone())
+    }
+}
+
+/// Waits for an answer. Whoever leaves before takes the call out of the queue: it makes room for others at once.
+struct Waiting<'a, H: Handler> {
+    shared: &'a Shared<H>,
+    receiver: oneshot::Receiver<Answer>,
+}
+
+impl<H: Handler> Drop for Waiting<'_, H> {
+    fn drop(&mut self) {
+        if !self.receiver.is_terminated() {
+            self.receiver.close();
+            self.shared.pool.sweep();
+        }
     }
 }
 

@@ -132,6 +132,12 @@ impl<H: Handler> Pool<H> {
         }
     }
 
+    /// Drops the calls that nobody waits for any more.
+    pub(super) fn sweep(&self) {
+        let mut state = self.state.lock();
+        state.jobs.retain(|job| !job.reply.is_closed());
+    }
+
     /// Takes nothing more; what waits is dropped.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();

@@ -20,7 +20,7 @@ use super::status::{Status, ok_trailers};
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Replies up to this size are handed over whole, and are not counted while they wait for the peer.
+/// Replies up to this size are handed over whole.
 const SMALL_BYTES: usize = 1 << 10;
 /// What a larger one is handed over in.
 const PART_BYTES: usize = 64 << 10;
@@ -54,19 +54,30 @@ pub(super) struct Backlog {
     stall: Duration,
 }
 
-/// A message that is to be sent, and counts until it is.
-pub(super) struct Outgoing {
+/// A message that is to be sent. It counts until its last bytes are written to the socket, or dropped: what h2 holds because
+/// the peer does not read is counted, too.
+pub(super) struct Outgoing(Bytes);
+
+/// The owner of a message's bytes, which h2 drops when it has written them.
+struct Unread {
     message: Bytes,
     of_connection: Share,
     of_all: Share,
+    backlog: Arc<Backlog>,
 }
 
-impl Outgoing {
-    fn split_to(&mut self, count: usize) -> Bytes {
-        let part = self.message.split_to(count.min(self.message.len()));
-        self.of_connection.shrink(part.len());
-        self.of_all.shrink(part.len());
-        part
+impl AsRef<[u8]> for Unread {
+    fn as_ref(&self) -> &[u8] {
+        &self.message
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.of_connection.shrink(self.message.len());
+        self.of_all.shrink(self.message.len());
+        self.backlog.parts_taken.fetch_add(1, Ordering::Relaxed);
+        self.backlog.shrank.notify_waiters();
     }
 }
 
@@ -118,7 +129,7 @@ impl Backlog {
     }
 
     /// Counts a message that is to be sent.
-    pub(super) fn hold(&self, message: Bytes) -> Outgoing {
+    pub(super) fn hold(self: &Arc<Self>, message: Bytes) -> Outgoing {
         let mut of_connection = Share::of(&self.of_connection);
         let mut of_all = Share::of(&self.of_all);
         of_connection.force(message.len());
@@ -126,11 +137,12 @@ impl Backlog {
         if self.of_all.is_spent() {
             self.pressure.notify_waiters();
         }
-        Outgoing {
+        Outgoing(Bytes::from_owner(Unread {
             message,
             of_connection,
             of_all,
-        }
+            backlog: Arc::clone(self),
+        }))
     }
 }
 
@@ -175,13 +187,13 @@ impl Reply {
     pub(super) async fn message(&mut self, message: Outgoing) -> Result<(), Gone> {
         let backlog = Arc::clone(&self.backlog);
         let stream = self.begin()?;
-        let bytes = message.message.len();
+        let Outgoing(message) = message;
+        let bytes = message.len();
         if bytes <= SMALL_BYTES {
-            return Ok(stream.send_data(message.message, false)?);
+            return Ok(stream.send_data(message, false)?);
         }
         let patience = backlog.stall + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
         let sent = timeout(patience, send_in_parts(stream, message, &backlog)).await;
-        backlog.shrank.notify_waiters();
         sent.unwrap_or_else(|_| {
             stream.send_reset(Reason::CANCEL);
             Err(Gone)
@@ -218,14 +230,13 @@ impl Reply {
 
 async fn send_in_parts(
     stream: &mut SendStream<Bytes>,
-    mut outgoing: Outgoing,
+    mut message: Bytes,
     backlog: &Backlog,
 ) -> Result<(), Gone> {
-    while !outgoing.message.is_empty() {
-        let room = capacity(stream, outgoing.message.len().min(PART_BYTES)).await?;
-        let part = outgoing.split_to(room);
+    while !message.is_empty() {
+        let room = capacity(stream, message.len().min(PART_BYTES)).await?;
+        let part = message.split_to(room.min(message.len()));
         backlog.parts_taken.fetch_add(1, Ordering::Relaxed);
-        backlog.shrank.notify_waiters();
         stream.send_data(part, false)?;
     }
     Ok(())

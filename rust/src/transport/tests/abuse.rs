@@ -111,7 +111,7 @@ fn a_hundred_thousand_resets_leave_a_server_that_answers() {
     for _ in 0..1000 {
         let mut frames = Vec::new();
         for _ in 0..100 {
-            frames.extend_from_slice(&head(stream));
+            frames.extend_from_slice(&head(stream, ECHO));
             frames.extend_from_slice(&reset(stream));
             stream += 2;
         }
@@ -128,11 +128,11 @@ fn a_hundred_thousand_resets_leave_a_server_that_answers() {
     assert_eq!(running.answered(), 1);
 }
 
-/// HEADERS of a call of Echo, every field a literal.
-fn head(stream: u32) -> Vec<u8> {
+/// HEADERS of a call, every field a literal.
+fn head(stream: u32, path: &str) -> Vec<u8> {
     let mut block = vec![0x83, 0x86];
     for (name, value) in [
-        (&b":path"[..], ECHO.as_bytes()),
+        (&b":path"[..], path.as_bytes()),
         (b"content-type", b"application/grpc"),
     ] {
         block.extend_from_slice(&[0, name.len() as u8]);
@@ -181,6 +181,49 @@ fn a_peer_that_does_not_read_holds_few_replies_and_then_none() {
         runtime.block_on(client.call(LARGE, b"")).data.len(),
         LARGE_BYTES + 5
     );
+}
+
+/// The connection-wide window and that of each stream, as far as they go.
+fn widest_windows() -> Vec<u8> {
+    let mut frames = vec![0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
+    frames.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]);
+    frames
+}
+
+/// Makes calls on a connection and reads nothing; how many are answered, at most, after a while.
+fn answered_unread(settings: &[u8], path: &str, message: &[u8], bound: usize) -> usize {
+    let running = Running::new(Options {
+        connection_reply_bytes: bound,
+        streams: 100,
+        ..Options::default()
+    });
+    let mut socket = socket(&running);
+    socket.write_all(&[PREFACE, settings].concat()).unwrap();
+    for stream in (1..200).step_by(2) {
+        let mut frames = head(stream, path);
+        frames.extend_from_slice(&[0, 0, message.len() as u8 + 5, 0, 1]);
+        frames.extend_from_slice(&stream.to_be_bytes());
+        frames.extend_from_slice(&framed(message));
+        socket.write_all(&frames).unwrap();
+    }
+    thread::sleep(Duration::from_millis(300));
+    running.answered()
+}
+
+#[test]
+fn replies_that_the_peer_has_windows_for_count_until_it_reads() {
+    let answered = answered_unread(&widest_windows(), MEDIUM, b"", 4 * MEDIUM_BYTES);
+
+    // The socket takes some, and so many are begun before the bound is met.
+    assert!(answered > 0 && answered < 50, "{answered}");
+}
+
+#[test]
+fn small_replies_count_until_the_peer_has_a_window_for_them() {
+    let no_window = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+    let answered = answered_unread(&no_window, ECHO, &[7; 100], 1000);
+
+    assert!(answered > 0 && answered < 50, "{answered}");
 }
 
 #[test]

@@ -33,18 +33,22 @@ const GATED: &str = "/t.T/Gated";
 const LATER: &str = "/t.T/Later";
 const EACH: &str = "/t.T/Each";
 const LARGE: &str = "/t.T/Large";
+const MEDIUM: &str = "/t.T/Medium";
 
-const METHODS: [(&str, Answering); 6] = [
+const METHODS: [(&str, Answering); 7] = [
     (ECHO, Answering::Quick),
     (POOLED, Answering::Pool),
     (GATED, Answering::Quick),
     (LATER, Answering::Quick),
     (EACH, Answering::Each),
     (LARGE, Answering::Quick),
+    (MEDIUM, Answering::Quick),
 ];
 
 /// What Large answers with.
 const LARGE_BYTES: usize = 1 << 20;
+/// What Medium answers with: less than h2 takes of a stream for a peer that does not read.
+const MEDIUM_BYTES: usize = 200 << 10;
 /// The revision that Later speaks of.
 const REVISION: u64 = 7;
 const CHOSEN: Code = Code(9);
@@ -131,6 +135,7 @@ impl Handler for Actor {
         self.0.answered.fetch_add(1, Ordering::SeqCst);
         let message = match path {
             LARGE => framed(&[7; LARGE_BYTES]),
+            MEDIUM => framed(&[7; MEDIUM_BYTES]),
             _ if question.message == b"fail" => {
                 return Answer::Failure(status(CHOSEN));
             }

@@ -293,3 +293,27 @@ fn what_nobody_waits_for_any_more_is_not_answered() {
 
     assert_eq!((ended.code, running.answered()), (Some(0), 3));
 }
+
+#[test]
+fn who_leaves_a_queue_makes_room_at_once() {
+    let running = Running::new(Options {
+        room: 3,
+        ..Options::default()
+    });
+    let (runtime, client) = running.client();
+    runtime.block_on(async {
+        // Two are with the pool's two threads, and stay there.
+        let _busy = [(); 2].map(|()| tokio::spawn(gated(client.requests.clone())));
+        let stage = Arc::clone(&running.stage);
+        tokio::task::spawn_blocking(move || {
+            eventually(|| stage.tried.load(Ordering::SeqCst) == 4);
+        })
+        .await
+        .unwrap();
+        for _ in 0..10 {
+            let request = with(POOLED, &[("grpc-timeout", "5m")]);
+            let left = client.send(request, framed(b"")).await;
+            assert_eq!(left.code, Some(Code::DEADLINE_EXCEEDED.0));
+        }
+    });
+}
