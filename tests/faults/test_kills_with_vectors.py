@@ -71,8 +71,8 @@ def found(memory: Remora, text: str, k: int) -> memory_pb2.SearchMessagesRespons
     return memory.stubs.memory.SearchMessages(request, timeout=20)
 
 
-def wait_until_all_is_embedded(memory: Remora) -> None:
-    deadline = time.monotonic() + EMBEDDED_SECONDS
+def wait_until_all_is_embedded(memory: Remora, seconds: float = EMBEDDED_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while memory.status().model.pending or found(memory, "anything", 1).index.pending:
         assert time.monotonic() < deadline, "messages are left without a vector"
         time.sleep(0.1)
@@ -187,3 +187,28 @@ def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, 
         if found == wanted or time.monotonic() > deadline:
             return found
         sidecar.start()
+
+
+LEFT, LEFT_IN_FAULTS = 300, 3_000
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("count", [LEFT, pytest.param(LEFT_IN_FAULTS, marks=pytest.mark.faults)])
+def test_a_backlog_that_is_killed_again_and_again_is_embedded_in_the_end(sidecar: Sidecar, count: int) -> None:
+    texts = [f"{sentence(number)} {number}" for number in range(count)]
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        for first in range(0, count, 50):
+            say(memory, *texts[first : first + 50])
+    embedded = [0]
+    for _ in range(KILLS):
+        time.sleep(random.uniform(0.2, 0.6))
+        sidecar.kill()
+        sidecar.start()
+        with Remora(sidecar.endpoint, timeout=20) as memory:
+            embedded.append(count - memory.status().model.pending)
+
+    with Remora(sidecar.endpoint, timeout=20) as memory:
+        wait_until_all_is_embedded(memory, EMBEDDED_SECONDS + count / 10)
+    assert sidecar.stop() == 0
+    assert embedded == sorted(embedded), "what was embedded once stays so"
+    assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
