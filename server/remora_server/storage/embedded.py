@@ -69,11 +69,11 @@ class StoreOptions:
     """Where the store lives (None: in memory only) and how much memory it may take, in bytes."""
 
     directory: Path | None
-    window_bytes: int = 64 << 20
-    recall_bytes: int = 256 << 20
+    window_bytes: int = 48 << 20
+    recall_bytes: int = 128 << 20
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
-    database_bytes: int = 96 << 20
+    database_bytes: int = 64 << 20
     kernels: str | None = None
 
 
