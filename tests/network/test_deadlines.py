@@ -76,23 +76,30 @@ class Caller:
     def _call(self, name: str, timeout: float) -> None:
         kind = self._random.choice(["append", "append", "list", "count"])
         try:
-            if kind == "append":
-                self._stub.AppendMessages(append(self.conversation, parts(name)), timeout=timeout)
-            elif kind == "list":
-                self._stub.ListMessages(pb.ListMessagesRequest(conversation_id=self.conversation), timeout=timeout)
-            else:
-                self._stub.CountConversations(pb.CountConversationsRequest(), timeout=timeout)
+            self._ask(kind, name, timeout)
         except grpc.RpcError as error:
-            if reason(error) == "OVERLOADED":  # on a slow machine; what is refused is not written
-                return
-            if error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise
-            self.expired += 1
-            if kind == "append":
-                self.unknown.add(name)
+            self._failed(error, kind, name)
         else:
             if kind == "append":
                 self.written.append(name)
+
+    def _ask(self, kind: str, name: str, timeout: float) -> None:
+        if kind == "append":
+            self._stub.AppendMessages(append(self.conversation, parts(name)), timeout=timeout)
+        elif kind == "list":
+            self._stub.ListMessages(pb.ListMessagesRequest(conversation_id=self.conversation), timeout=timeout)
+        else:
+            self._stub.CountConversations(pb.CountConversationsRequest(), timeout=timeout)
+
+    def _failed(self, error: grpc.RpcError, kind: str, name: str) -> None:
+        """Nothing is known of a write whose deadline passed. What a slow machine refuses is not written."""
+        if reason(error) == "OVERLOADED":
+            return
+        if error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise error
+        self.expired += 1
+        if kind == "append":
+            self.unknown.add(name)
 
     def check(self, stored: list[str]) -> None:
         """Writes are whole and in order, each once; of those without an answer, any."""

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from remora import Remora
 from remora.errors import RemoraError
+from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
 from remora_server.commands.output import add_json_flag, output, printable, write_json
@@ -187,21 +188,30 @@ class Examination:
         if not report.present:
             self._note("store", f"there is none in {data} yet", "nothing: the first `remora serve` makes it")
         if report.served:
-            self._ask_server()
+            self._ask_server(report.store_id)
 
-    def _ask_server(self) -> None:
+    def _ask_server(self, store_id: str) -> None:
         """A store that is served cannot be read beside its server: the server says how it is."""
         endpoint = self._settings.listen[0]
-        remedy = "for the whole examination stop the server, or examine a backup"
         try:
             with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
                 status = memory.status()
         except (RemoraError, grpc.RpcError) as error:
-            reason = one_line(error)
-            self._find("store", f"a process serves it and does not answer at {endpoint}: {reason}", "see its log")
+            what = f"a process serves it and does not answer at {endpoint}: {one_line(error)}"
+            self._find("store", what, "say where it listens (--listen), or see its log")
             return
-        self.parts["store"] |= {"status": str(status)}
-        self._note("store", f"it is served at {endpoint}: only its server was asked", remedy)
+        if status.store.store_id != store_id:
+            what = f"a process serves it, and another store is served at {endpoint}"
+            self._find("store", what, "say where the process listens (--listen)")
+            return
+        self.parts["server"] = {"endpoint": endpoint, **_server_facts(status)}
+        if not status.store.writable:
+            self._find("store", f"its server takes no writes: {status.store.failure}", "see its log, and restart it")
+        if status.model.failure:
+            what = f"the server's model {status.model.name} does not embed: {status.model.failure}"
+            self._find("model", what, "nothing, if it passes: messages are embedded as soon as it does")
+        what = f"it is served at {endpoint}: its server was asked, its files were not read"
+        self._note("store", what, "for the whole examination stop the server, or examine a backup")
 
     def _token(self) -> str | None:
         file = self._settings.token_file
@@ -249,14 +259,33 @@ class Examination:
 
 
 def _store_facts(report: StoreReport) -> dict[str, object]:
-    return {
+    facts: dict[str, object] = {
         "directory": str(report.directory),
         "present": report.present,
         "served": report.served,
         "store_id": report.store_id,
         "format_version": report.format_version,
-        "database": asdict(report.database),
-        "journal": asdict(report.journal),
+    }
+    if not report.served:
+        facts |= {"database": asdict(report.database), "journal": asdict(report.journal)}
+    return facts
+
+
+def _server_facts(status: GetStatusResponse) -> dict[str, object]:
+    server, store, journal = status.server, status.store, status.journal
+    return {
+        "version": server.version,
+        "start_time": server.start_time.ToJsonString(),
+        "resident_bytes": server.resident_bytes,
+        "writable": store.writable,
+        "revision": store.revision,
+        "applied_revision": store.applied_revision,
+        "conversations": store.conversations,
+        "messages": store.messages,
+        "database_bytes": store.database_bytes,
+        "journal_bytes": journal.bytes,
+        "sync_micros": journal.sync_micros,
+        "to_embed": status.model.pending,
     }
 
 

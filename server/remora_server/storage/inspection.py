@@ -54,7 +54,7 @@ class JournalReport:
 
 @dataclass(slots=True)
 class StoreReport:
-    """A store that was looked over. `served`: a process has it open, so that nothing more was looked at."""
+    """A store that was looked over. `served`: a process has it open, so that nothing but its id was looked at."""
 
     directory: Path
     present: bool = False
@@ -92,6 +92,7 @@ def inspect_store(directory: Path) -> StoreReport:
             _inspect(report)
         else:
             report.served = True
+            _inspect_format(report)
     return report
 
 

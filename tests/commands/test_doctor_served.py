@@ -1,0 +1,100 @@
+"""`remora doctor` of a data directory that a process serves: the server says how its store is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.faults.sidecar import Sidecar
+
+from remora import Remora
+from remora.errors import RemoraError
+from remora_server.main import main
+
+
+@contextmanager
+def started(**failpoints: str) -> Iterator[Sidecar]:
+    """A server that answers."""
+    with TemporaryDirectory(prefix="remora-") as directory:
+        sidecar = Sidecar(Path(directory), "--model", "none")
+        sidecar.failpoints = failpoints
+        sidecar.start()
+        try:
+            yield sidecar
+        finally:
+            sidecar.kill()
+
+
+@pytest.fixture
+def served() -> Iterator[Sidecar]:
+    with started() as sidecar:
+        yield sidecar
+
+
+def doctor(
+    capsys: pytest.CaptureFixture[str], sidecar: Sidecar, *arguments: str, at: str = ""
+) -> tuple[int, dict[str, Any]]:
+    """The exit code of the doctor and what it says for scripts."""
+    capsys.readouterr()
+    data = sidecar.directory / "data"
+    code = main(
+        ["doctor", "--json", "--model=none", f"--data={data}", f"--listen={at or sidecar.endpoint}", *arguments]
+    )
+    return code, json.loads(capsys.readouterr().out)
+
+
+def append_for_long(sidecar: Sidecar) -> None:
+    with Remora(sidecar.endpoint) as memory:
+        for _ in range(10):
+            memory.conversation("c", user_id="u").append({"role": "user", "content": "hello"})
+
+
+def findings(said: dict[str, Any]) -> list[str]:
+    return [finding["what"] for finding in said["findings"]]
+
+
+def test_the_server_of_a_store_says_how_it_is(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
+    with Remora(served.endpoint) as memory:
+        memory.conversation("c", user_id="u").append({"role": "user", "content": "hello"})
+
+    code, said = doctor(capsys, served)
+
+    assert (code, findings(said)) == (0, [])
+    assert said["store"]["served"]
+    assert said["store"].keys().isdisjoint({"database", "journal"}), "what was not looked at is not told"
+    assert (said["server"]["writable"], said["server"]["revision"]) == (True, 1)
+    assert "its files were not read" in said["notes"][-1]["what"]
+
+
+def test_a_server_that_listens_elsewhere_is_to_be_named(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
+    code, said = doctor(capsys, served, at="unix:/tmp/none")
+
+    assert code == 1
+    assert "does not answer at unix:/tmp/none" in findings(said)[0]
+    assert "--listen" in said["findings"][0]["remedy"]
+
+
+def test_the_server_of_another_store_is_not_taken_for_it(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
+    with started() as other:
+        code, said = doctor(capsys, served, at=other.endpoint)
+
+    assert code == 1
+    assert "another store is served" in findings(said)[0]
+    assert "server" not in said
+
+
+def test_a_server_that_takes_no_writes_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    with started(REMORA_JOURNAL_FAILPOINTS="before_sync=error@2") as failing:
+        with pytest.raises(RemoraError):
+            append_for_long(failing)
+
+        code, said = doctor(capsys, failing)
+
+    assert code == 1
+    assert "takes no writes" in findings(said)[0]
+    assert not said["server"]["writable"]
