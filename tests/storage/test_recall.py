@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +39,7 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.storage.places import Place
 from remora_server.storage.recall import EmbeddedIndex
 from remora_server.storage.recall_loading import RecallLoader
 
@@ -295,6 +297,21 @@ def test_more_than_memory_holds_is_searched_all_the_same(tmp_path: Path) -> None
         assert len(here.texts("tea", OfUser("user 0"))) == 10
         assert len(here.texts("tea", OfTenant())) == 30
         assert here.texts("tea", InConversation("c7")) == ["tea 7"]
+
+
+def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path / "data", recall_bytes=1) as here:
+        for number in range(4):
+            here.append(f"tea {number}", conversation=f"c{number}", user=f"user {number}")
+        here.append("tea", conversation="other", tenant="other")
+        waits = iter([1.2])
+
+        def wait(*_: object) -> None:
+            time.sleep(next(waits, 0.0))
+            here.index._find(Place("other"), SearchQuery(OfTenant(), "tea", None, SearchOptions(), 0.0))
+
+        with patch.object(here.index, "_wait_for_vectors", wait):
+            assert len(here.texts("tea", OfTenant())) == 4
 
 
 def test_vectors_of_other_models_of_the_server_stay_on_disk(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ from remora_server.storage.recall_loading import RecallLoader
 
 ATTEMPTS = 3
 """How often a scope is loaded whose parts are evicted before they are searched; then what is there is searched."""
+RESIDENT_SECONDS = 0.8
+"""How long the users of a tenant are in memory after they were loaded, for certain: less than the engine's grace. A
+search of the tenant does not tell whether some have left since.
+"""
 ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
@@ -78,13 +82,13 @@ class EmbeddedIndex:
         """
         self._commits.begin(read)
         place = self._place(read, query.scope)
-        self._load(place, read.deadline)
+        loaded = self._load(place, read.deadline)
         self._wait_for_vectors(place, query, read.deadline)
         for _ in range(ATTEMPTS - 1):
             revision, found = self._find(place, query)
-            if found.complete:
+            if found.complete and (place.user_id is not None or time.monotonic() - loaded < RESIDENT_SECONDS):
                 break
-            self._load(place, read.deadline)
+            loaded = self._load(place, read.deadline)
         else:
             revision, found = self._find(place, query)
         if not found.hits:
@@ -107,13 +111,16 @@ class EmbeddedIndex:
             case OfTenant():
                 return Place(tenant_id)
 
-    def _load(self, place: Place, deadline: float | None) -> None:
+    def _load(self, place: Place, deadline: float | None) -> float:
+        """Have a place in memory; when that began."""
+        began = time.monotonic()
         if place.user_id is None:
             self._loader.tenant(place.tenant_id, deadline)
         elif place.uid is None:
             self._loader.user(place.tenant_id, place.user_id, deadline)
         else:
             self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
+        return began
 
     def _wait_for_vectors(self, place: Place, query: SearchQuery, deadline: float | None) -> None:
         """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
