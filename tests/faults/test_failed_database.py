@@ -71,6 +71,24 @@ def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeyp
     again.close()
 
 
+def test_a_database_in_memory_that_failed_for_good_is_not_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(None)
+    reopened: list[str] = []
+
+    def fail() -> None:
+        raise duckdb.FatalException("Failed to create checkpoint: Out of Memory Error")
+
+    monkeypatch.setattr(store.database, "checkpoint", fail)
+    monkeypatch.setattr(store.database, "reopen", lambda: reopened.append("empty"))
+    store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
+    wait_until(lambda: "FatalException" in store.failure())
+
+    assert "FatalException" in store.status().failure
+    assert shown(store, "c", "sarah")[0][2] == "kept", "it is read from memory"
+    assert not reopened, "it would be empty"
+    store.close()
+
+
 @pytest.fixture
 def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
     server = Sidecar(tmp_path, "--model", "none", "--segment-bytes", str(SEGMENT_BYTES))
