@@ -217,7 +217,7 @@ def trial_figures(trial: Trial, active_users: int = ACTIVE_USERS, checked: int =
     timed(trial, "checking", lambda: trial.check(checked, content.conversations))
     trial.note("checked")
     most_after = peak_bytes(trial.server.pid) / MEBIBYTE
-    trial.server.stop()
+    trial.server.end(signal.SIGKILL)
     return {
         "rss_mb_1m_messages": max(trial.resident["most"], most_after),
         "rss_mb_1m_messages_at_rest": trial.resident["at rest"],
