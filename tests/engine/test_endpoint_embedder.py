@@ -22,6 +22,7 @@ from remora_server.embedding_settings import EndpointSettings
 from remora_server.engine import endpoint_requests
 from remora_server.engine.breaker import FAILURES
 from remora_server.engine.endpoint_embedder import UNANSWERED, EndpointEmbedder
+from remora_server.engine.endpoint_requests import PROBE
 
 SECRET = "a secret text"
 LONG = 60.0
@@ -362,6 +363,25 @@ def test_no_text_is_given_up_while_the_endpoint_fails_with_all(
     for _ in range(3 * UNANSWERED):
         with pytest.raises(EmbeddingFailed):
             embedder.embed(["tea", "coffee"])
+
+    server.behaviour = lambda _asked: None
+    assert are(embedded(embedder, "tea", "coffee"), "tea", "coffee")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_no_text_is_given_up_where_the_endpoint_goes_down_meanwhile(
+    server: EmbeddingServer, embedder: EndpointEmbedder, status: int
+) -> None:
+    def down_after_the_first_probe(asked: Asked) -> Answer | None:
+        if asked.texts == [PROBE] and server.texts.count(PROBE) == 1:
+            return None
+        return error(status)
+
+    server.behaviour = down_after_the_first_probe
+    for _ in range(UNANSWERED):
+        with pytest.raises(EmbeddingFailed):
+            embedder.embed(["tea", "coffee"])
+    assert server.texts.count(PROBE) > 1
 
     server.behaviour = lambda _asked: None
     assert are(embedded(embedder, "tea", "coffee"), "tea", "coffee")
