@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-import yaml
+from remora_server.yaml_text import NotYaml, read_yaml
 
 BUILTIN, NONE, AUTO = "builtin", "none", "auto"
 OPENAI = "openai"
@@ -276,8 +276,8 @@ def _require_known(name: str, known: Iterable[str], complaint: str) -> None:
 def _mapping(value: object, what: str) -> Mapping[Any, Any]:
     if isinstance(value, str):
         try:
-            value = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            value = read_yaml(value)
+        except NotYaml as error:
             raise ValueError(f"must be a mapping {what}, in YAML") from error
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping {what}")  # noqa: TRY004 - a setting's wrong value is a ValueError

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import embedding_settings, failpoints, logs
 from remora_server.embedding_settings import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
+from remora_server.yaml_text import NotYaml, read_yaml
 
 IN_MEMORY = ":memory:"
 PREFIX = "REMORA_"
@@ -328,10 +327,10 @@ def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
     if path is None:
         return {}
     try:
-        content = yaml.safe_load(Path(path).read_text("utf-8"))
+        content = read_yaml(Path(path).read_text("utf-8"))
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (NotYaml, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content or {}, dict):
         raise SettingsError(f"{path} is no mapping of settings to values")
