@@ -19,7 +19,7 @@ from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from remora.v1.memory_service_pb2 import SearchMessagesRequest, SearchMessagesResponse
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 
-SEARCHED = 200
+SEARCHED = 50
 """Messages of each client's own conversation."""
 QUERIES = 16
 FIRST_FRESH = 1_000

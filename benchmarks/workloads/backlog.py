@@ -19,7 +19,7 @@ from benchmarks.slices import Measured, Row
 from benchmarks.workloads.comparison import present, ratio
 
 CLIENTS = (1, 8)
-EMBEDDED_SECONDS = 120.0
+EMBEDDED_SECONDS = 600.0
 ALONE_SLICES = 8
 FRESH = 20
 BACKLOG, PLAIN, IDLE = "backlog", "without a model", "without a backlog"
