@@ -851,7 +851,20 @@ def strip_names(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:
 class Transport:
     """gRPC over HTTP/2. It is bound, started, run by one thread and worked for by others, and stopped, each once."""
 
-    def __new__(cls, *, room: int, connections: int, receive_limit_bytes: int, default_timeout: float) -> Transport: ...
+    def __new__(
+        cls,
+        *,
+        room: int,
+        connections: int,
+        receive_limit_bytes: int,
+        default_timeout: float,
+        handshake_timeout: float | None = None,
+        reply_bytes: int | None = None,
+        connection_reply_bytes: int | None = None,
+        pending_resets: int | None = None,
+    ) -> Transport:
+        """Bounds that are None are the usual ones."""
+
     def bind_unix(self, path: str) -> None:
         """Take a Unix socket, whose mode the umask gives. OSError where it cannot be had."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from tests.faults import planted
 
+from remora_server import _native
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import DeadlineExceeded
 from remora_server.domain.models import PerTenant, ServedModel
@@ -120,6 +122,15 @@ def one_name_for_all_vectors() -> None:
     EndpointEmbedder.model = "vectors"  # type: ignore[assignment,method-assign]
 
 
+def without(**bounds: float) -> Callable[[], None]:
+    """The native transport with other bounds."""
+
+    def change() -> None:
+        _native.Transport = partial(_native.Transport, **bounds)  # type: ignore[misc,assignment,arg-type]
+
+    return change
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "forget_refusals": forget_refusals,
     "one_model_for_all": one_model_for_all,
@@ -127,6 +138,9 @@ CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_often": checkpoint_often,
     "next_schema": next_schema,
     "counts_wait": counts_wait,
+    "no_handshake_timeout": without(handshake_timeout=3600.0),
+    "no_bound_of_replies": without(reply_bytes=1 << 40, connection_reply_bytes=1 << 40),
+    "no_bound_of_resets": without(pending_resets=1 << 30),
     "send_before_it_is_published": send_before_it_is_published,
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,

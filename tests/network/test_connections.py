@@ -37,8 +37,8 @@ def open_idle(idle: list[Peer]) -> None:
     assert all(peer.answers() for peer in idle)
 
 
-def wait_for_sockets(target: Target, count: int) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
+def wait_for_sockets(target: Target, count: int, seconds: float = WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while target.sockets() > count:
         assert time.monotonic() < deadline, f"{target.sockets()} connections are open, not {count}"
         time.sleep(0.1)
@@ -119,3 +119,24 @@ def test_connections_that_come_and_go_leave_nothing_behind() -> None:
                     peer.open()
             clients.go_on()
         wait_for_sockets(target, before)
+
+
+@pytest.mark.faults
+def test_the_check_of_half_open_connections_finds_a_server_that_waits_for_them() -> None:
+    with serving(changes=("no_handshake_timeout",)) as careless:
+        before = careless.sockets()
+        with peers(careless.endpoint, 10):
+            while careless.sockets() < before + 5:
+                time.sleep(0.05)
+            with pytest.raises(AssertionError, match="connections are open"):
+                wait_for_sockets(careless, before, seconds=10.0)
+
+
+@pytest.mark.faults
+def test_the_check_of_connections_beyond_the_bound_finds_a_server_that_takes_them() -> None:
+    with serving() as careless, peers(careless.endpoint, 20) as idle:
+        open_idle(idle)
+        with Peer(careless.endpoint, timeout=2.0) as newcomer:
+            newcomer.open()
+            with pytest.raises(TimeoutError):
+                newcomer.until_closed()

@@ -149,3 +149,12 @@ def test_what_only_an_attack_sends_ends_its_connection(target: Target, frames_of
 
         assert not peer.answers()
         assert peer.is_closed
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("frames_of", [resets, resets_of_whole_calls], ids=lambda flood: flood.__name__)
+def test_the_check_of_attacks_finds_a_server_without_a_bound_of_resets(frames_of: Flood) -> None:
+    with serving(changes=("no_bound_of_resets",)) as careless, Peer(careless.tcp) as peer:
+        flood(peer, frames_of)
+
+        assert peer.answers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import grpc
 import pytest
@@ -25,13 +26,19 @@ All replies together would take 2,000 MB.
 """
 
 
-@pytest.fixture(scope="module")
-def target() -> Iterator[Target]:
-    with serving() as target:
+@contextmanager
+def serving_a_large_page(*changes: str) -> Iterator[Target]:
+    with serving(changes=changes) as target:
         with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
             stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
             for number in range(MESSAGES):
                 stub.AppendMessages(append("large", [f"{number:04}" + "x" * TEXT_BYTES]), timeout=30)
+        yield target
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    with serving_a_large_page() as target:
         yield target
 
 
@@ -43,6 +50,11 @@ def ask(peer: Peer, stream: int) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("window", [0, 65_535, LARGEST_WINDOW], ids=["no-window", "usual-window", "largest-window"])
 def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: int) -> None:
+    ask_and_do_not_read(target, window)
+
+
+def ask_and_do_not_read(target: Target, window: int) -> None:
+    """Raises AssertionError where the replies take more memory than they may."""
     opened = frames.peers(target.tcp, CONNECTIONS)
     with honest(target.endpoint, retries=True) as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
         for peer in unread:
@@ -51,6 +63,14 @@ def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: i
             for stream in range(1, 2 * STREAMS, 2):
                 ask(peer, stream)
         clients.go_on(20)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(120)
+def test_the_check_of_unread_replies_finds_a_server_without_their_bound() -> None:
+    finding = pytest.raises(AssertionError, match="its memory grew")
+    with serving_a_large_page("no_bound_of_replies") as careless, finding:
+        ask_and_do_not_read(careless, 0)
 
 
 def test_a_reply_that_is_read_byte_by_byte_comes_whole(target: Target) -> None:

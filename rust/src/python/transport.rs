@@ -30,19 +30,35 @@ struct PyTransport {
 #[pymethods]
 impl PyTransport {
     #[new]
-    #[pyo3(signature = (*, room, connections, receive_limit_bytes, default_timeout))]
+    #[pyo3(signature = (
+        *, room, connections, receive_limit_bytes, default_timeout,
+        handshake_timeout=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         room: usize,
         connections: usize,
         receive_limit_bytes: usize,
         default_timeout: f64,
+        handshake_timeout: Option<f64>,
+        reply_bytes: Option<usize>,
+        connection_reply_bytes: Option<usize>,
+        pending_resets: Option<usize>,
     ) -> PyResult<Self> {
+        let usual = Options::default();
         let options = Options {
             room,
             connections,
             receive_limit_bytes,
             default_timeout: seconds(default_timeout)?,
-            ..Options::default()
+            handshake_timeout: match handshake_timeout {
+                Some(timeout) => seconds(timeout)?,
+                None => usual.handshake_timeout,
+            },
+            reply_bytes: reply_bytes.unwrap_or(usual.reply_bytes),
+            connection_reply_bytes: connection_reply_bytes.unwrap_or(usual.connection_reply_bytes),
+            pending_resets: pending_resets.unwrap_or(usual.pending_resets),
+            ..usual
         };
         Ok(Self {
             options,

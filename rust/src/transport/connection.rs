@@ -13,9 +13,7 @@ use tokio::time::timeout;
 use super::call::{self, Accepted};
 use super::handler::Handler;
 use super::keepalive;
-use super::options::{
-    CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, PENDING_RESETS, STREAM_WINDOW_BYTES,
-};
+use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
 use super::reply::Backlog;
 use super::room::Place;
 use super::server::Shared;
@@ -58,7 +56,7 @@ fn builder(options: &Options) -> Builder {
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(options.streams)
         .max_header_list_size(HEADER_LIST_BYTES)
-        .max_pending_accept_reset_streams(PENDING_RESETS);
+        .max_pending_accept_reset_streams(options.pending_resets);
     builder
 }
 

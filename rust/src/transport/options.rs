@@ -26,6 +26,9 @@ pub struct Options {
     pub connection_reply_bytes: usize,
     /// Calls of one connection at a time.
     pub streams: u32,
+    /// Calls of one connection that were reset before they were looked at: more close it. A client whose deadlines are
+    /// short resets as many as it may have open while the transport's thread is busy.
+    pub pending_resets: usize,
     /// How long a connection may take to say that it speaks HTTP/2.
     pub handshake_timeout: Duration,
     /// How often a peer is asked whether it is there, and how long it may take to say so.
@@ -48,6 +51,7 @@ impl Default for Options {
             reply_bytes: 256 << 20,
             connection_reply_bytes: 8 << 20,
             streams: 100,
+            pending_resets: 400,
             handshake_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
@@ -61,8 +65,5 @@ pub(super) const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// What a peer may send of one request, and of all of a connection, before it was read.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 pub(super) const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Calls that were reset before they were looked at: more close the connection. A client whose deadlines are short resets
-/// as many as it may have open while this thread is busy.
-pub(super) const PENDING_RESETS: usize = 400;
 /// Requests up to this size are answered on the transport's own thread.
 pub(super) const QUICK_REQUEST_BYTES: usize = 64 << 10;
