@@ -820,10 +820,10 @@ class Recall:
         """Return the best `k` messages of the scope.
 
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
-        messages that share a word). hybrid is cosine + 0.3 * BM25 / best BM25 and the rules that have a weight; without
-        a vector the weight of BM25 is 1, and messages that score 0 are left out. Statistics and the best are those of
-        the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values) and
-        `exclude` (uid, sequence).
+        messages that share a word). hybrid is cosine + 0.3 * (BM25 / best BM25)^1.5 and the rules that have a weight;
+        without a vector the weight of BM25 is 1, and messages that score 0 are left out. Statistics and the best are
+        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values)
+        and `exclude` (uid, sequence).
 
         hybrid_late is as hybrid, with the weight late (0 unless set) for how well a message's word pieces cover
         `pieces`, those of the query; it is on the scale of the cosine, which stands in where a message has no pieces.
@@ -831,9 +831,9 @@ class Recall:
         `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
         (what the two give the question before this message), next (what they give the message after it), speaker (1 if
         the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time and the
-        question asks when), date (how well it meets a date that the question names), passage (the BM25 of the message
-        and up to two neighbours on each side, together), session (the best of its session), nearby (the best of those
-        neighbours).
+        question asks when), date (how well it meets a date that the question names), named (1 if it names something
+        and the question asks for a name), passage (the BM25 of the message and up to two neighbours on each side,
+        together), session (the best around it in its session), nearby (the best of those neighbours).
         ValueError for an unknown name or weight and for bytes that are no pieces, VectorError for a vector without
         direction.
         """

@@ -22,7 +22,7 @@ from remora.testing import serve
 FOLDER = Path(__file__).with_name("languages")
 LANGUAGES = sorted(file.stem for file in FOLDER.glob("*.json"))
 DEPTH = 3
-NO_RULES = Weights(answer=0, next=0, speaker=0, temporal=0, date=0, passage=0, session=0, nearby=0)
+NO_RULES = Weights(answer=0, next=0, speaker=0, temporal=0, date=0, named=0, passage=0, session=0, nearby=0)
 
 
 def read(language: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Weights(TypedDict, total=False):
     bm25: float
     """Of shared words. Default 0.2; 0.1 in hybrid_late."""
     answer: float
-    """Of following a question that fits. Default 0.4."""
+    """Of following a question that fits. Default 0.3."""
     next: float
     """Of preceding a message that fits. Default 0.1."""
     speaker: float
@@ -52,8 +52,10 @@ class Weights(TypedDict, total=False):
     """Of speaking of a time, where the query asks when. Default 0.2."""
     date: float
     """Of being sent about a date that the query names. Default 0.3."""
+    named: float
+    """Of naming somebody or something, where the query asks for a name. Default 0.1."""
     session: float
-    """Of the best message of the same session. Default 0.3."""
+    """Of the best message around it in the same session. Default 0.3."""
     passage: float
     """Of the words of the message and its neighbours together. Default 0.2."""
     nearby: float

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::document::Document;
+use super::irregular::irregular_forms;
 use super::scanner::{Piece, scan};
 use super::stem::stem;
 use super::stop_words::stop_words;
@@ -12,19 +13,22 @@ use super::term::Term;
 
 /// Turns text into terms. It keeps no state between calls, so that threads share one.
 ///
-/// English stop words are left out and words of ASCII letters and digits are stemmed as English. No language is
-/// guessed: another language's words in Latin script, whose accents are folded first, take the same way in messages
+/// English stop words are left out and words of ASCII letters and digits are stemmed as English, irregular forms as the
+/// words that they are forms of ("went" meets "go"). No language is guessed: another language's words in Latin script, whose accents are folded first, take the same way in messages
 /// and in questions, which can only bring forms of a word together ("gatos" meets "gato"), and "café" meets "cafe". A
 /// word written with accents is never a stop word ("thé" is not "the"). Words of other alphabets stay whole; scripts
 /// without spaces give pairs of characters. Time and memory are linear in the text.
 pub struct Analyzer {
     stop_words: FxHashSet<&'static str>,
+    /// By form, the word that it is a form of.
+    irregular: FxHashMap<&'static str, &'static str>,
 }
 
 impl Analyzer {
     pub fn new() -> Self {
         Self {
             stop_words: stop_words().collect(),
+            irregular: irregular_forms().collect(),
         }
     }
 
@@ -55,6 +59,9 @@ impl Analyzer {
                 accented: false,
             } if self.stop_words.contains(text.as_str()) => {}
             Piece::Word { text, .. } => {
+                if let Some(word) = self.irregular.get(text.as_str()) {
+                    (*word).clone_into(text);
+                }
                 stem(text);
                 emit(text);
             }

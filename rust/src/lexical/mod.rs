@@ -7,6 +7,7 @@
 mod analyzer;
 mod characters;
 mod document;
+mod irregular;
 mod postings;
 mod query;
 mod scanner;

@@ -69,6 +69,7 @@ impl Traits {
         signs: Signs {
             asks: false,
             timed: false,
+            names: false,
             short: false,
         },
     };

@@ -5,7 +5,7 @@ use prost::Message as _;
 
 use super::scalar::Scalar;
 use super::symbols::Symbol;
-use super::{inheritance, temporal};
+use super::{inheritance, named, temporal};
 use crate::lexical::{self, Analyzer};
 use crate::wire;
 
@@ -46,6 +46,8 @@ pub(super) struct Signs {
     pub(super) asks: bool,
     /// Whether it speaks of a time.
     pub(super) timed: bool,
+    /// Whether it names somebody or something.
+    pub(super) names: bool,
     /// Whether it is short enough to inherit.
     pub(super) short: bool,
 }
@@ -55,6 +57,7 @@ impl Signs {
         Self {
             asks: inheritance::asks(text),
             timed: temporal::speaks_of_time(text),
+            names: named::names_something(text),
             short: inheritance::is_short(text),
         }
     }

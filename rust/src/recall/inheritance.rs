@@ -1,19 +1,28 @@
 //! Components `answer` and `next`: a message inherits the score of the question that it answers, and a little of the
-//! message after it. Both are of one session, and short: a long message stands for itself.
+//! message after it. Both are of one session, and short: a long message stands for itself. A question is shorter yet: what
+//! a longer message asks is little of what it says.
 
 use super::scope::View;
 
 /// Words of a short message, at most.
 const SHORT: usize = 200;
 
+/// Words of a question, at most.
+const QUESTION: usize = 60;
+
 /// Whether a text is short.
 pub(super) fn is_short(text: &str) -> bool {
-    text.split_whitespace().take(SHORT + 1).count() <= SHORT
+    has_words_up_to(SHORT, text)
 }
 
-/// Whether a text asks a question, in the marks of Latin, Chinese and Japanese, Arabic, Armenian or Ethiopic writing.
+/// Whether a text asks a question, in the marks of Latin, Chinese and Japanese, Arabic, Armenian or Ethiopic writing, and
+/// says little else.
 pub(super) fn asks(text: &str) -> bool {
-    text.contains(['?', '？', '؟', '՞', '፧'])
+    text.contains(['?', '？', '؟', '՞', '፧']) && has_words_up_to(QUESTION, text)
+}
+
+fn has_words_up_to(most: usize, text: &str) -> bool {
+    text.split_whitespace().take(most + 1).count() <= most
 }
 
 /// Writes to each message that follows a question the score of the question.

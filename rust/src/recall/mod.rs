@@ -19,6 +19,7 @@ mod inheritance;
 mod late;
 mod layout;
 mod loading;
+mod named;
 mod names;
 mod passages;
 mod profile;

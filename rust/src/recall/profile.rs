@@ -43,7 +43,7 @@ pub struct Weights {
     /// Of the coverage of the question's word pieces, on the cosine's scale: that of [`Profile::HybridLate`] alone. 0 by
     /// default.
     pub late: f64,
-    /// Of BM25 divided by the best BM25 of the scope, from 0 to 1. 0.3 by default.
+    /// Of shared words: BM25 over the best BM25 of the scope, to the power of 1.5, from 0 to 1. 0.3 by default.
     pub bm25: f64,
     /// Of the question before, if this message follows one: what the two above give it. 0 by default, as all that follow.
     pub answer: f64,
@@ -55,9 +55,11 @@ pub struct Weights {
     pub temporal: f64,
     /// Of meeting a date that the question names, from 0 to 1.
     pub date: f64,
+    /// Of naming somebody or something, where the question asks for a name.
+    pub named: f64,
     /// Of the words of the message and its neighbours together, from 0 to 1.
     pub passage: f64,
-    /// Of the best in the message's session: what all above give it.
+    /// Of the best around the message in its session: what all above give it.
     pub session: f64,
     /// Of the best of the message's neighbours: what all but `session` give it.
     pub nearby: f64,
@@ -74,6 +76,7 @@ impl Default for Weights {
             speaker: 0.0,
             temporal: 0.0,
             date: 0.0,
+            named: 0.0,
             passage: 0.0,
             session: 0.0,
             nearby: 0.0,
@@ -93,6 +96,7 @@ impl Weights {
             "speaker" => &mut self.speaker,
             "temporal" => &mut self.temporal,
             "date" => &mut self.date,
+            "named" => &mut self.named,
             "passage" => &mut self.passage,
             "session" => &mut self.session,
             "nearby" => &mut self.nearby,

@@ -1,16 +1,17 @@
 //! The rules that the hybrid profile may add to its scores, in the order in which they build on each other: what a message
-//! inherits, who speaks, times, dates, the passage, and last the session and what is nearby, which see all others.
+//! inherits, who speaks, times, dates, names, the passage, and last the session and what is nearby, which see all others.
 
 use rustc_hash::FxHashSet;
 
 use super::Recall;
+use super::document::Signs;
 use super::passages::Passages;
 use super::profile::Weights;
 use super::scope::View;
 use super::sheet::{ABSENT, Column, Draft, Write};
 use super::speaker::Asked;
 use super::words::{Word, words};
-use super::{dates, inheritance, sessions, surroundings, temporal};
+use super::{dates, inheritance, named, sessions, surroundings, temporal};
 
 /// A scope, and a question of it.
 pub(super) struct Rules<'a> {
@@ -55,6 +56,7 @@ impl<'a> Rules<'a> {
             ("speaker", weights.speaker, self.speakers(&question)),
             ("temporal", weights.temporal, times(&question)),
             ("date", weights.date, dates(&question)),
+            ("named", weights.named, names(&question)),
         ];
         let rules = written.into_iter();
         let rules = rules.filter_map(|(name, weight, write)| self.rule(name, weight, write?));
@@ -107,19 +109,27 @@ impl<'a> Rules<'a> {
         let mut passages = Passages::of(self.views, self.places, buffers);
         passages.write(self.recall.analyzer.analyze(self.words), &mut values);
         passages.give_back(buffers);
-        Draft::relative("passage", self.weights.passage, values)
+        Draft::shares("passage", self.weights.passage, values)
     }
 }
 
 fn times<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
-    let write: Write<'a> = Box::new(|view, _, values| {
+    temporal::asks_when(question).then(|| shown(|signs| signs.timed))
+}
+
+fn names<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    named::asks_for_name(question).then(|| shown(|signs| signs.names))
+}
+
+/// 1 for each document that shows a sign.
+fn shown<'a>(sign: impl Fn(Signs) -> bool + 'a) -> Write<'a> {
+    Box::new(move |view, _, values| {
         for &(_, slot) in view.content.order() {
-            if view.content.traits(slot).signs.timed {
+            if sign(view.content.traits(slot).signs) {
                 values[slot as usize] = 1.0;
             }
         }
-    });
-    temporal::asks_when(question).then_some(write)
+    })
 }
 
 fn dates<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {

@@ -137,7 +137,7 @@ impl<'a> Scoring<'a> {
             write: Box::new(|view, _, values| self.write_cosines(view, vector, values)),
         });
         let words =
-            (words_weight != 0.0).then(|| Draft::relative("bm25", words_weight, self.words(words)));
+            (words_weight != 0.0).then(|| Draft::shares("bm25", words_weight, self.words(words)));
         cosines.into_iter().chain(words).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Component `session`: the best score in the message's session. And what a session is.
+//! Component `session`: the best score around the message in its session. And what a session is.
 //!
 //! Messages with the same session id are one session. Where messages have none, a sitting is one: a run of messages of
 //! which no two neighbours were sent more than four hours apart, whatever day it is (which day it is depends on where one
@@ -11,6 +11,10 @@ use super::symbols::Symbol;
 /// The longest pause within a sitting, microseconds.
 const PAUSE: i64 = 4 * 3_600_000_000;
 
+/// Messages of a session, before and after one, among which the best counts for it: a conversation that nothing divides is
+/// about many things.
+const REACH: usize = 16;
+
 /// The session of a slot without a document.
 const NONE: u32 = u32::MAX;
 
@@ -19,17 +23,24 @@ pub(super) struct Sessions {
     /// The number of the session of the document in each slot.
     numbers: Vec<u32>,
     count: usize,
+    /// The slots of all documents, session by session and in order within.
+    members: Vec<u32>,
+    /// Where each session ends among the members.
+    ends: Vec<u32>,
 }
 
 impl Sessions {
-    pub(super) const SLOT_BYTES: usize = size_of::<u32>();
+    pub(super) const SLOT_BYTES: usize = 2 * size_of::<u32>();
 
     pub(super) fn of(content: &Content) -> Self {
         let mut sessions = Self {
             numbers: vec![NONE; content.slots()],
             count: 0,
+            members: Vec::new(),
+            ends: Vec::new(),
         };
         sessions.number(content);
+        sessions.gather(content);
         sessions
     }
 
@@ -38,12 +49,28 @@ impl Sessions {
         self.numbers[left as usize] == self.numbers[right as usize]
     }
 
-    /// The documents' slots with the numbers of their sessions.
-    fn documents(&self) -> impl Iterator<Item = (usize, usize)> {
-        let numbers = self.numbers.iter().enumerate();
-        numbers
-            .filter(|(_, number)| **number != NONE)
-            .map(|(slot, number)| (slot, *number as usize))
+    /// The slots of each session's documents, in order.
+    fn each(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.members[*start as usize..*end as usize])
+    }
+
+    /// Gathers the members of the sessions, once these are numbered.
+    fn gather(&mut self, content: &Content) {
+        let number = |slot: u32| self.numbers[slot as usize];
+        let mut members: Vec<u32> = content.order().iter().map(|(_, slot)| *slot).collect();
+        members.sort_by_key(|slot| number(*slot));
+        let sessions = members.chunk_by(|left, right| number(*left) == number(*right));
+        let lengths = sessions.map(|session| session.len() as u32);
+        self.ends = lengths
+            .scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            })
+            .collect();
+        self.members = members;
     }
 
     fn number(&mut self, content: &Content) {
@@ -78,16 +105,26 @@ impl Sessions {
     }
 }
 
-/// Writes to each document the best score in its session.
+/// Writes to each document the best score around it in its session.
 pub(super) fn write_best(view: &View<'_>, scores: &[f64], values: &mut [f32]) {
-    let sessions = &view.content.layout().sessions;
-    let mut best = vec![f64::NEG_INFINITY; sessions.count];
-    for (slot, session) in sessions.documents() {
-        best[session] = best[session].max(scores[slot]);
+    let mut own = Vec::new();
+    for members in view.content.layout().sessions.each() {
+        own.clear();
+        own.extend(members.iter().map(|slot| scores[*slot as usize]));
+        for (slot, best) in members.iter().zip(best_around(&own)) {
+            values[*slot as usize] = best as f32;
+        }
     }
-    for (slot, session) in sessions.documents() {
-        values[slot] = best[session] as f32;
-    }
+}
+
+/// For each value the best of those up to [`REACH`] before and after it.
+fn best_around(values: &[f64]) -> impl Iterator<Item = f64> {
+    let best = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let whole = (values.len() <= REACH + 1).then(|| best(values));
+    (0..values.len()).map(move |at| {
+        let near = at.saturating_sub(REACH)..values.len().min(at + REACH + 1);
+        whole.unwrap_or_else(|| best(&values[near]))
+    })
 }
 
 /// Whether a message without session id goes on with the sitting of the message before.

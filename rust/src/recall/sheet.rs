@@ -45,14 +45,18 @@ pub(super) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// A column of values that are to be divided by the best of them, where that is above 0.
-    pub(super) fn relative(name: &'static str, weight: f64, values: Vec<f32>) -> Self {
+    /// A column of shares: values that are to be divided by the best of them, where that is above 0, and taken to the
+    /// power of 1.5. What has half of the words that the best has in common with the question says less than half as much.
+    pub(super) fn shares(name: &'static str, weight: f64, values: Vec<f32>) -> Self {
         let best = values.iter().copied().fold(0.0, f32::max);
         let divisor = if best > 0.0 { best } else { 1.0 };
         Self {
             column: Column::new(name, weight, values),
             write: Box::new(move |_, _, values| {
-                values.iter_mut().for_each(|value| *value /= divisor);
+                for value in values {
+                    let share = *value / divisor;
+                    *value = share * share.sqrt();
+                }
             }),
         }
     }

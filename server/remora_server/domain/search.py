@@ -22,11 +22,12 @@ class Profile(Enum):
 
 
 _RULES = {
-    "answer": 0.4,
+    "answer": 0.3,
     "next": 0.1,
     "speaker": 0.3,
     "temporal": 0.2,
     "date": 0.3,
+    "named": 0.1,
     "passage": 0.2,
     "session": 0.3,
     "nearby": 0.1,

@@ -265,6 +265,7 @@ SEARCH_OPTIONS = Fields(
         late=weight,
         passage=weight,
         nearby=weight,
+        named=weight,
     ),
 )
 ENCODING = Fields(texts.Encoding, name=one_of(*ENCODINGS), model=text(256, minimum=1))

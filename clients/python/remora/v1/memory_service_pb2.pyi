@@ -417,18 +417,21 @@ class Weights(_message.Message):
     LATE_FIELD_NUMBER: _builtins.int
     PASSAGE_FIELD_NUMBER: _builtins.int
     NEARBY_FIELD_NUMBER: _builtins.int
+    NAMED_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
     """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
-    """Of BM25 divided by the best BM25 of the scope, from 0 to 1. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 where
-    the query has no vector.
+    """Of shared words: BM25 over the best BM25 of the scope, to the power of 1.5, from 0 to 1. Default 0.2; 0.1 in
+    PROFILE_HYBRID_LATE; always 1 where the query has no vector.
     """
     answer: _builtins.float
-    """Of the question before: what `cosine`, `late` and `bm25` give the message before this one, if that asks a question.
-    Both are of one session and have at most 200 words. Default 0.4.
+    """Of the question before: what `cosine`, `late` and `bm25` give the message before this one, if that asks a question in
+    at most 60 words. Both are of one session, and this one has at most 200 words. Default 0.3.
     """
     next: _builtins.float
-    """Of the message after: what `cosine`, `late` and `bm25` give it, under the same conditions. Default 0.1."""
+    """Of the message after: what `cosine`, `late` and `bm25` give it. Both are of one session and have at most 200 words.
+    Default 0.1.
+    """
     speaker: _builtins.float
     """Of who speaks: 1 for messages of a speaker whom the query names, unless it names everybody of the scope; where it
     names nobody and speaks of I, my or we, 1 for messages of the role `user`. Names then do not count as words.
@@ -441,8 +444,9 @@ class Weights(_message.Message):
     to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3. Default 0.3.
     """
     session: _builtins.float
-    """Of the session: what all other components but `nearby` give the best message of this one's session. A session is a
-    run of messages with one session_id; where they have none, a gap in time begins one. Default 0.3.
+    """Of the session: what all other components but `nearby` give the best of this message and the 16 before and after it
+    in its session. A session is a run of messages with one session_id; where they have none, a gap in time begins one.
+    Default 0.3.
     """
     late: _builtins.float
     """Of late interaction: the mean, over the query's word pieces, of the best cosine to any word piece of the message, each
@@ -452,12 +456,16 @@ class Weights(_message.Message):
     Default 0.5; of PROFILE_HYBRID_LATE alone.
     """
     passage: _builtins.float
-    """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, from 0
-    to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they have at most 200
+    """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, over the best, to the power
+    of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they have at most 200
     words each. Default 0.2.
     """
     nearby: _builtins.float
     """Of what is nearby: what all other components but `session` give the best of its neighbours. Default 0.1."""
+    named: _builtins.float
+    """Of a name: 1 for messages that name somebody or something, if the query asks for a name (who, where, which, what city).
+    Default 0.1.
+    """
     def __init__(
         self,
         *,
@@ -472,10 +480,11 @@ class Weights(_message.Message):
         late: _builtins.float | None = ...,
         passage: _builtins.float | None = ...,
         nearby: _builtins.float | None = ...,
+        named: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "named", b"named", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "named", b"named", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
@@ -487,6 +496,8 @@ class Weights(_message.Message):
     _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
     _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
     _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
+    _WhichOneofReturnType__named: _TypeAlias = _typing.Literal["named"]  # noqa: Y015
+    _WhichOneofArgType__named: _TypeAlias = _typing.Literal["_named", b"_named"]  # noqa: Y015
     _WhichOneofReturnType__nearby: _TypeAlias = _typing.Literal["nearby"]  # noqa: Y015
     _WhichOneofArgType__nearby: _TypeAlias = _typing.Literal["_nearby", b"_nearby"]  # noqa: Y015
     _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
@@ -509,6 +520,8 @@ class Weights(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__named) -> _WhichOneofReturnType__named | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__nearby) -> _WhichOneofReturnType__nearby | None: ...
     @_typing.overload
@@ -616,9 +629,8 @@ class Component(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `passage`, `session` or
-    `nearby`, see Weights; `similarity` is that of
-    PROFILE_VECTOR.
+    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `named`, `passage`, `session` or `nearby`,
+    see Weights; `similarity` is that of PROFILE_VECTOR.
     """
     value: _builtins.float
     """Its value."""

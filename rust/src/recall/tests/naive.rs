@@ -143,6 +143,8 @@ pub(super) struct Intent {
     pub(super) first_person: bool,
     /// Whether it asks when.
     pub(super) when: bool,
+    /// Whether it asks for a name.
+    pub(super) name: bool,
     /// The date that it names: year, month, day.
     pub(super) date: Option<(i64, u32, Option<u32>)>,
 }
@@ -170,7 +172,7 @@ pub(super) fn ruled(
     let bm25 = if vector.is_some() { weights.bm25 } else { 1.0 };
     let base: Vec<f64> = scored
         .iter()
-        .map(|row| weights.cosine * row.cosine.unwrap_or(0.0) + bm25 * row.bm25 / best)
+        .map(|row| weights.cosine * row.cosine.unwrap_or(0.0) + bm25 * (row.bm25 / best).powf(1.5))
         .collect();
     let sessions = sessions(rows);
     let mut scores = base.clone();
@@ -197,18 +199,26 @@ pub(super) fn ruled(
             best.reduce(f64::max).unwrap_or(0.0)
         })
         .collect();
-    let mut best: BTreeMap<&str, f64> = BTreeMap::new();
-    for (session, score) in sessions.iter().zip(&scores) {
-        let best = best.entry(session).or_insert(f64::NEG_INFINITY);
-        *best = best.max(*score);
-    }
-    let session_best =
-        |(session, score): (&String, &f64)| score + weights.session * best[session.as_str()];
-    let whole = sessions.iter().zip(&scores).map(session_best);
-    whole
-        .zip(nearby)
-        .map(|(score, nearby)| score + weights.nearby * nearby)
+    let bests = session_bests(&sessions, &scores);
+    let all = scores.iter().zip(bests).zip(nearby);
+    all.map(|((score, best), nearby)| score + weights.session * best + weights.nearby * nearby)
         .collect()
+}
+
+/// For each row the best of the scores up to 16 before and after it among those of its session.
+fn session_bests(sessions: &[String], scores: &[f64]) -> Vec<f64> {
+    let best = |place: usize| {
+        let own = (0..scores.len()).filter(|other| sessions[*other] == sessions[place]);
+        let own: Vec<usize> = own.collect();
+        let at = own.iter().position(|other| *other == place);
+        let near = own
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| at.is_some_and(|at| at.abs_diff(*other) <= 16));
+        near.map(|(_, other)| scores[*other])
+            .fold(f64::NEG_INFINITY, f64::max)
+    };
+    (0..scores.len()).map(best).collect()
 }
 
 /// The neighbours of each row: up to two on each side, of its conversation and session.
@@ -227,7 +237,7 @@ fn neighbours(sessions: &[String], rows: &[(u64, Row)]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// BM25 of each row's passage over the best.
+/// BM25 of each row's passage over the best, to the power of 1.5.
 fn passages(rows: &[(u64, Row)], neighbours: &[Vec<usize>], text: &str) -> Vec<f64> {
     let analyzer = Analyzer::new();
     let words = |place: &usize| analyzer.words(&rows[*place].1.text);
@@ -244,7 +254,8 @@ fn passages(rows: &[(u64, Row)], neighbours: &[Vec<usize>], text: &str) -> Vec<f
     let score = |place| query.iter().map(|term| bm25(&passages, place, term)).sum();
     let scores: Vec<f64> = (0..rows.len()).map(score).collect();
     let best = scores.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    scores.into_iter().map(|score| score / best).collect()
+    let share = |score: f64| (score / best).powf(1.5);
+    scores.into_iter().map(share).collect()
 }
 
 fn rules_of_one(row: &Row, speakers: &BTreeSet<&str>, weights: &Weights, intent: &Intent) -> f64 {
@@ -262,10 +273,15 @@ fn rules_of_one(row: &Row, speakers: &BTreeSet<&str>, weights: &Weights, intent:
         && times()
             .is_match(&row.text)
             .expect("the expression is sound");
+    let named = intent.name
+        && names()
+            .is_match(&row.text)
+            .expect("the expression is sound");
     let date = intent.date.map_or(0.0, |date| date_value(date, row.time));
     weights.speaker * f64::from(u8::from(meant))
         + weights.temporal * f64::from(u8::from(timed))
         + weights.date * date
+        + weights.named * f64::from(u8::from(named))
 }
 
 /// Who speaks.
@@ -298,6 +314,11 @@ fn sessions(rows: &[(u64, Row)]) -> Vec<String> {
         });
     }
     names
+}
+
+/// The expression by which messages name something.
+fn names() -> Regex {
+    Regex::new(r"[\p{Ll},;] \p{Lu}\p{Ll}").expect("the expression is sound")
 }
 
 /// The expression by which messages speak of a time.

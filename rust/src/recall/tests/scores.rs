@@ -55,7 +55,11 @@ fn expected(
     row: &Naive,
     with_vector: bool,
 ) -> Option<f64> {
-    let relative = if best > 0.0 { row.bm25 / best } else { 0.0 };
+    let relative = if best > 0.0 {
+        (row.bm25 / best).powf(1.5)
+    } else {
+        0.0
+    };
     match profile {
         Profile::Lexical => (row.bm25 > 0.0).then_some(row.bm25),
         Profile::Vector => row.cosine.map(|cosine| (1.0 + cosine) / 2.0),
