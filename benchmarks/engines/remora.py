@@ -22,6 +22,8 @@ from remora.v1.message_pb2 import Message
 SERVICE = "/remora.v1.ConversationService"
 SEARCH_PATH = "/remora.v1.MemoryService/SearchMessages"
 MODEL = Path(__file__).resolve().parents[2] / ".cache" / "model"
+RECALL_BYTES = "384MiB"
+"""50,000 messages of 500 bytes with their vectors take 165 MB."""
 CHECKPOINT_SECONDS = 12.0
 BEHIND_SECONDS = 2.5
 """By then everything is in the database: records wait there for others for two seconds."""
@@ -140,10 +142,10 @@ class Remora(Server):
 
 
 class RemoraWithModel(Remora):
-    """`remora serve` with the model that `make setup` fetches."""
+    """`remora serve` with the model that `make setup` fetches, and memory for the indexes of whom recall asks."""
 
     name = "remora"
-    model = ("--model-dir", str(MODEL))
+    model = ("--model-dir", str(MODEL), "--recall-bytes", RECALL_BYTES)
 
 
 def _search_request(messages: int, text: str) -> bytes:

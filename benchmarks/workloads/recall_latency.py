@@ -1,8 +1,8 @@
 """What recall costs over a user's 1,000, 10,000 and 50,000 messages, and beside VoltAgent's way at 10,000.
 
-Through the Python client, over the Unix socket of a server as it is by default: hybrid, 10 hits, all of a user's
-conversations. Encoding is left out: every question was asked before, so that its vector is at hand in the server, as in
-VoltAgent's way it is given. Messages come with vectors of their own.
+Through the Python client, over the Unix socket of a server whose memory holds the indexes of all three users: hybrid,
+10 hits, all of a user's conversations. Encoding is left out: every question was asked before, so that its vector is at
+hand in the server, as in VoltAgent's way it is given. Messages come with vectors of their own.
 """
 
 from __future__ import annotations
