@@ -107,24 +107,38 @@ impl Sessions {
 
 /// Writes to each document the best score around it in its session.
 pub(super) fn write_best(view: &View<'_>, scores: &[f64], values: &mut [f32]) {
-    let mut own = Vec::new();
+    let mut best = Vec::new();
     for members in view.content.layout().sessions.each() {
-        own.clear();
-        own.extend(members.iter().map(|slot| scores[*slot as usize]));
-        for (slot, best) in members.iter().zip(best_around(&own)) {
-            values[*slot as usize] = best as f32;
+        let scores = members.iter().map(|slot| scores[*slot as usize]);
+        if members.len() <= REACH + 1 {
+            let best = scores.fold(f64::NEG_INFINITY, f64::max);
+            for slot in members {
+                values[*slot as usize] = best as f32;
+            }
+        } else {
+            best_around(scores, &mut best);
+            for (slot, best) in members.iter().zip(&best) {
+                values[*slot as usize] = *best as f32;
+            }
         }
     }
 }
 
-/// For each value the best of those up to [`REACH`] before and after it.
-fn best_around(values: &[f64]) -> impl Iterator<Item = f64> {
-    let best = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let whole = (values.len() <= REACH + 1).then(|| best(values));
-    (0..values.len()).map(move |at| {
-        let near = at.saturating_sub(REACH)..values.len().min(at + REACH + 1);
-        whole.unwrap_or_else(|| best(&values[near]))
-    })
+/// Writes to `best` for each score the best of those up to [`REACH`] before and after it, and then what has no meaning.
+/// The windows grow from 1 to their length by joining two of the length that they have, which overlap at the last.
+fn best_around(scores: impl Iterator<Item = f64>, best: &mut Vec<f64>) {
+    const LENGTH: usize = 2 * REACH + 1;
+    let beyond = || std::iter::repeat_n(f64::NEG_INFINITY, REACH);
+    best.clear();
+    best.extend(beyond().chain(scores).chain(beyond()));
+    let mut length = 1;
+    while length < LENGTH {
+        let step = length.min(LENGTH - length);
+        for at in 0..best.len() - step {
+            best[at] = best[at].max(best[at + step]);
+        }
+        length += step;
+    }
 }
 
 /// Whether a message without session id goes on with the sitting of the message before.
