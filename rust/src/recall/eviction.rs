@@ -2,7 +2,8 @@
 //! user's the least recently used first.
 //!
 //! What is being loaded stays, and what was used within the grace period, so that a search finds what its caller has
-//! just loaded; until then more than the budget may be held.
+//! just loaded; until then more than the budget may be held. The user who was used last stays, too: one who alone takes
+//! more than the budget would be loaded anew for every search.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +30,9 @@ impl Recall {
         }
         let target = self.budget - self.budget / 8;
         let newest = self.newest_evictable();
-        for owner in self.least_recently_used() {
+        let mut owners = self.least_recently_used();
+        owners.pop();
+        for owner in owners {
             if self.bytes() <= target {
                 return;
             }

@@ -476,6 +476,17 @@ fn the_user_who_was_used_last_stays() {
 }
 
 #[test]
+fn the_user_who_was_used_last_stays_whole_beyond_the_budget() {
+    let recall = Recall::with_grace(Kernels::best(), 1, Duration::ZERO);
+
+    load_users(&recall, &["ann", "bob"]);
+    all().ask(&recall, Scope::User { user: "bob" });
+
+    let is_whole = |user| all().ask(&recall, Scope::User { user }).complete;
+    assert_eq!(["bob", "ann"].map(is_whole), [true, false]);
+}
+
+#[test]
 fn what_was_just_used_stays_beyond_the_budget() {
     let recall = Recall::with_grace(Kernels::best(), 1, Duration::from_secs(3600));
 
