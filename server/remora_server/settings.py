@@ -240,10 +240,20 @@ KEYS: tuple[Key, ...] = (
     Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
     Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
     Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 48 << 20),
-    Key("recall_bytes", "memory for the search indexes of users in use", _size("0", LARGEST_MEMORY), 128 << 20),
+    Key(
+        "recall_bytes",
+        "memory for the search indexes of users in use; the user asked for last stays whatever it takes",
+        _size("0", LARGEST_MEMORY),
+        128 << 20,
+    ),
     Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
     Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
-    Key("database_bytes", "memory for the database", _size("32 MiB", LARGEST_MEMORY), 64 << 20),
+    Key(
+        "database_bytes",
+        "memory for the database; vectors of more than 512 dimensions add to it what reading them takes",
+        _size("32 MiB", LARGEST_MEMORY),
+        64 << 20,
+    ),
     Key(
         "kernels",
         "the instruction set: auto, avx512, avx2, neon or scalar",

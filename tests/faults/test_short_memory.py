@@ -164,6 +164,7 @@ def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "READ_BYTES", 1 << 10)
+    monkeypatch.setattr(database, "DIMENSION_BYTES", 0)
     store = store_of_many(tmp_path)
 
     def search_again_and_again() -> None:
@@ -173,6 +174,51 @@ def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
 
     with pytest.raises(MemoryExhausted):
         search_again_and_again()
+    store.close()
+
+
+LONG, MANY = 4096, 2_500
+
+
+def store_of_long_vectors(directory: Path) -> EmbeddedStore:
+    """A store with little memory, opened again; one message in a hundred is sarah's, the others are tom's."""
+    store = open_store(directory, LEAST)
+    long = MessageEmbedding(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)))
+    for first in range(0, MANY, 100):
+        others = [draft(f"m{number}", "text", embedding=long) for number in range(first, first + 99)]
+        store.append_messages(WRITE, "c-tom", "tom", others, ConversationDraft(""))
+        store.append_messages(WRITE, "c", "sarah", [draft(f"s{first}", "text", embedding=long)], ConversationDraft(""))
+    store.count_conversations(read(), "", "")
+    store.database.checkpoint()
+    store.close()
+    return open_store(directory, LEAST)
+
+
+def found_by_long_vector(store: EmbeddedStore) -> int:
+    """How many of sarah's messages are found by a vector."""
+    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
+    query = QueryVector(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)), b"")
+    options = SearchOptions(k=100, profile=Profile.VECTOR)
+    return len(index.search(read(), SearchQuery(OfUser("sarah"), "", query, options, 0.0)).hits)
+
+
+def test_long_vectors_that_lie_far_apart_are_read_with_little_memory(tmp_path: Path) -> None:
+    store = store_of_long_vectors(tmp_path)
+
+    assert found_by_long_vector(store) == MANY / 100
+
+    store.close()
+
+
+def test_without_room_for_their_length_long_vectors_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "DIMENSION_BYTES", 0)
+    store = store_of_long_vectors(tmp_path)
+
+    with pytest.raises(MemoryExhausted):
+        found_by_long_vector(store)
+
     store.close()
 
 

@@ -174,6 +174,7 @@ class Applier:
             batch.add(revision, payload)
         self._applying = True
         self._database.transact(batch.write)
+        self._database.make_room_for(batch.dimension)
         self._applying = False
         self._advance(batch.revision)
 

@@ -88,6 +88,8 @@ REQUESTS = (
     ("outcome", arrow.BLOB),
 )
 
+_DIMENSION = [name for name, _ in EMBEDDINGS].index("dimension")
+
 _UID = (("uid", arrow.UINT64),)
 _PLACE = (("conversation_uid", arrow.UINT64), ("sequence", arrow.UINT64))
 _PART = (("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT))
@@ -105,10 +107,13 @@ _BY_UID = {
 
 
 class Batch:
-    """The rows of a run of records. Fill it with `add`, in order of revision; then `write` it in one transaction."""
+    """The rows of a run of records. Fill it with `add`, in order of revision; then `write` it in one transaction.
+
+    `dimension` is that of the longest vector that was written.
+    """
 
     def __init__(self) -> None:
-        self.revision = 0
+        self.revision = self.dimension = 0
         self._rows = Rows()
 
     def add(self, revision: int, payload: bytes) -> None:
@@ -184,6 +189,8 @@ class Batch:
     def _execute(self, cursor: duckdb.DuckDBPyConnection, rows: str, columns: Columns, *statements: str) -> None:
         """Execute statements that read rows as the table `fresh`; nothing where there are none."""
         count, buffers = self._rows.table(rows)
+        if columns is EMBEDDINGS:
+            self.dimension = max(memoryview(buffers[_DIMENSION][2]).cast("i"), default=0)
         if count:
             cursor.register("fresh", arrow.table(columns, count, buffers))
             for statement in statements:

@@ -26,8 +26,10 @@ SCHEMA_VERSION = 2
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes besides what is in the write-ahead log, in bytes."""
 
-READ_BYTES = 16 << 20
-"""The memory that a read may need, in bytes: of vectors that lie far apart, about so much."""
+READ_BYTES, DIMENSION_BYTES = 16 << 20, 32 << 10
+"""The memory that a read may need, in bytes: of vectors that lie far apart, so much for each of their dimensions where
+that is more. DuckDB decodes 2,048 lists to read one of them.
+"""
 
 REOPEN_SECONDS = 5.0
 """How long a query waits for a database that failed to be opened again."""
@@ -58,8 +60,9 @@ class Database:
     """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
 
     `memory_bytes` bounds what DuckDB keeps in memory; half of it is for reads, of which so many run at a time as find
-    room there. A database in memory keeps nothing on disk, not even for a while. DuckDB's own checkpoints are off,
-    because they would run inside a commit: the applier calls `checkpoint`.
+    room there. Long vectors add to it what their reads take (`make_room_for`). A database in memory keeps nothing on
+    disk, not even for a while. DuckDB's own checkpoints are off, because they would run inside a commit: the applier
+    calls `checkpoint`.
     """
 
     def __init__(self, directory: Path | None, memory_bytes: int) -> None:
@@ -68,10 +71,13 @@ class Database:
         self._own = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._reopened = threading.Condition()
-        self._readers = threading.BoundedSemaphore(max(1, memory_bytes // 2 // READ_BYTES))
+        self._reads = max(1, memory_bytes // 2 // READ_BYTES)
+        self._readers = threading.BoundedSemaphore(self._reads)
+        self._dimension = 0
         self._connection = self._connect()
         try:
             self._migrate()
+            self.make_room_for(self.rows("SELECT coalesce(max(dimension), 0) FROM embeddings")[0][0])
         except BaseException:
             self.close()
             raise
@@ -81,7 +87,7 @@ class Database:
             MEMORY if self._path is None else str(self._path),
             config={
                 "threads": 1,
-                "memory_limit": f"{self._memory_bytes}B",
+                "memory_limit": f"{self._limit()}B",
                 "checkpoint_threshold": "1TB",
                 "autoload_known_extensions": False,
                 "autoinstall_known_extensions": False,
@@ -93,8 +99,17 @@ class Database:
         if self._path is not None:
             connection.execute("SET allowed_directories = [" + literal(str(self._path.parent)) + "]")
         connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
         return connection
+
+    def _limit(self) -> int:
+        """What DuckDB may keep in memory, in bytes."""
+        return self._memory_bytes + self._reads * max(0, self._dimension * DIMENSION_BYTES - READ_BYTES)
+
+    def make_room_for(self, dimension: int) -> None:
+        """Have memory for reads of vectors of so many dimensions, as well."""
+        if dimension > self._dimension:
+            self._dimension = dimension
+            self.cursor().execute(f"SET memory_limit = '{self._limit()}B'")
 
     @property
     def in_memory(self) -> bool:
