@@ -199,6 +199,7 @@ def new_id() -> str:
 class EncoderClosed(Exception):
     """A background encoder was closed before it was done."""
 
+@final
 class BackgroundEncoder:
     """An encoder's passes in a thread of their own, which may have another priority than those that wait for them. It
     holds nothing that other threads of the process need. One call is answered after the other.
