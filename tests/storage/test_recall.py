@@ -149,6 +149,20 @@ def test_a_search_waits_for_vectors_that_are_on_their_way(here: Opened) -> None:
     assert found.hits[0].components[0].name == "cosine"
 
 
+def test_a_review_that_a_search_waits_for_begins_and_ends_its_wait_at_once(here: Opened) -> None:
+    here.put(draft("m1", "abc", name="Ann"))
+    here.embed_all()
+    here.put(draft("m2", "xyz", name="Bob"))
+    [xyz] = take(here.store.pending, 1)
+    here.store.pending.put_embeddings([MessageVector(xyz, embed(xyz.text))])
+    with ThreadPoolExecutor(2) as workers:
+        indexing = workers.submit(take, here.store.pending, 1, timeout=30.0)
+        found = workers.submit(here.search, "abc", wait=30.0).result(timeout=20.0)
+        assert indexing.result() == [], "no text has the new name"
+
+    assert found.index.pending == 0
+
+
 def test_a_wait_for_vectors_ends_before_the_deadline_and_says_what_is_missing(here: Opened) -> None:
     here.append("abc")
     found = here.search("abc", wait=30.0, read=replace(READ, deadline=time.monotonic() + 0.2))

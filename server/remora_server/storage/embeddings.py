@@ -204,11 +204,16 @@ class PendingEmbeddings:
 
     def _take(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:
-            self._filled.wait_for(lambda: self._order or self._must_scan, timeout)
+            self._filled.wait_for(lambda: self._order or self._must_scan or self._must_review(), timeout)
             taken = self._order.take(portion)
         if not taken and self._must_scan and self._scan():
             return self._take(portion, 0)
         return taken
+
+    def _must_review(self) -> bool:
+        """Whether a search waits for the review of its conversation, which nobody has begun."""
+        uids = {wait.place.uid for wait in self._waits}
+        return any(uid is not None and self._speakers.is_overdue(uid) for uid in uids)
 
     def _take_wanted(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:

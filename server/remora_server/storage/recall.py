@@ -40,6 +40,8 @@ ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
 """Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+REVIEW_SECONDS = 0.01
+"""Between two looks whether a conversation's review has ended: one that finds nothing makes no revision."""
 FUTILE_RATE = 2000
 """More messages than this are not embedded in a second: a wait for more would only lose time."""
 FLOAT_BYTES = 4
@@ -142,7 +144,10 @@ class EmbeddedIndex:
         queue = self._queues.of_tenant(place.tenant_id)
         with queue.wanted(place):
             revision = self._core.published()
-            while (self._waiting(place, revision) or not queue.is_reviewed(place)) and self._moves_on(revision, until):
+            while self._waiting(place, revision) or not queue.is_reviewed(place):
+                look = until if queue.is_reviewed(place) else min(until, time.monotonic() + REVIEW_SECONDS)
+                if not self._goes_on(revision, look, until):
+                    break
                 time.sleep(PAUSE_SECONDS)
                 revision = self._core.published()
 
@@ -157,10 +162,10 @@ class EmbeddedIndex:
     def _waiting_again(self, place: Place) -> int:
         return self._queues.of_tenant(place.tenant_id).count_again(place)
 
-    def _moves_on(self, revision: int, until: float) -> bool:
-        """Wait for a later revision; False where the time is up, or none will come."""
+    def _goes_on(self, revision: int, look: float, until: float) -> bool:
+        """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
         try:
-            return self._core.wait(revision + 1, remaining(until))
+            return self._core.wait(revision + 1, remaining(look)) or time.monotonic() < until
         except _native.JournalFailed:
             return False
 

@@ -6,6 +6,7 @@ names that have gone since, until the conversation's review.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -133,6 +134,11 @@ class Speakers:
         """Whether a conversation's review is to be made, or is under way."""
         with self._lock:
             return uid in self._reviews or uid in self._under_review
+
+    def is_overdue(self, uid: int) -> bool:
+        """Whether a conversation's review can be taken now."""
+        with self._lock:
+            return self._reviews.get(uid, math.inf) <= time.monotonic()
 
     def put_off(self, uids: Iterable[int]) -> None:
         """Have conversations reviewed again in a while."""
