@@ -6,7 +6,6 @@ Nothing is moved before it is certain that the journal holds everything that wil
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import duckdb
 from remora_server import _native
 from remora_server.domain.errors import one_line
 from remora_server.storage.database import FILE_NAME, is_damage
-from remora_server.storage.directory import DataDirectory, DirectoryError
+from remora_server.storage.directory import DataDirectory, DirectoryError, sync_folder
 
 logger = logging.getLogger(__name__)
 
@@ -140,13 +139,5 @@ def _set_aside(directory: DataDirectory, name: str) -> Path:
         number += 1
     (directory.path / name).rename(kept)
     for changed in (folder, directory.path):
-        _sync_folder(changed)
+        sync_folder(changed)
     return kept
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
