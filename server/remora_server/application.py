@@ -201,11 +201,9 @@ def _tokens(file: Path | None) -> Tokens | None:
     if file is None:
         return None
     try:
-        return Tokens.parse(file.read_text("utf-8").splitlines())
+        return Tokens.read(file)
     except TokenFileError as error:
-        raise ServeError(f"{file}: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ServeError(f"{file} cannot be read as a token file: {error}") from error
+        raise ServeError(str(error)) from error
 
 
 def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:

@@ -29,6 +29,7 @@ from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
 from remora_server.release import version
+from remora_server.rpc.identity import TokenFileError, Tokens
 from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.inspection import Finding, StoreReport, inspect_store
@@ -55,7 +56,8 @@ def run(given: dict[str, Any]) -> None:
     else:
         _show(examination)
     if examination.findings:
-        raise CommandFailed(f"{len(examination.findings)} things are wrong")
+        count = len(examination.findings)
+        raise CommandFailed("something is wrong" if count == 1 else f"{count} things are wrong")
 
 
 class Examination:
@@ -76,6 +78,7 @@ class Examination:
         self._disk()
         self._limits()
         self._listeners()
+        self._tokens()
 
     def facts(self) -> dict[str, object]:
         """Everything, for scripts."""
@@ -185,7 +188,7 @@ class Examination:
         report = inspect_store(data)
         self.parts["store"] = _store_facts(report)
         self.findings += report.findings
-        if not report.present:
+        if not report.present and not report.findings:
             self._note("store", f"there is none in {data} yet", "nothing: the first `remora serve` makes it")
         if report.served:
             self._ask_server(report.store_id)
@@ -214,10 +217,14 @@ class Examination:
         self._note("store", what, "for the whole examination stop the server, or examine a backup")
 
     def _token(self) -> str | None:
+        """One that the server takes; None without a file of them that can be read."""
         file = self._settings.token_file
         if file is None:
             return None
-        words = (line.split() for line in file.read_text("utf-8").splitlines())
+        try:
+            words = [line.split() for line in file.read_text("utf-8").splitlines()]
+        except (OSError, UnicodeDecodeError):
+            return None
         return next((found[0] for found in words if found and not found[0].startswith("#")), None)
 
     def _disk(self) -> None:
@@ -256,6 +263,14 @@ class Examination:
         else:
             if self._settings.insecure and not guarded:
                 self._note("settings", "other machines are let in without a token", "give tokens (--token-file)")
+
+    def _tokens(self) -> None:
+        if self._settings.token_file is None:
+            return
+        try:
+            Tokens.read(self._settings.token_file)
+        except TokenFileError as error:
+            self._find("settings", str(error), "name a file with a token and its tenant in each line (--token-file)")
 
 
 def _store_facts(report: StoreReport) -> dict[str, object]:

@@ -28,10 +28,17 @@ class Disk:
 
 def disk_of(directory: Path) -> Disk:
     """The disk of a directory, or of where it would be made."""
-    while not directory.exists():
+    while not _can_be_seen(directory):
         directory = directory.parent
     usage = shutil.disk_usage(directory)
     return Disk(_kind(directory), usage.total, usage.free, _sync_micros(directory))
+
+
+def _can_be_seen(directory: Path) -> bool:
+    try:
+        return directory.exists()
+    except OSError:
+        return False
 
 
 def _kind(directory: Path) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from remora_server.domain.calls import DEFAULT_TENANT
@@ -18,7 +19,7 @@ MAX_TENANT_BYTES = 512
 
 
 class TokenFileError(Exception):
-    """A line of a token file is not `token tenant`."""
+    """A token file cannot be read, or a line of it is not `token tenant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,16 @@ class Tokens:
     """
 
     tenants: Mapping[bytes, str] = field(repr=False)
+
+    @classmethod
+    def read(cls, file: Path) -> Tokens:
+        """Tokens from a file (see `parse`). Raises TokenFileError, which names the file."""
+        try:
+            return cls.parse(file.read_text("utf-8").splitlines())
+        except TokenFileError as error:
+            raise TokenFileError(f"{file}: {error}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise TokenFileError(f"{file} cannot be read as a token file: {error}") from error
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Tokens:

@@ -84,16 +84,30 @@ NEXT_START = "nothing: the next start of `remora serve` makes it good from the j
 def inspect_store(directory: Path) -> StoreReport:
     """Look a store over: reads all of it. The store cannot be opened meanwhile."""
     report = StoreReport(directory)
-    if not directory.is_dir() or not any(directory.iterdir()):
-        return report
-    report.present = True
-    with locked(directory) as is_free:
+    try:
+        report.present = _holds_something(directory)
+        if report.present:
+            _inspect_unless_served(report)
+    except OSError as error:
+        what = f"{error.filename or directory} cannot be read: {error.strerror}"
+        report.find("store", what, "name a directory (--data), and ask as the user who serves it")
+    return report
+
+
+def _holds_something(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except FileNotFoundError:
+        return False
+
+
+def _inspect_unless_served(report: StoreReport) -> None:
+    with locked(report.directory) as is_free:
         if is_free:
             _inspect(report)
         else:
             report.served = True
             _inspect_format(report)
-    return report
 
 
 @contextmanager
@@ -147,17 +161,21 @@ def _inspect_database(report: StoreReport) -> str:
             return ""
     except duckdb.Error as error:
         what = f"it cannot be opened: {one_line(error)}"
-    if wal.exists():
-        try:
-            with linked_file(report.directory) as link, read_only(link) as connection:
-                applied = _fact(connection, "applied_revision")
-        except (duckdb.Error, OSError):
-            pass
-        else:
-            report.database = DatabaseReport(0, int(applied or 0), *sizes)
-            report.find("database", f"the write-ahead log is damaged: {what}", NEXT_START)
-            return ""
+    applied = _revision_without_log(report.directory) if wal.exists() else None
+    if applied is not None:
+        report.database = DatabaseReport(0, applied, *sizes)
+        report.find("database", f"the write-ahead log is damaged: {what}", NEXT_START)
+        return ""
     return what
+
+
+def _revision_without_log(directory: Path) -> int | None:
+    """How far the database is by its file alone; None where that cannot be opened either."""
+    try:
+        with linked_file(directory) as link, read_only(link) as connection:
+            return int(_fact(connection, "applied_revision") or 0)
+    except (duckdb.Error, OSError):
+        return None
 
 
 def _read_database(report: StoreReport, connection: duckdb.DuckDBPyConnection, sizes: tuple[int, int]) -> None:
