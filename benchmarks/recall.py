@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import cast, get_args
 
@@ -37,6 +39,8 @@ FIGURE_BUDGET = 1024
 DEPTH = 50
 ADVERSARIAL = "5"
 """LoCoMo's questions that have no answer: listed, but left out of the whole."""
+AT_ONCE = 200
+"""Messages of a request, at most."""
 EMBED_SECONDS = 60.0
 SETTLE_SECONDS = 2.0
 """Vectors that a speaker who came late has made anew are waited for so long."""
@@ -98,19 +102,20 @@ def _chat(memory: Remora, talk: Talk) -> Conversation:
 
 
 def _append(memory: Remora, talk: Talk) -> None:
-    """Sitting by sitting, as it was said."""
-    chat, sitting = _chat(memory, talk), [talk.messages[0]]
-    for message in talk.messages[1:]:
-        if message.session_id != sitting[-1].session_id:
-            chat.append(sitting)
-            sitting = []
-        sitting.append(message)
-    chat.append(sitting)
+    """Sitting by sitting, as it was said; a long one in parts."""
+    chat = _chat(memory, talk)
+    for _, sitting in groupby(talk.messages, key=lambda message: message.session_id):
+        said = list(sitting)
+        for at in range(0, len(said), AT_ONCE):
+            chat.append(said[at : at + AT_ONCE])
 
 
 def _wait_for_vectors(chat: Conversation) -> None:
-    if pending := chat.search("?", k=1, index_wait=EMBED_SECONDS).index.pending:
-        raise RuntimeError(f"{pending} messages of {chat.id} were not embedded in {EMBED_SECONDS:.0f} s")
+    before = math.inf
+    while pending := chat.search("?", k=1, index_wait=EMBED_SECONDS).index.pending:
+        if pending >= before:
+            raise RuntimeError(f"none of {pending} messages of {chat.id} was embedded in {EMBED_SECONDS:.0f} s")
+        before = pending
 
 
 def _answer(chat: Conversation, question: Question, options: SearchOptions, budgets: Sequence[int]) -> Answer:
@@ -190,6 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is asked for and write it."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.ablation and (options.out or options.ranking or options.plot):
+        parser.error("--ablation shows a table and writes nothing")
     if options.plot and not options.out:
         parser.error("--plot draws what --out holds: name it, too")
     console = Console(width=None if sys.stdout.isatty() else 120)
