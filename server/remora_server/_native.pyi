@@ -830,11 +830,11 @@ class Recall:
         `pieces`, those of the query; it is on the scale of the cosine, which stands in where a message has no pieces.
 
         `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
-        (what the two give the question before this message), next (what they give the message after it), speaker (1 if
-        the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time and the
-        question asks when), date (how well it meets a date that the question names), named (1 if it names something
-        and the question asks for a name), passage (the BM25 of the message and up to two neighbours on each side,
-        together), session (the best around it in its session), nearby (the best of those neighbours).
+        (what these and late give the question before this message), next (what they give the message after it), speaker
+        (1 if the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time
+        and the question asks when), date (how well it meets a date that the question names), named (1 if it names
+        something and the question asks for a name), passage (as bm25, of the message and up to two neighbours on each
+        side together), session (the best around it in its session), nearby (the best of those neighbours).
         ValueError for an unknown name or weight and for bytes that are no pieces, VectorError for a vector without
         direction.
         """

@@ -45,9 +45,10 @@ pub struct Weights {
     pub late: f64,
     /// Of shared words: BM25 over the best BM25 of the scope, to the power of 1.5, from 0 to 1. 0.3 by default.
     pub bm25: f64,
-    /// Of the question before, if this message follows one: what the two above give it. 0 by default, as all that follow.
+    /// Of the question before, if this message follows one: what the three above give it. 0 by default, as all that
+    /// follow.
     pub answer: f64,
-    /// Of the message after: what cosine and BM25 give it.
+    /// Of the message after: what the same three give it.
     pub next: f64,
     /// Of being by whom the question names, or by the user where it speaks of "I". Names then no longer count as words.
     pub speaker: f64,

@@ -65,10 +65,10 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
-    """The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and the rules, and only messages whose score
-    is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
-    embedded without the names of those who speak in their part of the conversation, and the query without those of the
-    scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
+    """The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and
+    the rules, and only messages whose score is above 0. The rules about times, dates, names and who is asked read English
+    and are silent in other languages. Texts are embedded without the names of those who speak in their part of the
+    conversation, and the query without those of the scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
@@ -88,10 +88,10 @@ class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
-"""The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and the rules, and only messages whose score
-is above 0. The rules about times, dates and who is asked read English and are silent in other languages. Texts are
-embedded without the names of those who speak in their part of the conversation, and the query without those of the
-scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
+"""The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and
+the rules, and only messages whose score is above 0. The rules about times, dates, names and who is asked read English
+and are silent in other languages. Texts are embedded without the names of those who speak in their part of the
+conversation, and the query without those of the scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
@@ -457,8 +457,8 @@ class Weights(_message.Message):
     """
     passage: _builtins.float
     """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, over the best, to the power
-    of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they have at most 200
-    words each. Default 0.2.
+    of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they
+    have at most 200 words each. Default 0.2.
     """
     nearby: _builtins.float
     """Of what is nearby: what all other components but `session` give the best of its neighbours. Default 0.1."""
