@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.storage.opening import WRITE, draft, open_store, shown
 
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.storage import salvage
 from remora_server.storage.database import Database
 from remora_server.storage.inspection import inspect_store
 from remora_server.storage.salvage import RepairError, repair
@@ -78,6 +82,36 @@ def test_a_damaged_block_loses_its_rows_alone_and_they_are_counted(directory: Pa
         assert set(kept) <= set(texts[name])
         assert len(texts[name]) - len(kept) == lost.get(name, 0)
     assert inspect_store(tmp_path / "new").findings == []
+
+
+class Short:
+    """A connection that finds no memory to copy a piece of a table."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str) -> duckdb.DuckDBPyConnection:
+        if statement.startswith("INSERT") and "rowid" in statement:
+            raise duckdb.OutOfMemoryException("Out of Memory Error: failed to pin block")
+        return self._connection.execute(statement)
+
+
+def test_rows_that_find_no_memory_are_not_taken_for_lost(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(directory)
+    flip_middle(directory / "remora.duckdb")
+    connected = salvage._connected
+
+    @contextmanager
+    def short(file: Path) -> Iterator[Short]:
+        with connected(file) as connection:
+            yield Short(connection)
+
+    monkeypatch.setattr(salvage, "_connected", short)
+
+    with pytest.raises(RepairError, match="messages cannot be copied: Out of Memory"):
+        repair(directory, tmp_path / "new")
 
 
 def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:

@@ -40,7 +40,7 @@ def _show(report: RepairReport) -> None:
     for first, last in report.lost_revisions:
         console.print(f"lost: revisions {first} to {last}")
     for table, count in report.lost_rows.items():
-        console.print(f"lost: {count:,} rows of {table}")
+        console.print(f"not readable: {count:,} rows of {table}; the journal may have brought some of them back")
     for touched in report.conversations:
         what = f"{touched.lost_messages} messages are lost" if touched.lost_messages else touched.note
         place = f"{touched.conversation_id} of tenant {touched.tenant_id or '(none)'}"

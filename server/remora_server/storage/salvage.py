@@ -23,6 +23,7 @@ from remora_server.storage.batch import Batch
 from remora_server.storage.database import FILE_NAME, Database, is_damage
 from remora_server.storage.directory import NewDirectory, sync_file
 from remora_server.storage.inspection import TABLES, inspect_store, locked
+from remora_server.storage.lacks import lack_of
 from remora_server.storage.mending import linked_file, read_only
 from remora_server.storage.v1 import record_pb2
 
@@ -171,7 +172,7 @@ class _Repair:
             connection.execute(f"INSERT INTO {table} SELECT * FROM old.{table}")  # noqa: S608 - a table of ours
         except duckdb.Error as error:
             if not is_damage(error):
-                raise RepairError(f"{table} cannot be copied: {one_line(error)}") from error
+                raise _not_copied(table, error) from error
             self._copy_pieces(connection, table)
 
     def _copy_pieces(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
@@ -183,7 +184,9 @@ class _Repair:
             place = f"old.{table} WHERE rowid >= {begin} AND rowid < {end}"
             try:
                 connection.execute(f"INSERT INTO {table} SELECT * FROM {place}")  # noqa: S608 - ours
-            except duckdb.Error:
+            except duckdb.Error as error:
+                if lack_of(error) is not None:
+                    raise _not_copied(table, error) from error
                 middle = (begin + end) // 2 // VECTOR_ROWS * VECTOR_ROWS
                 if begin < middle < end:
                     pieces += [(middle, end), (begin, middle)]
@@ -317,6 +320,10 @@ class _Replay:
             if change.HasField("put_head"):
                 head = change.put_head
                 self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
+
+
+def _not_copied(table: str, error: duckdb.Error) -> RepairError:
+    return RepairError(f"{table} cannot be copied: {one_line(error)}")
 
 
 def _begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
