@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from remora_server._native import Encoder
-from remora_server.domain.search import EmbeddingFailed, TextVector
+from remora_server._native import Encoder, EncoderClosed
+from remora_server.domain.search import TextVector
 from remora_server.engine.encoder import LocalEmbedder, load_embedder
 from remora_server.engine.model_files import SHA256, ModelFilesError
 from remora_server.engine.processors import Priority
@@ -103,8 +103,8 @@ def test_a_model_in_the_background_is_closed_while_it_works(embedder: LocalEmbed
     background = embedder.in_background(Priority.IDLE)
     closing = threading.Timer(0.1, background.close)
     closing.start()
-    with pytest.raises(EmbeddingFailed):
+    with pytest.raises(EncoderClosed):
         background.embed(["word " * 300] * 20_000)
     closing.join()
-    with pytest.raises(EmbeddingFailed):
+    with pytest.raises(EncoderClosed):
         background.embed(["tea"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from remora_server._native import BackgroundEncoder, Encoder, EncoderClosed, ModelError
-from remora_server.domain.search import EmbeddingFailed, TextVector
+from remora_server._native import BackgroundEncoder, Encoder, ModelError
+from remora_server.domain.search import TextVector
 from remora_server.domain.status import ModelStatus
 from remora_server.engine.model_files import MODEL, ModelFilesError, find, verify
 from remora_server.engine.processors import Priority, give_way
@@ -73,11 +73,8 @@ class BackgroundEmbedder:
         give_way(encoder.thread_id, priority)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        """As LocalEmbedder.embed. Raises EmbeddingFailed once it is closed."""
-        try:
-            return _encoded(self._encoder, list(texts), late=self._late)
-        except EncoderClosed as error:
-            raise EmbeddingFailed(str(error)) from error
+        """As LocalEmbedder.embed. Raises EncoderClosed once it is closed."""
+        return _encoded(self._encoder, list(texts), late=self._late)
 
     def close(self) -> None:
         """End the thread, at once."""
