@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+import duckdb
 from tests.faults import planted
 
 from remora_server import _native
@@ -21,6 +22,7 @@ from remora_server.main import main
 from remora_server.rpc import methods
 from remora_server.rpc.calls import Call
 from remora_server.storage import applier, database, embedded
+from remora_server.storage.applier import Applier
 from remora_server.storage.clock import wall_clock
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embeddings import PendingEmbeddings
@@ -57,6 +59,20 @@ def checkpoint_soon() -> None:
 def checkpoint_without_looking() -> None:
     """Checkpoints are tried where there is no room for them."""
     database.CHECKPOINT_ROOM = -1 << 40
+
+
+def leave_out_what_finds_no_room() -> None:
+    """The applier goes on behind what it could not write."""
+    apply = Applier._apply
+
+    def leaving_out(self: Applier, records: list[tuple[int, bytes]]) -> None:
+        try:
+            apply(self, records)
+        except duckdb.Error:
+            self._must_reopen = True
+            self._advance(records[-1][0])
+
+    Applier._apply = leaving_out  # type: ignore[method-assign]
 
 
 def send_before_it_is_published() -> None:
@@ -145,6 +161,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "checkpoint_without_looking": checkpoint_without_looking,
+    "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "trust_the_wall_clock": trust_the_wall_clock,
     "look_without_a_pause": look_without_a_pause,
 }

@@ -30,6 +30,13 @@ class Store(ServedStore):
         """The length of the database's write-ahead log."""
         return self.disk.size_of("remora.duckdb.wal")
 
+    def found_by_a_start(self) -> list[str]:
+        """The messages as the database has them: the server is killed once all is there, and started."""
+        eventually(self.applied)
+        self.sidecar.kill()
+        self.sidecar.start()
+        return self.listed()
+
     def close(self) -> None:
         super().close()
         self.disk.close()
@@ -92,6 +99,25 @@ def test_what_is_acknowledged_while_the_database_has_no_room_is_there_in_the_end
     assert eventually(lambda: store.status().store.writable)
     store.append()
     assert store.listed() == store.acknowledged
+    assert store.found_by_a_start() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_database_that_leaves_out_what_finds_no_room_is_found_out(store: Store) -> None:
+    store.sidecar.changes = ("leave_out_what_finds_no_room",)
+    store.sidecar.start()
+    store.append()
+    eventually(store.applied)
+    store.disk.fill()
+    for _ in range(100):
+        store.append(size=10_000)
+    assert eventually(lambda: store.applied() or store.status().store.failure), "it has met the full disk"
+
+    store.disk.clear()
+    eventually(lambda: refused(store.conversations), until=lambda refusal: refusal is None)
+    store.append()
+
+    assert store.found_by_a_start() != store.acknowledged
 
 
 @pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
@@ -158,7 +184,7 @@ def test_a_checkpoint_waits_for_room(store: Store) -> None:
     store.disk.clear()
     eventually(lambda: store.wal_bytes() == 0)
     assert store.status().store.writable
-    assert store.listed() == store.acknowledged
+    assert store.found_by_a_start() == store.acknowledged
 
 
 @pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
@@ -177,4 +203,4 @@ def test_a_checkpoint_that_fails_for_want_of_room_leaves_a_database_that_reads(s
     store.disk.clear()
     eventually(lambda: store.status().store.writable and store.wal_bytes() == 0)
     store.append()
-    assert store.listed() == store.acknowledged
+    assert store.found_by_a_start() == store.acknowledged
