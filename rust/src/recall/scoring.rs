@@ -44,6 +44,11 @@ impl Scores {
         };
         considered.then_some(score)
     }
+
+    /// The scores of a view's slots, those that the profile does not consider included.
+    pub(super) fn totals(&self, view: &View<'_>) -> &[f64] {
+        &self.sheet.totals()[view.range()]
+    }
 }
 
 /// A search of a scope that is held still.

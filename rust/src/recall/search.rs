@@ -112,6 +112,13 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
     let excluded: FxHashSet<_> = search.exclude.iter().copied().collect();
     let mut best = Best::new(search.k, search.threshold);
     for (number, view) in (0..).zip(views) {
+        if !scores
+            .totals(view)
+            .iter()
+            .any(|score| best.may_take(*score))
+        {
+            continue;
+        }
         let filter = (!search.filter.is_empty()).then(|| search.filter.slots(&view.content));
         let passes = |sequence, slot| {
             filter.as_ref().is_none_or(|slots| slots.contains(slot))
