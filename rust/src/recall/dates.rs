@@ -70,10 +70,14 @@ pub(super) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
     dates
 }
 
-/// How well a time, microseconds since 1970 in UTC, meets the best of the dates: the day or a neighbour 1, up to ten days
-/// later 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3.
-pub(super) fn closeness(dates: &[NamedDate], time: i64) -> f32 {
-    let days = time.div_euclid(MICROS_PER_DAY);
+/// The day of a time, microseconds since 1970 in UTC: days since 1970.
+pub(super) fn day_of(time: i64) -> i64 {
+    time.div_euclid(MICROS_PER_DAY)
+}
+
+/// How well a day, in days since 1970, meets the best of the dates: the day or a neighbour 1, up to ten days later 0.5;
+/// the month 1, the first ten days of the next 0.5; the year alone 0.3.
+pub(super) fn closeness(dates: &[NamedDate], days: i64) -> f32 {
     let (year, month, day) = civil(days);
     let of_one = |date: &NamedDate| {
         if date.year.is_some_and(|named| named != year) {

@@ -138,8 +138,14 @@ fn dates<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
         return None;
     }
     let write: Write<'a> = Box::new(move |view, _, values| {
+        // Most messages are of the day of the one before.
+        let mut known = (0, dates::closeness(&dates, 0));
         for &(_, slot) in view.content.order() {
-            let closeness = dates::closeness(&dates, view.content.traits(slot).time);
+            let day = dates::day_of(view.content.traits(slot).time);
+            if day != known.0 {
+                known = (day, dates::closeness(&dates, day));
+            }
+            let (_, closeness) = known;
             if closeness > 0.0 {
                 values[slot as usize] = closeness;
             }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::naive::{calendar, times};
-use crate::recall::dates::{closeness, named_dates};
+use crate::recall::dates::{closeness, day_of, named_dates};
 use crate::recall::inheritance::{asks, is_short};
 use crate::recall::temporal::{asks_when, speaks_of_time};
 use crate::recall::words::words;
@@ -95,7 +95,7 @@ proptest! {
                     2..=10 => 0.5,
                     _ => 0.0,
                 };
-                prop_assert_eq!(closeness(&dates, (day + offset) * DAY + hour * DAY / 24), expected, "{} {}", &question, offset);
+                prop_assert_eq!(closeness(&dates, day_of((day + offset) * DAY + hour * DAY / 24)), expected, "{} {}", &question, offset);
             }
         }
     }
@@ -116,7 +116,7 @@ proptest! {
 /// How well the first of May 2023 and the third of June 2023 meet a question's dates.
 fn may_and_june(question: &str) -> [f32; 2] {
     let dates = named_dates(&words(&question.to_lowercase()));
-    [19_478, 19_511].map(|day| closeness(&dates, day * DAY))
+    [19_478, 19_511].map(|day| closeness(&dates, day))
 }
 
 #[test]
