@@ -16,6 +16,7 @@ mod code;
 mod level;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod prefetch;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 pub use block::{Block, LANES, as_floats, as_floats_mut};
 pub use code::{CODE, Code, WideCode, widened};
 pub use level::{Level, UnknownLevel};
+pub use prefetch::prefetch;
 
 /// The functions of one instruction set. Obtained from [`Kernels::best`] or [`Kernels::for_level`], which hand out a table
 /// only where the processor can run it.

@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::symbols::{Symbol, Symbols};
 use super::vectors::ModelVectors;
 use crate::index;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, prefetch};
 use crate::late::Pieces;
 use crate::lexical;
 
@@ -240,6 +240,15 @@ impl Content {
     /// How the documents stand to each other.
     pub(super) fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| Layout::of(self))
+    }
+
+    /// Asks for the memory that rules read of every document.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.traits);
+        prefetch(&self.order);
+        if let Some(layout) = self.layout.get() {
+            layout.prefetch();
+        }
     }
 
     /// An estimate of the memory held, in bytes, the layout always included.

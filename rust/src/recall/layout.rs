@@ -22,4 +22,10 @@ impl Layout {
             surroundings,
         }
     }
+
+    /// Asks for the memory that rules read of every document.
+    pub(super) fn prefetch(&self) {
+        self.sessions.prefetch();
+        self.surroundings.prefetch();
+    }
 }

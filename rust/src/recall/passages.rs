@@ -16,6 +16,9 @@ pub(super) struct Passages<'a> {
 
 impl<'a> Passages<'a> {
     pub(super) fn of(views: &'a [View<'a>], places: usize, buffers: &Buffers) -> Self {
+        for view in views {
+            view.content.layout().surroundings.prefetch();
+        }
         let lengths = || {
             let layouts = views.iter().map(|view| view.content.layout());
             layouts.flat_map(|layout| layout.surroundings.passage_lengths())

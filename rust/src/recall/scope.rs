@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
@@ -11,6 +12,7 @@ use super::Recall;
 use super::content::Content;
 use super::names::is_role;
 use super::thread::Thread;
+use crate::kernels::prefetch;
 
 /// Where to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,14 @@ impl View<'_> {
     /// The places of the slots among those of the scope.
     pub(super) fn range(&self) -> Range<usize> {
         self.base..self.base + self.content.slots()
+    }
+
+    /// Asks for what rules read of the documents, and of the next view for what tells where that is.
+    pub(super) fn prefetch(&self, next: Option<&Self>) {
+        self.content.prefetch();
+        if let Some(next) = next {
+            prefetch(slice::from_ref(&*next.content));
+        }
     }
 }
 

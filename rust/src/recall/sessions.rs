@@ -7,6 +7,7 @@
 use super::content::{Content, Traits};
 use super::scope::View;
 use super::symbols::Symbol;
+use crate::kernels::prefetch;
 
 /// The longest pause within a sitting, microseconds.
 const PAUSE: i64 = 4 * 3_600_000_000;
@@ -47,6 +48,11 @@ impl Sessions {
     /// Whether the documents in two slots are of one session.
     pub(super) fn same(&self, left: u32, right: u32) -> bool {
         self.numbers[left as usize] == self.numbers[right as usize]
+    }
+
+    /// Asks for the memory that [`write_best`] reads.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.members);
     }
 
     /// The slots of each session's documents, in order.

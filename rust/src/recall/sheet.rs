@@ -83,9 +83,14 @@ impl Sheet {
     }
 
     /// Writes and adds columns, stage by stage: those of one stage see the totals of the stages before. It goes view by
-    /// view, so that what a view's documents need stays in the nearest cache.
+    /// view, so that what a view's documents need stays in the nearest cache, and asks for what the later stages read
+    /// while the first one reads vectors.
     pub(super) fn add_stages(&mut self, views: &[View<'_>], mut stages: Vec<Vec<Draft<'_>>>) {
-        for view in views {
+        let has_rules = stages.len() > 1;
+        for (number, view) in views.iter().enumerate() {
+            if has_rules {
+                view.prefetch(views.get(number + 1));
+            }
             let totals = &mut self.totals[view.range()];
             for stage in &mut stages {
                 for Draft { column, write } in &mut *stage {

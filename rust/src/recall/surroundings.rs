@@ -6,6 +6,7 @@
 use super::content::Content;
 use super::scope::View;
 use super::sessions::Sessions;
+use crate::kernels::prefetch;
 
 /// Neighbours on each side, at most.
 const REACH: usize = 2;
@@ -59,6 +60,11 @@ impl Surroundings {
         let whole =
             |slot: usize| self.around(slot).map(|other| own[other]).sum::<u32>() + own[slot];
         (0..own.len()).map(whole).collect()
+    }
+
+    /// Asks for the memory of all neighbours.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.neighbours);
     }
 
     /// The document right before the one in a slot, where that is a neighbour.
