@@ -83,6 +83,13 @@ class ServedStore:
         store = self.status().store
         return store.applied_revision == store.revision
 
+    def found_by_a_start(self) -> list[str]:
+        """The messages as the database has them: the server is killed once all is there, and started."""
+        eventually(self.applied)
+        self.sidecar.kill()
+        self.sidecar.start()
+        return self.listed()
+
     def health(self, service: str) -> int:
         """What the health service says, of `liveness` or `readiness`."""
         request = health_pb2.HealthCheckRequest(service=service)

@@ -30,13 +30,6 @@ class Store(ServedStore):
         """The length of the database's write-ahead log."""
         return self.disk.size_of("remora.duckdb.wal")
 
-    def found_by_a_start(self) -> list[str]:
-        """The messages as the database has them: the server is killed once all is there, and started."""
-        eventually(self.applied)
-        self.sidecar.kill()
-        self.sidecar.start()
-        return self.listed()
-
     def close(self) -> None:
         super().close()
         self.disk.close()

@@ -111,8 +111,8 @@ def test_a_database_that_can_be_written_again_has_everything_without_a_restart(s
     assert store.status().store.writable
     assert eventually(store.applied)
     store.append()
-    assert store.listed() == store.acknowledged
     assert store.conversations() == ["held"]
+    assert store.found_by_a_start() == store.acknowledged
 
 
 def test_a_server_that_acknowledges_what_is_not_written_is_found_out(tmp_path: Path) -> None:
