@@ -136,12 +136,12 @@ impl Sheet {
     }
 }
 
-/// Adds the values that there are, each times the weight, to the totals.
+/// Adds the values that there are, each times the weight, to the totals; 0 in place of others, so that no branch depends
+/// on them. No total is -0, which adding 0 would change, and weights are finite.
 fn add(totals: &mut [f64], values: &[f32], weight: f64) {
     for (total, value) in totals.iter_mut().zip(values) {
-        if !value.is_nan() {
-            *total += f64::from(*value) * weight;
-        }
+        let value = if value.is_nan() { 0.0 } else { *value };
+        *total += f64::from(value) * weight;
     }
 }
 
