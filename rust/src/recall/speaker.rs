@@ -7,7 +7,18 @@ use super::scope::View;
 use super::words::Word;
 
 /// Words by which who asks speaks of themselves.
-const FIRST_PERSON: [&str; 6] = ["i", "my", "me", "mine", "we", "our"];
+const FIRST_PERSON: [&str; 5] = ["my", "me", "mine", "we", "our"];
+
+/// In lower case also "the", "in" or "and" of other languages: it counts beside an English word.
+const I: &str = "i";
+
+/// Words that tell English from languages in which "i" is a word, as Italian, Swedish, Danish and Polish.
+const ENGLISH: &[&str] = &[
+    "about", "am", "and", "are", "bought", "did", "does", "had", "have", "how", "is", "know",
+    "like", "love", "need", "said", "should", "that", "the", "think", "this", "told", "want",
+    "was", "went", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would",
+    "you",
+];
 
 /// Whose messages a question is about.
 pub(super) enum Asked<'a> {
@@ -28,7 +39,7 @@ impl<'a> Asked<'a> {
             words.iter().any(|word| asked.contains(word.as_str()))
         };
         let named: FxHashSet<_> = speakers.iter().filter(is_named).copied().collect();
-        if named.is_empty() && FIRST_PERSON.iter().any(|word| asked.contains(word)) {
+        if named.is_empty() && is_in_first_person(&asked) {
             Self::User
         } else if named.is_empty() || named.len() == speakers.len() {
             Self::Anybody
@@ -56,4 +67,9 @@ impl<'a> Asked<'a> {
             }
         }
     }
+}
+
+fn is_in_first_person(question: &FxHashSet<&str>) -> bool {
+    let has_any = |words: &[&str]| words.iter().any(|word| question.contains(word));
+    has_any(&FIRST_PERSON) || question.contains(I) && has_any(ENGLISH)
 }

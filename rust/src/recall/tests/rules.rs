@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::model::{MODEL, Question, RULES, Row, Store, places};
 use super::naive::{Intent, naive, ruled};
@@ -178,6 +179,37 @@ proptest! {
             let sum = hit.components.iter().fold(0.0, |sum, part| sum + part.value * part.weight);
             prop_assert_eq!(sum, hit.score);
         }
+    }
+}
+
+fn asks_for_the_user(question: &str) -> bool {
+    let words = crate::recall::words::words(question);
+    matches!(
+        crate::recall::speaker::Asked::of(&words, &FxHashSet::default()),
+        crate::recall::speaker::Asked::User
+    )
+}
+
+#[test]
+fn a_question_in_the_first_person_asks_for_the_user() {
+    for question in [
+        "what did i say",
+        "i want the flight that i told you about",
+        "where is my boat",
+    ] {
+        assert!(asks_for_the_user(question), "{question}");
+    }
+}
+
+#[test]
+fn a_word_i_of_another_language_asks_for_nobody() {
+    for question in [
+        "dove sono i libri",
+        "vem bor i stockholm",
+        "ma psa i kota",
+        "hvem bor i danmark",
+    ] {
+        assert!(!asks_for_the_user(question), "{question}");
     }
 }
 
