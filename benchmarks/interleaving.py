@@ -63,13 +63,13 @@ def started(engines: Iterable[Engine], console: Console) -> list[Engine]:
 
 
 def measure(bench: Bench, cells: list[Cell], title: str) -> list[Row]:
-    """A slice of each cell in turn, until each has enough quiet ones or the time is up."""
+    """A slice of each cell in turn, until each has enough quiet ones; where the time is up, until each has enough."""
     cells = [cell for cell in cells if _warmed(cell)]
     slices: list[list[Slice]] = [[] for _ in cells]
     deadline = time.monotonic() + bench.budget
     with Progress(console=bench.console, transient=True, refresh_per_second=1) as progress:
         task = progress.add_task(title, total=bench.rounds)
-        while _least(slices) < bench.rounds and (not slices[0] or time.monotonic() < deadline):
+        while _least(slices) < bench.rounds and (len(slices[0]) < bench.rounds or time.monotonic() < deadline):
             for cell, own in zip(cells, slices, strict=True):
                 own.append(bench.slice_of(lambda cell=cell: cell.operation(bench.seconds)))  # type: ignore[misc]
             progress.update(task, completed=_least(slices))

@@ -49,6 +49,10 @@ class Measured:
         return self.cpu_seconds / len(self.spans)
 
 
+LEAST_SLICES = 5
+"""What a median is made of at least, where so many were measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """A load with the probes of raw write+fdatasync, in seconds, before and after it."""
@@ -123,9 +127,10 @@ class Row:
 
 
 def kept(engine: str, load: str, slices: Sequence[Slice]) -> Row:
-    """The quiet slices; where none is quiet, all of them."""
-    quiet = [one for one in slices if one.is_quiet]
-    return Row(engine, load, quiet or list(slices), len(quiet))
+    """The quiet slices; where they are fewer than LEAST_SLICES, the quietest so many."""
+    quiet = sum(one.is_quiet for one in slices)
+    quietest = sorted(slices, key=lambda one: max(one.before, one.after))
+    return Row(engine, load, quietest[: max(quiet, LEAST_SLICES)], quiet)
 
 
 def quantile(values: Iterable[float], share: float) -> float:

@@ -28,15 +28,20 @@ def test_a_slice_is_quiet_where_both_probes_are() -> None:
 
 
 def test_quiet_slices_are_kept_and_counted() -> None:
-    row = kept("engine", "c1", [slice_of(BUSY, BUSY), slice_of(QUIET, QUIET), slice_of(QUIET, BUSY)])
+    quiet = [slice_of(QUIET, QUIET)] * 6
 
-    assert (len(row.slices), row.quiet) == (1, 1)
+    row = kept("engine", "c1", [slice_of(BUSY, BUSY), *quiet, slice_of(QUIET, BUSY)])
+
+    assert (list(row.slices), row.quiet) == (quiet, 6)
 
 
-def test_all_slices_are_kept_where_none_is_quiet_and_the_count_says_so() -> None:
-    row = kept("engine", "c1", [slice_of(BUSY, BUSY), slice_of(QUIET, BUSY)])
+def test_where_few_are_quiet_the_quietest_are_kept_and_the_count_says_so() -> None:
+    busiest = slice_of(2 * BUSY, QUIET)
+    others = [slice_of(QUIET, QUIET), *[slice_of(QUIET, BUSY)] * 4]
 
-    assert (len(row.slices), row.quiet) == (2, 0)
+    row = kept("engine", "c1", [busiest, *others])
+
+    assert (list(row.slices), row.quiet) == (others, 1)
 
 
 def test_a_spread_is_the_median_between_the_smallest_and_the_largest() -> None:
