@@ -262,7 +262,11 @@ class PendingEmbeddings:
         with self._filled:
             held = set(self._held)
             wait.must_scan = False
-        left, more = self._left_behind.newest_of(wait.place)
+        try:
+            left, more = self._left_behind.newest_of(wait.place)
+        except BaseException:
+            wait.must_scan = True
+            raise
         with self._filled:
             wait.must_scan |= more
             self._hold_left(left, held, self._order.add)
