@@ -16,7 +16,8 @@ REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 LIST_SERVICES = b"\x3a\x01*"
 """A ServerReflectionRequest with list_services."""
 
-BATCH = 100
+BATCH, AT_ONCE = 100, 2_000
+"""How many frames are sent together: few, or more than a server that keeps up has read before the last one comes."""
 GROWTH_MIB = 48
 """What a flood may take: the windows of its connection and what the allocator keeps, not what was sent."""
 
@@ -114,16 +115,16 @@ ENDED_BY_THE_SERVER = (resets, resets_of_whole_calls, continuations, empty_conti
 """Those that only a peer that means harm makes."""
 
 
-def flood(peer: Peer, frames_of: Flood) -> int:
+def flood(peer: Peer, frames_of: Flood, together: int = BATCH) -> int:
     """Send all of them, or as many as the server takes: how many."""
     peer.open()
     sent, batch = 0, []
     for one in frames_of():
         batch.append(one)
-        if len(batch) == BATCH:
+        if len(batch) == together:
             if not peer.send(b"".join(batch)):
                 return sent
-            sent, batch = sent + BATCH, []
+            sent, batch = sent + together, []
     return sent
 
 
@@ -145,7 +146,7 @@ def test_a_flood_hurts_nobody_else(target: Target, frames_of: Flood) -> None:
 @pytest.mark.parametrize("frames_of", ENDED_BY_THE_SERVER, ids=lambda flood: flood.__name__)
 def test_what_only_an_attack_sends_ends_its_connection(target: Target, frames_of: Flood) -> None:
     with Peer(target.tcp) as peer:
-        flood(peer, frames_of)
+        flood(peer, frames_of, AT_ONCE)
 
         assert not peer.answers()
         assert peer.is_closed
@@ -155,6 +156,6 @@ def test_what_only_an_attack_sends_ends_its_connection(target: Target, frames_of
 @pytest.mark.parametrize("frames_of", [resets, resets_of_whole_calls], ids=lambda flood: flood.__name__)
 def test_the_check_of_attacks_finds_a_server_without_a_bound_of_resets(frames_of: Flood) -> None:
     with serving(changes=("no_bound_of_resets",)) as careless, Peer(careless.tcp) as peer:
-        flood(peer, frames_of)
+        flood(peer, frames_of, AT_ONCE)
 
         assert peer.answers()
