@@ -3,7 +3,8 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::JournalError;
 use super::failpoints::{self, Point};
@@ -17,6 +18,10 @@ const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// How far the active segment is filled with zeros ahead of its batches.
 const FILLED_BYTES: u64 = 256 << 10;
+
+/// How long records gather for the next batch where the last one held several: a batch costs a sync, and whole pages of
+/// the disk, however few it holds. Who writes alone never waits.
+const GATHERING: Duration = Duration::from_micros(300);
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -64,7 +69,11 @@ impl Writer {
                     if begins_segment {
                         self.begin_segment(&entries)?;
                     }
+                    let gathers = entries.len() > 1;
                     self.write(entries)?;
+                    if gathers {
+                        thread::sleep(GATHERING);
+                    }
                 }
             }
         }
