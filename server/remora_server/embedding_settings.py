@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.yaml_text import NotYaml, read_yaml
 
 BUILTIN, NONE, AUTO = "builtin", "none", "auto"
@@ -19,7 +20,6 @@ OPENAI = "openai"
 MESSAGES = "messages"
 COLLECTIONS = (MESSAGES,)
 """What vectors are made of."""
-MAX_DIMENSION = 4_096
 ENCODINGS = ("cl100k_base", "o200k_base")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-FLOAT_BYTES = 4
-MAX_DIMENSION = 4_096
+from remora_server.domain.vectors import FLOAT_BYTES, MAX_DIMENSION
+
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from remora_server.domain.search import EmbeddingFailed
-from remora_server.engine.embedding_replies import FLOAT_BYTES
+from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
 
 PROBE = "What did we say about it?"

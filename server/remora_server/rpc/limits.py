@@ -21,6 +21,7 @@ from remora.v1.message_pb2 import Embedding, Message, Origin, ToolCall
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
 from remora.v1.step_pb2 import Step, StepType
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.rpc.rules import (
     Fields,
     Rule,
@@ -44,7 +45,6 @@ DimensionOf: TypeAlias = Callable[[str], int]
 """The dimension of the vectors of a model, by their name; 0 where it is none of the server's, or not known yet."""
 
 KIB, MIB = 1024, 1024 * 1024
-MAX_DIMENSION = 4_096
 MAX_INDEX_WAIT = 60
 ENCODINGS = ("o200k_base", "cl100k_base", "approximate")
 UPDATABLE = ("resource_id", "title", "metadata", "attributes", "storage_limit")

@@ -11,10 +11,9 @@ from remora_server.domain.errors import InvalidField, ModelUnavailable, ModelUnr
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import Embedder, EmbeddingFailed
 from remora_server.domain.tokens import TokenCounter
+from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.rpc import decode
 from remora_server.rpc.calls import Call
-
-FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
+from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.commits import Commits
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database
@@ -44,7 +45,6 @@ REVIEW_SECONDS = 0.01
 """Between two looks whether a conversation's review has ended: one that finds nothing makes no revision."""
 FUTILE_RATE = 2000
 """More messages than this are not embedded in a second: a wait for more would only lose time."""
-FLOAT_BYTES = 4
 
 
 class EmbeddedIndex:
