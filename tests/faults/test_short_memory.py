@@ -4,6 +4,7 @@ fails for good.
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -220,6 +221,54 @@ def test_without_room_for_their_length_long_vectors_are_not_read(
         found_by_long_vector(store)
 
     store.close()
+
+
+LONG_TEXT, IN_ONE = 500_000, 5
+
+
+def append_long(store: EmbeddedStore, conversations: range) -> None:
+    """Append some messages that no compression makes smaller to each of so many conversations."""
+    for number in conversations:
+        drafts = [draft(f"m{place}", os.urandom(LONG_TEXT // 2).hex()) for place in range(IN_ONE)]
+        store.append_messages(WRITE, f"c{number}", "sarah", drafts, ConversationDraft(""))
+        store.count_conversations(read(), "", "")
+
+
+def is_checkpointed(store: EmbeddedStore) -> bool:
+    return not store.status().failure and store.database.wal_bytes() == 0
+
+
+@pytest.mark.timeout(180)
+def test_long_messages_are_checkpointed_with_less_memory_than_they_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(applier, "CHECKPOINT_IDLE_SECONDS", 0.0)
+    store = open_store(tmp_path, LEAST)
+    append_long(store, range(18))
+
+    eventually(lambda: is_checkpointed(store))
+    assert "Failed to create checkpoint" in caplog.text, "the memory that it begins with is too little"
+    append_long(store, range(18, 20))
+    eventually(lambda: is_checkpointed(store))
+    store.close()
+
+    again = open_store(tmp_path, LEAST)
+    for number in range(20):
+        assert [len(message[2]) for message in shown(again, f"c{number}", "sarah")] == [LONG_TEXT] * IN_ONE
+    again.close()
+
+
+def test_long_messages_fill_a_store_in_memory_without_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applier, "TICK_SECONDS", 0.01)
+    store = EmbeddedStore(StoreOptions(None, database_bytes=LEAST), count_tokens=lambda texts: [1 for _ in texts])
+
+    with pytest.raises(MemoryExhausted):
+        append_long(store, range(MOST))
+
+    assert "too little memory" in store.status().failure
+    assert not store.failure(), "it may pass"
+    with pytest.raises(NotApplied):
+        store.close()
 
 
 def test_a_batch_that_finds_no_memory_is_applied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -18,6 +18,8 @@ from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFail
 from remora_server.storage.disk_space import require_room
 from remora_server.storage.lacks import is_lack_of_memory
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
@@ -25,6 +27,10 @@ MEMORY = ":memory:"
 SCHEMA_VERSION = 2
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes besides what is in the write-ahead log, in bytes."""
+CHECKPOINT_FACTOR_IN_MEMORY, MOST_CHECKPOINT_FACTOR = 4, 64
+"""How many times the memory that is otherwise allowed a checkpoint may take. DuckDB holds all long values of 2,048 rows
+while it writes one of them, and one in memory writes itself anew beside what it was.
+"""
 
 READ_BYTES, DIMENSION_BYTES = 16 << 20, 32 << 10
 """The memory that a read may need, in bytes: of vectors that lie far apart, so much for each of their dimensions where
@@ -74,6 +80,7 @@ class Database:
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = threading.BoundedSemaphore(self._reads)
         self._dimension = 0
+        self._checkpoint_factor = CHECKPOINT_FACTOR_IN_MEMORY if self.in_memory else 1
         self._connection = self._connect()
         try:
             self._migrate()
@@ -109,7 +116,10 @@ class Database:
         """Have memory for reads of vectors of so many dimensions, as well."""
         if dimension > self._dimension:
             self._dimension = dimension
-            self.cursor().execute(f"SET memory_limit = '{self._limit()}B'")
+            self._set_limit(self._limit())
+
+    def _set_limit(self, limit: int) -> None:
+        self.cursor().execute(f"SET memory_limit = '{limit}B'")
 
     @property
     def in_memory(self) -> bool:
@@ -137,22 +147,37 @@ class Database:
             self._reopened.notify_all()
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
-        """All rows of a query. One that meets a database that has failed is asked again when it is open again.
+        """All rows of a query. Raises what `snapshot` raises; not to be called inside of one."""
+        return self._answer(lambda cursor: cursor.execute(sql, parameters).fetchall())
 
-        Raises StoreDamaged where they are not what was written, MemoryExhausted where they take more than there is,
-        StoreFailed where the database is not opened again. Not to be called inside a `snapshot`.
+    def snapshot(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """What several queries say of one state of the database, on the calling thread's cursor.
+
+        They are asked again, once, where they meet a database that has failed and is opened again. Raises StoreDamaged
+        where rows are not what was written, MemoryExhausted where they take more than there is, StoreFailed where the
+        database is not opened again.
         """
-        with self._readers, answering():
-            return self._rows(sql, parameters)
 
-    def _rows(self, sql: str, parameters: object) -> list[tuple[Any, ...]]:
-        asked = self._connection
-        try:
-            return self.cursor().execute(sql, parameters).fetchall()
-        except (duckdb.ConnectionException, duckdb.FatalException):
-            if not self._wait_reopened(asked):
-                raise
-        return self.cursor().execute(sql, parameters).fetchall()
+        def ask_at_once(cursor: duckdb.DuckDBPyConnection) -> T:
+            cursor.begin()
+            try:
+                return ask(cursor)
+            finally:
+                # A failure may have ended the transaction already.
+                with suppress(duckdb.TransactionException):
+                    cursor.rollback()
+
+        return self._answer(ask_at_once)
+
+    def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        with self._readers, answering():
+            asked = self._connection
+            try:
+                return ask(self.cursor())
+            except (duckdb.ConnectionException, duckdb.FatalException):
+                if not self._wait_reopened(asked):
+                    raise
+            return ask(self.cursor())
 
     def _wait_reopened(self, failed: duckdb.DuckDBPyConnection) -> bool:
         if self.in_memory:
@@ -174,19 +199,6 @@ class Database:
                 cursor.rollback()
             raise
         failpoints.hit("transaction_committed")
-
-    @contextmanager
-    def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """One state of the database for several queries on the calling thread's cursor. Raises what `rows` raises."""
-        with self._readers, answering():
-            cursor = self.cursor()
-            cursor.begin()
-            try:
-                yield cursor
-            finally:
-                # A failure may have ended the transaction already.
-                with suppress(duckdb.TransactionException):
-                    cursor.rollback()
 
     def meta(self, key: str) -> str | None:
         """A value of the store's own table of facts."""
@@ -216,23 +228,27 @@ class Database:
         logger.info("database migrated", extra={"schema_version": number})
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file.
+        """Move the write-ahead log into the file, or give room back that what is deleted takes in memory.
 
         Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
-        tried, because one that fails for it ends all queries. Nor is it tried where a database in memory, which would
-        be lost, fills so much of it that the checkpoint may find too little: what is deleted then keeps its place.
+        tried, because one that fails for it ends all queries. Where it fails for lack of memory, with a FatalException,
+        the next one may take twice as much.
         """
         if self._path is not None:
             require_room(self._path.parent, self.wal_bytes() + CHECKPOINT_ROOM)
-        elif self._memory_used() > self._memory_bytes // 2:
-            return
         failpoints.hit("checkpoint_begun")
-        self.cursor().execute("CHECKPOINT")
+        self._set_limit(self._checkpoint_factor * self._limit())
+        try:
+            self.cursor().execute("CHECKPOINT")
+        except duckdb.FatalException as error:
+            if is_lack_of_memory(error):
+                self._checkpoint_factor = min(2 * self._checkpoint_factor, MOST_CHECKPOINT_FACTOR)
+            raise
+        finally:
+            # One that has failed has no limit any more; one in memory may be beyond it for a while.
+            with suppress(duckdb.Error):
+                self._set_limit(self._limit())
         failpoints.hit("checkpoint_done")
-
-    def _memory_used(self) -> int:
-        """What DuckDB keeps in memory, in bytes."""
-        return int(self.rows("SELECT coalesce(sum(memory_usage_bytes), 0) FROM duckdb_memory()")[0][0])
 
     def wal_bytes(self) -> int:
         """The size of the write-ahead log."""

@@ -108,12 +108,9 @@ class Exports:
         revision = self._commits.begin_query(read)
         only = self._only(read, query)
         position = query.position or ExportPosition(ExportPlace(), through=revision, newest=0)
-        with self._database.snapshot() as cursor:
-            places, is_last = _places(cursor, read.tenant_id, query, position, only)
-            chosen = _fitting(places[: query.limit])
-            records = _read(cursor, read.tenant_id, [place for place, _ in chosen])
-            more = len(chosen) < len(places) or not is_last
-            following = _following(cursor, position, chosen[-1][0]) if more else None
+        records, following = self._database.snapshot(
+            lambda cursor: _page(cursor, read.tenant_id, query, position, only)
+        )
         return ExportPage(tuple(records), following, revision)
 
     def _only(self, read: Read, query: ExportQuery) -> int:
@@ -123,6 +120,17 @@ class Exports:
         head = self._conversations.published(read, query.conversation_id)
         require_owner(head.user_id, query.user_id, query.conversation_id)
         return head.uid
+
+
+def _page(
+    cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: ExportQuery, position: ExportPosition, only: int
+) -> tuple[list[bytes], ExportPosition | None]:
+    """The records of a page, and where the next one begins."""
+    places, is_last = _places(cursor, tenant_id, query, position, only)
+    chosen = _fitting(places[: query.limit])
+    records = _read(cursor, tenant_id, [place for place, _ in chosen])
+    more = len(chosen) < len(places) or not is_last
+    return records, _following(cursor, position, chosen[-1][0]) if more else None
 
 
 def _places(

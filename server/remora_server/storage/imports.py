@@ -101,11 +101,13 @@ class Imports:
         if not messages:
             return
         sequences = [message.sequence for message in messages]
-        with self._database.snapshot() as cursor:
-            rows = cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall()
-            embeddings = caller_embeddings(
-                cursor, {"uids": [uid] * len(messages), "firsts": sequences, "seconds": [0] * len(messages)}
+        places: dict[str, object] = {"uids": [uid] * len(messages), "firsts": sequences, "seconds": [0] * len(messages)}
+        rows, embeddings = self._database.snapshot(
+            lambda cursor: (
+                cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall(),
+                caller_embeddings(cursor, places),
             )
+        )
         stored = {row[0]: message_pb2.Message.FromString(stored_message(*row)) for row in rows}
         for (_, sequence), embedding in embeddings.items():
             stored[sequence].embedding.CopyFrom(embedding)

@@ -110,9 +110,12 @@ class RecallLoader:
     def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str]) -> None:
         """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
         scope, model = {"tenant": tenant_id, "uids": list(threads)}, self._models.of(tenant_id)
-        with self._database.snapshot() as cursor:
-            rows = cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall()
-            vectors = _vectors(cursor, {**scope, "model": model.name}, late=model.late)
+        rows, vectors = self._database.snapshot(
+            lambda cursor: (
+                cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall(),
+                _vectors(cursor, {**scope, "model": model.name}, late=model.late),
+            )
+        )
         messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
         for uid, conversation_id in threads.items():
             part = messages.get(uid, [])
