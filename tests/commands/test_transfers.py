@@ -213,7 +213,18 @@ def test_another_message_in_a_place_ends_the_import_at_its_line(shared: Sidecar,
 
     assert code == 1
     assert f"{second}: line 5: RECORD_CONFLICT" in error
+    assert "0 records were imported before" in error
     assert is_exported(shared, "conflict", first)
+
+
+def test_what_stands_before_a_wrong_line_is_imported_and_counted(shared: Sidecar, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.jsonl"
+    path.write_bytes(FORMAT + LINES[0] + LINES[1] + b"hello\n")
+
+    code, _, error = remora(shared.endpoint, "import", "--tenant", "half", path)
+
+    assert (code, error) == (1, f"remora: {path}: line 4 is not JSON; 2 records were imported before\n")
+    assert done(shared.endpoint, "export", "--tenant", "half", "-").count(b"\n") == 4
 
 
 def is_exported(sidecar: Sidecar, tenant: str, path: Path) -> bool:

@@ -70,7 +70,7 @@ class Lines:
         self.number += 1
         self.bytes += len(line)
         if not line.endswith(b"\n"):
-            raise LineError("is missing or cut: what stands before it was imported; export anew, or with --resume")
+            raise LineError("is missing or cut: export anew, or with --resume")
         return parse_line(line)
 
     @contextmanager
@@ -105,9 +105,12 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None) -> None:
     imported = 0
     with connected(given) as client, progress_of_bytes() as progress:
         task = progress.add_task("importing", total=size)
-        for group in _groups(lines):
-            imported += _send(client, group, lines.name)
-            progress.update(task, completed=lines.bytes)
+        try:
+            for group in _groups(lines):
+                imported += _send(client, group, lines.name)
+                progress.update(task, completed=lines.bytes)
+        except CommandFailed as failure:
+            raise CommandFailed(f"{failure}; {imported:,} records were imported before") from failure
     there = lines.records - imported
     diagnostics().print(f"{imported:,} records imported" + (f"; {there:,} were there already" if there else ""))
 
