@@ -8,13 +8,18 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::Bounds;
+use super::ids::Ids;
 use super::names::Names;
-use crate::fingerprint::{Fingerprint, FingerprintMap};
+use crate::fingerprint::Fingerprint;
 
 /// The end of what is not removed.
 const NEVER: u64 = u64::MAX;
 
-/// One version of a message: what readers see from revision `added` until `removed`.
+/// Where there is no room for another message, there will be for so many, or a quarter of those that are there.
+const LEAST_ROOM: usize = 4;
+
+/// One version of a message: what readers see from revision `added` until `removed`. There are far more without a body
+/// than with one, so that a body is held at the price of one pointer.
 pub(super) struct Entry {
     pub(super) sequence: u64,
     pub(super) added: u64,
@@ -25,7 +30,7 @@ pub(super) struct Entry {
     pub(super) role: u32,
     pub(super) token_count: i32,
     /// The message as it is served; `None` where only the database has it.
-    pub(super) body: Option<Bytes>,
+    pub(super) body: Option<Box<Bytes>>,
 }
 
 /// A message to put.
@@ -49,7 +54,7 @@ impl Entry {
     }
 
     fn body_len(&self) -> usize {
-        self.body.as_ref().map_or(0, Bytes::len)
+        self.body.as_ref().map_or(0, |body| body.len())
     }
 }
 
@@ -59,8 +64,8 @@ pub(super) struct Messages {
     entries: VecDeque<Entry>,
     /// Versions that were replaced, by sequence, then age.
     superseded: Vec<Entry>,
-    /// Live messages by the fingerprint of user and id.
-    ids: FingerprintMap<Fingerprint, u64>,
+    /// Of the live messages.
+    ids: Ids,
     pub(super) users: Names,
     pub(super) roles: Names,
     /// How many of `entries` are removed.
@@ -106,7 +111,7 @@ impl Messages {
             user: self.users.number(message.user),
             role: self.roles.number(message.role),
             token_count: message.token_count,
-            body: message.body,
+            body: message.body.map(Box::new),
         }
     }
 
@@ -114,6 +119,10 @@ impl Messages {
         if index < self.window_start {
             self.window_start += 1;
             self.strays.push(entry.sequence);
+        }
+        if self.entries.len() == self.entries.capacity() {
+            let room = (self.entries.len() / 4).max(LEAST_ROOM);
+            self.entries.reserve_exact(room);
         }
         self.entries.insert(index, entry);
     }
@@ -126,7 +135,7 @@ impl Messages {
         let mut old = std::mem::replace(&mut self.entries[index], entry);
         if old.is_live() {
             old.removed = revision;
-            self.ids.remove(&old.id);
+            self.ids.remove(old.id, sequence);
         } else {
             self.removed -= 1;
         }
@@ -163,7 +172,7 @@ impl Messages {
         let entry = &mut self.entries[index];
         if entry.is_live() {
             entry.removed = revision;
-            self.ids.remove(&entry.id);
+            self.ids.remove(entry.id, entry.sequence);
             self.removed += 1;
         }
     }
@@ -179,9 +188,9 @@ impl Messages {
 
     /// The accepted message with this fingerprint of user and id.
     pub(super) fn find(&self, id: Fingerprint) -> Option<&Entry> {
-        let sequence = self.ids.get(&id)?;
-        let index = self.position(*sequence).ok()?;
-        self.entries.get(index)
+        let at = |sequence| self.entries.get(self.position(sequence).ok()?);
+        let has_id = |sequence| at(sequence).is_some_and(|entry| entry.id == id);
+        at(self.ids.find(id, has_id)?)
     }
 
     /// The accepted messages, ascending.
@@ -309,8 +318,10 @@ impl Messages {
     /// An estimate of the memory held.
     pub(super) fn bytes(&self) -> usize {
         let entries = self.entries.capacity() + self.superseded.capacity();
+        let bodies = self.entries.len() - self.window_start + self.strays.len();
         entries * size_of::<Entry>()
-            + self.ids.capacity() * (size_of::<(Fingerprint, u64)>() + 1) * 8 / 7
+            + bodies * size_of::<Bytes>()
+            + self.ids.bytes()
             + self.strays.capacity() * size_of::<u64>()
             + self.body_bytes
             + self.users.bytes()

@@ -11,6 +11,7 @@
 mod change;
 mod conversation;
 mod head;
+mod ids;
 mod incarnation;
 mod load;
 mod messages;

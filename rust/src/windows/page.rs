@@ -126,7 +126,10 @@ fn pick<'a>(
     let mut picked = Vec::new();
     let mut bytes = 0;
     for entry in passing {
-        bytes += entry.body.as_deref().map_or(0, wire::entry_len);
+        bytes += entry
+            .body
+            .as_deref()
+            .map_or(0, |body| wire::entry_len(body));
         let is_full = bytes > selection.max_bytes && !picked.is_empty();
         if is_full || picked.len() == selection.limit {
             return (picked, true);
@@ -141,7 +144,10 @@ fn page(picked: &[&Entry], more: bool) -> Page {
     let (missing, held) = picked.split_at(last_missing.map_or(0, |index| index + 1));
     let sequence = |entry: &&Entry| entry.sequence;
     Page {
-        bodies: held.iter().filter_map(|e| e.body.clone()).collect(),
+        bodies: held
+            .iter()
+            .filter_map(|e| e.body.as_deref().cloned())
+            .collect(),
         count: picked.len(),
         first_sequence: picked.first().map_or(0, sequence),
         last_sequence: picked.last().map_or(0, sequence),
