@@ -21,6 +21,7 @@ mod layout;
 mod loading;
 mod named;
 mod names;
+mod parallel;
 mod passages;
 mod profile;
 mod ranking;

@@ -122,7 +122,7 @@ fn names<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
 }
 
 /// 1 for each document that shows a sign.
-fn shown<'a>(sign: impl Fn(Signs) -> bool + 'a) -> Write<'a> {
+fn shown<'a>(sign: impl Fn(Signs) -> bool + Send + Sync + 'a) -> Write<'a> {
     Box::new(move |view, _, values| {
         for &(_, slot) in view.content.order() {
             if sign(view.content.traits(slot).signs) {

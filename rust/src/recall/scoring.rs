@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use super::Recall;
 use super::late::Late;
 use super::names::Names;
+use super::parallel::{join, scope};
 use super::profile::Profile;
 use super::rules::Rules;
 use super::scope::{View, speakers};
@@ -79,6 +80,10 @@ impl<'a> Scoring<'a> {
     }
 
     pub(super) fn score(&self) -> Scores {
+        scope(self.places, || self.score_by_profile())
+    }
+
+    fn score_by_profile(&self) -> Scores {
         match self.search.profile {
             Profile::Lexical => {
                 self.one("bm25", self.words(self.search.text), Candidates::Positive)
@@ -112,12 +117,13 @@ impl<'a> Scoring<'a> {
             speakers: &speakers,
             weights,
         };
-        let mut stages = vec![self.own(&words)];
+        let (own, others) = join(|| self.own(&words), || rules.stages());
+        let mut stages = vec![own];
         if self.is_late() {
             sheet.add_stages(self.views, std::mem::take(&mut stages));
             self.add_late(&mut sheet);
         }
-        stages.extend(rules.stages());
+        stages.extend(others);
         sheet.add_stages(self.views, stages);
         Scores {
             sheet,

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 
+use super::parallel::{is_worthwhile, join};
 use super::scope::View;
 
 /// One part of a score.
@@ -36,7 +37,7 @@ impl Column {
 }
 
 /// Writes the values of a component to the documents of a view, one for each slot, given their totals so far.
-pub(super) type Write<'a> = Box<dyn Fn(&View<'_>, &[f64], &mut [f32]) + 'a>;
+pub(super) type Write<'a> = Box<dyn Fn(&View<'_>, &[f64], &mut [f32]) + Send + Sync + 'a>;
 
 /// A column that is still to be written.
 pub(super) struct Draft<'a> {
@@ -82,25 +83,16 @@ impl Sheet {
         self.columns.push(column);
     }
 
-    /// Writes and adds columns, stage by stage: those of one stage see the totals of the stages before. It goes view by
-    /// view, so that what a view's documents need stays in the nearest cache, and asks for what the later stages read
-    /// while the first one reads vectors.
+    /// Writes and adds columns, stage by stage: those of one stage see the totals of the stages before.
     pub(super) fn add_stages(&mut self, views: &[View<'_>], mut stages: Vec<Vec<Draft<'_>>>) {
-        let has_rules = stages.len() > 1;
-        for (number, view) in views.iter().enumerate() {
-            if has_rules {
-                view.prefetch(views.get(number + 1));
-            }
-            let totals = &mut self.totals[view.range()];
-            for stage in &mut stages {
-                for Draft { column, write } in &mut *stage {
-                    write(view, totals, &mut column.values[view.range()]);
-                }
-                for Draft { column, .. } in stage {
-                    add(totals, &column.values[view.range()], column.weight);
-                }
-            }
-        }
+        let parts = stages
+            .iter_mut()
+            .map(|stage| stage.iter_mut().map(Part::of).collect());
+        let rows = Rows {
+            totals: &mut self.totals,
+            stages: parts.collect(),
+        };
+        rows.write(views);
         let drafts = stages.into_iter().flatten();
         self.columns.extend(drafts.map(|draft| draft.column));
     }
@@ -133,6 +125,94 @@ impl Sheet {
                 weight: column.weight,
             })
             .collect()
+    }
+}
+
+/// What is written of a column.
+struct Part<'a> {
+    write: &'a Write<'a>,
+    weight: f64,
+    values: &'a mut [f32],
+}
+
+impl<'a> Part<'a> {
+    fn of<'b: 'a>(draft: &'a mut Draft<'b>) -> Self {
+        Self {
+            write: &draft.write,
+            weight: draft.column.weight,
+            values: &mut draft.column.values,
+        }
+    }
+
+    fn split(self, place: usize) -> (Self, Self) {
+        let Self {
+            write,
+            weight,
+            values,
+        } = self;
+        let (first, second) = values.split_at_mut(place);
+        let part = |values| Self {
+            write,
+            weight,
+            values,
+        };
+        (part(first), part(second))
+    }
+}
+
+/// The rows of some views that follow each other.
+struct Rows<'a> {
+    totals: &'a mut [f64],
+    stages: Vec<Vec<Part<'a>>>,
+}
+
+impl<'a> Rows<'a> {
+    /// Writes half of the rows on another core where that is worth it.
+    fn write(self, views: &[View<'_>]) {
+        let begin = views.first().map_or(0, |view| view.base);
+        let middle = self.totals.len() / 2;
+        let half = views.partition_point(|view| view.base - begin < middle);
+        if !is_worthwhile(self.totals.len()) || half == views.len() {
+            return self.write_each(views);
+        }
+        let (first, second) = views.split_at(half);
+        let (ours, theirs) = self.split(second[0].base - begin);
+        join(|| ours.write(first), || theirs.write(second));
+    }
+
+    fn split(self, place: usize) -> (Self, Self) {
+        let (totals, rest) = self.totals.split_at_mut(place);
+        let split = |stage: Vec<Part<'a>>| stage.into_iter().map(|part| part.split(place)).unzip();
+        let (stages, others) = self.stages.into_iter().map(split).unzip();
+        (
+            Self { totals, stages },
+            Self {
+                totals: rest,
+                stages: others,
+            },
+        )
+    }
+
+    /// Goes view by view, so that what a view's documents need stays in the nearest cache, and asks for what the later
+    /// stages read while the first one reads vectors.
+    fn write_each(mut self, views: &[View<'_>]) {
+        let begin = views.first().map_or(0, |view| view.base);
+        let has_rules = self.stages.len() > 1;
+        for (number, view) in views.iter().enumerate() {
+            if has_rules {
+                view.prefetch(views.get(number + 1));
+            }
+            let range = view.base - begin..view.base - begin + view.content.slots();
+            let totals = &mut self.totals[range.clone()];
+            for stage in &mut self.stages {
+                for part in &mut *stage {
+                    (part.write)(view, totals, &mut part.values[range.clone()]);
+                }
+                for part in stage {
+                    add(totals, &part.values[range.clone()], part.weight);
+                }
+            }
+        }
     }
 }
 

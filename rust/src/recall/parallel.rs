@@ -1,0 +1,49 @@
+//! Work on a large scope, on several cores.
+
+use std::sync::OnceLock;
+use std::thread;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Slots of a scope, or of a part of it, that are worth a thread of their own: to wake it takes some 50 µs, to score so
+/// many some 600. Tests divide all that can be divided.
+const WORTHWHILE: usize = if cfg!(test) { 1 } else { 4096 };
+
+/// Threads for all searches, one for each core, made for the first search that is worth it. `None` where there is but one
+/// core, or they could not be made.
+static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+
+fn pool() -> Option<&'static ThreadPool> {
+    let pool = POOL.get_or_init(|| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let builder = ThreadPoolBuilder::new()
+            .num_threads(cores)
+            .thread_name(|_| "search".to_owned());
+        (cores > 1).then(|| builder.build().ok()).flatten()
+    });
+    pool.as_ref()
+}
+
+/// Does what concerns so many slots where [`join`] finds other threads, if it is worth it.
+pub(super) fn scope<T: Send>(slots: usize, work: impl FnOnce() -> T + Send) -> T {
+    match pool().filter(|_| is_worthwhile(slots)) {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}
+
+/// Whether so many slots are worth being divided.
+pub(super) fn is_worthwhile(slots: usize) -> bool {
+    slots >= 2 * WORTHWHILE
+}
+
+/// Does both, at the same time where this is in a [`scope`] that is worth it.
+pub(super) fn join<A: Send, B: Send>(
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    match rayon::current_thread_index() {
+        Some(_) => rayon::join(first, second),
+        None => (first(), second()),
+    }
+}
