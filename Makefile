@@ -64,6 +64,8 @@ faults: $(READY) ## Break things for minutes: faults at every point, tenants bes
 .PHONY: bench
 bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, overload, search, backlog, recall or scale: one of them, OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load
+	@# As installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
+	$(BIN)/python -m compileall -q server clients/python
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
 
