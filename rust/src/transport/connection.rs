@@ -19,7 +19,7 @@ use super::room::Place;
 use super::server::Shared;
 
 /// How many calls of a connection wait for places together.
-const GROUP: usize = 8;
+const GROUP: usize = 16;
 
 /// Serves a connection until it ends, which a stop makes it do when its calls are answered.
 pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, _place: Place)

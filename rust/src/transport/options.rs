@@ -44,7 +44,7 @@ impl Default for Options {
             receive_limit_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
             room: 16 + 256,
-            refusal_interval: Duration::from_micros(250),
+            refusal_interval: Duration::from_micros(500),
             connections: 4096,
             open_calls: 16_384,
             request_bytes: 256 << 20,
