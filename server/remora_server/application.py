@@ -14,11 +14,11 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import duckdb
+from msgspec.structs import replace
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.recollection import Recollection

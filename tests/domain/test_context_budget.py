@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, WordCounter, message, words
 
 from remora_server.domain.assembler import ContextAssembler

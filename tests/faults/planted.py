@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterable
 
 import duckdb
+from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Write
 from remora_server.failpoints import JOURNAL_VARIABLE
@@ -27,7 +28,7 @@ def acknowledge_before_it_is_written() -> None:
     os.environ[JOURNAL_VARIABLE] = "before_write=delay:40"
 
     def finish(self: Commits, write: Write, accepted: Accepted) -> Outcome:
-        return accepted.outcome.at(accepted.revision)
+        return replace(accepted.outcome, revision=accepted.revision)
 
     Commits.finish = finish  # type: ignore[method-assign]
 

@@ -9,11 +9,11 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 from tests.faults.served_store import ServedStore, eventually, refused
 from tests.storage.opening import READ, WRITE, draft, shown
 

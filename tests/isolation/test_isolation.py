@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from msgspec import structs
 from tests.faults.sidecar import Sidecar
 from tests.input.callers import METHODS, Answer, Caller, DirectCaller, Headers, WireCaller, direct_caller
 from tests.input.table import MODEL
@@ -161,7 +162,7 @@ def test_a_store_that_takes_one_tenant_for_another_is_noticed(
 
     def misled(self: Messages, write: Write, *arguments: object) -> object:
         tenant = "tenant-2" if next(writes) % 50 == 49 else write.tenant_id
-        return append(self, replace(write, tenant_id=tenant), *arguments)  # type: ignore[arg-type]
+        return append(self, structs.replace(write, tenant_id=tenant), *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Messages, "append", misled)
 
@@ -173,7 +174,9 @@ def test_page_tokens_that_any_tenant_may_use_are_noticed(
     direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = PageTokens._code
-    monkeypatch.setattr(PageTokens, "_code", lambda self, call, *rest: code(self, replace(call, tenant_id=""), *rest))
+    monkeypatch.setattr(
+        PageTokens, "_code", lambda self, call, *rest: code(self, structs.replace(call, tenant_id=""), *rest)
+    )
 
     with pytest.raises(Leak):
         act(tenants(direct), 30_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import cast
 
@@ -10,6 +9,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec.structs import replace
 from tests.rpc import fake_store
 from tests.rpc.fake_memory import FakeEmbedder
 from tests.rpc.running_server import RunningServer
@@ -66,7 +66,7 @@ def test_why_a_model_does_not_embed_is_told() -> None:
 
 
 def test_a_store_that_failed_takes_no_writes(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_store, "STATUS", dataclasses.replace(fake_store.STATUS, failure="disk gone"))
+    monkeypatch.setattr(fake_store, "STATUS", replace(fake_store.STATUS, failure="disk gone"))
 
     reply = status(server)
 

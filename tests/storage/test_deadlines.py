@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.opening import READ, WRITE, draft, open_store, shown
 
 from remora_server.domain.calls import Outcome, Read

@@ -6,10 +6,10 @@ import json
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown, take
 
 from remora.v1 import step_pb2

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora_server.domain.budgets import Candidate, Selection, candidates, would_fill
 from remora_server.domain.calls import Read
@@ -68,8 +69,7 @@ class ContextAssembler:
         return ChatRenderer(self._tokens, request.encoding, request.merge)
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembly:
+class _Assembly(Struct, frozen=True):
     """The assembling of one context."""
 
     read: Read

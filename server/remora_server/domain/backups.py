@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+
+class Backup(Struct, frozen=True):
     """A verified snapshot. `create_time` in microseconds, `size` in bytes, `rows` of each table, `sha256` 32 bytes."""
 
     id: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora_server.domain.context import Section
 from remora_server.domain.context_messages import ContextMessage, Place, Unit
@@ -15,8 +16,7 @@ ITEM_BYTES = 256
 """More than what an item has beside its message and its conversation's id, and than a line that dates a sitting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A unit for a section, its measure (that of its sittings aside), and how many bytes it takes in the reply."""
 
     section: Section

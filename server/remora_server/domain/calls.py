@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 DEFAULT_TENANT = "default"
 DEFAULT_USER = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """The terms of a read.
 
     `deadline` is a time of the monotonic clock in seconds, None for no limit; the reply shows `min_revision` at least.
@@ -21,8 +21,7 @@ class Read:
     deadline: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """The terms of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
 
     A write that `waits_for_disk` returns once it is durable and visible. One that does not returns once it is accepted:
@@ -43,8 +42,7 @@ class Write:
 Terms: TypeAlias = Read | Write
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """What became of one message. `create_time` in microseconds since 1970, UTC, as all times of the domain."""
 
     id: str
@@ -53,8 +51,7 @@ class Placed:
     replaced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a write came to. A repeat of the request gets the same. Fields that a method does not speak of are empty."""
 
     revision: int
@@ -67,18 +64,3 @@ class Outcome:
     deleted_messages: int = 0
     deleted_conversations: int = 0
     imported_records: int = 0
-
-    def at(self, revision: int) -> Outcome:
-        """The same with its revision. Every write asks for it, and `dataclasses.replace` takes six times as long."""
-        return Outcome(
-            revision,
-            self.conversation_id,
-            self.time,
-            self.messages,
-            self.created,
-            self.deleted,
-            self.pruned_messages,
-            self.deleted_messages,
-            self.deleted_conversations,
-            self.imported_records,
-        )

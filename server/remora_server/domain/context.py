@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from remora_server.domain.search import IndexState, SearchOptions
 from remora_server.domain.tokens import O200K_BASE, TokenEncoding
@@ -31,8 +32,7 @@ class Rendering(Enum):
     TRANSCRIPT = "transcript"
 
 
-@dataclass(frozen=True, slots=True)
-class ContextRequest:
+class ContextRequest(Struct, frozen=True):
     """What to assemble.
 
     An empty user is the conversation's own. An empty query is the text of the newest `user` message, which is then not
@@ -53,8 +53,7 @@ class ContextRequest:
     index_wait: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One message of a context: `encoded` is the message in wire form, `tokens` what it costs as rendered."""
 
     encoded: bytes
@@ -66,8 +65,7 @@ class Item:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """A context, its items in the order of reading.
 
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was

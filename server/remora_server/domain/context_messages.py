@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from remora_server.domain.costs import ToolCall
 
@@ -13,8 +14,7 @@ Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextMessage:
+class ContextMessage(Struct, frozen=True):
     """What of a message decides its place in a context. `encoded` is all of it in wire form, opaque to the domain.
 
     `sent_time` is the server's create time where the caller gave none; `has_parts` says that it carries content whose

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import ContextMessage, MessageReader, Place, Unit, whole_units
@@ -74,8 +76,7 @@ class UserMessages:
         return self._store.list_messages(self._read, replace(query, user_id=self._user_id))
 
 
-@dataclass(slots=True)
-class Recalled:
+class Recalled(Struct):
     """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found."""
 
     units: list[Unit] = field(default_factory=list)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from remora_server.domain.errors import ConversationNotFound
 
 AttributeValue: TypeAlias = bool | int | float | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationDraft:
+class ConversationDraft(Struct, frozen=True):
     """The fields of a conversation that a caller sets. `metadata` is opaque."""
 
     id: str
@@ -24,8 +24,7 @@ class ConversationDraft:
     storage_limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """A conversation's counters: what an append needs to know of it.
 
     `uid` is the revision that created it, 0 while that is not known; `last_time` is the create time of the newest
@@ -41,8 +40,7 @@ class Head:
     storage_limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """A conversation as it is read."""
 
     draft: ConversationDraft
@@ -54,8 +52,7 @@ class Conversation:
     update_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationUpdate:
+class ConversationUpdate(Struct, frozen=True):
     """The fields to replace: only those that `mask` names."""
 
     draft: ConversationDraft
@@ -70,8 +67,7 @@ class ConversationOrder(Enum):
     TITLE = "title"
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationQuery:
+class ConversationQuery(Struct, frozen=True):
     """Which conversations to list, and how. `skip` counts rows of the ordered list."""
 
     user_id: str = ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
+
+from msgspec import Struct
 
 from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
 
@@ -15,8 +16,7 @@ REPLY_PRIMING = 3
 """Every reply of a model is primed with `<|start|>assistant<|message|>`: a cost of the whole, not of a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One call of a tool; `arguments` as the model wrote them, read as UTF-8."""
 
     id: str

@@ -7,24 +7,24 @@ times, what goes), so that applying it needs none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.calls import Placed
 from remora_server.domain.conversations import Head
 from remora_server.domain.errors import MessageNotFound
 
 
-@dataclass(frozen=True, slots=True)
-class MessageEmbedding:
+class MessageEmbedding(Struct, frozen=True):
     """A vector of the caller: the model's name and little-endian f32 values."""
 
     model: str
     values: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MessageDraft:
+class MessageDraft(Struct, frozen=True):
     """One message as the caller gives it. An empty id asks for a new one.
 
     `body` is the caller's whole message in wire form, opaque to the domain; `text` is what is counted and indexed,
@@ -39,8 +39,7 @@ class MessageDraft:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """A message and its place. `create_time` is kept where it replaces one."""
 
     draft: MessageDraft
@@ -56,16 +55,14 @@ class Put:
         return Placed(self.id, self.sequence, self.create_time, self.replaces)
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """Messages of one user that go: these sequences, or all where `sequences` is None."""
 
     user_id: str
     sequences: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A write to the messages of one conversation: removals first, then puts, then the head as it is afterwards."""
 
     removals: tuple[Removal, ...]
@@ -96,29 +93,25 @@ class ConversationView(Protocol):
         """The (sequence, user) of the oldest messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(Struct, frozen=True):
     """An edit that appends, or replaces where the id is known."""
 
     message: MessageDraft
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(Struct, frozen=True):
     """An edit that replaces in place."""
 
     message: MessageDraft
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """An edit that removes by id."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Struct, frozen=True):
     """An edit that keeps positions start (inclusive) to stop (exclusive), as JavaScript's slice does.
 
     Both None keeps all; (0, 0) removes all.
@@ -292,8 +285,7 @@ def _without(working: _Draft, order: list[int], sequences: set[int]) -> list[int
     return [sequence for sequence in order if sequence not in sequences]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageQuery:
+class MessageQuery(Struct, frozen=True):
     """Which messages of a conversation to list. Bounds are exclusive; `user_id` empty: the conversation's own user."""
 
     conversation_id: str
@@ -307,8 +299,7 @@ class MessageQuery:
     limit: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePage:
+class MessagePage(Struct, frozen=True):
     """A page of messages, oldest first.
 
     `encoded` is the page in wire form: each message as a field 1 with its length, ready to stand in a reply.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PerTenant(Generic[T]):
+class PerTenant(Struct, Generic[T], frozen=True):
     """Something that every tenant has one of: its own, or the default."""
 
     default: T
@@ -24,8 +24,7 @@ class PerTenant(Generic[T]):
         return [self.default, *self.tenants.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel(Struct, frozen=True):
     """A model that embeds messages: the name that its vectors bear, and whether word pieces come with them.
 
     Vectors are compared with those of the same name alone. An empty name: no vectors are made.
@@ -35,8 +34,7 @@ class ServedModel:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tenants:
+class Tenants(Struct, frozen=True):
     """A set of tenants: those that are named, or all others."""
 
     names: frozenset[str]
@@ -49,8 +47,7 @@ class Tenants:
 EVERYBODY = Tenants(frozenset(), others=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModels(PerTenant[ServedModel]):
+class ServedModels(PerTenant[ServedModel], frozen=True):
     """The model of every tenant."""
 
     default: ServedModel = ServedModel()

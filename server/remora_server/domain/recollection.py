@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import ModelUnavailable, ModelUnreachable

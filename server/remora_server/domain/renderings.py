@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import groupby, zip_longest
 from typing import Protocol
+
+from msgspec import Struct
 
 from remora_server.domain.context import Merge
 from remora_server.domain.context_messages import ContextMessage, Unit
@@ -17,8 +18,7 @@ DAY = 86_400_000_000
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """A context in the order of reading. `tokens` are each message's; with `overhead` they are the whole cost."""
 
     messages: tuple[ContextMessage, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import AttributeValue
@@ -60,8 +61,7 @@ class Operator(Enum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """One condition on an attribute; integers and doubles compare numerically."""
 
     key: str
@@ -69,8 +69,7 @@ class Condition:
     values: tuple[AttributeValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFilter:
+class MessageFilter(Struct, frozen=True):
     """Which messages are candidates. Times are sent times in microseconds, exclusive."""
 
     roles: tuple[str, ...] = ()
@@ -79,31 +78,27 @@ class MessageFilter:
     conditions: tuple[Condition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class InConversation:
+class InConversation(Struct, frozen=True):
     """One user's messages of one conversation; an empty user is the conversation's own."""
 
     conversation_id: str
     user_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OfUser:
+class OfUser(Struct, frozen=True):
     """All messages of a user."""
 
     user_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfTenant:
+class OfTenant(Struct, frozen=True):
     """All messages of the tenant."""
 
 
 Scope: TypeAlias = InConversation | OfUser | OfTenant
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(Struct, frozen=True):
     """How to rank and filter. `weights` replaces those of WEIGHTS, by component."""
 
     k: int = 10
@@ -113,8 +108,7 @@ class SearchOptions:
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
+class QueryVector(Struct, frozen=True):
     """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32.
 
     `pieces` are the query's word pieces, as `TextVector` has them; empty where they are not to be used.
@@ -125,8 +119,7 @@ class QueryVector:
     pieces: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(Struct, frozen=True):
     """A search of messages: by text (empty: none), by the caller's vector, or both where the server embeds the text.
 
     `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude`, as
@@ -142,8 +135,7 @@ class SearchQuery:
     words_only: WordsOnly | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(Struct, frozen=True):
     """One part of a score: value times weight."""
 
     name: str
@@ -151,8 +143,7 @@ class Component:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One message found; `encoded` is the message in wire form."""
 
     conversation_uid: int
@@ -171,8 +162,7 @@ class WordsOnly(Enum):
     MODEL_UNREACHABLE = "model_unreachable"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The state of a scope's index: the model of the vectors, and how many messages are still to get one of it.
 
     `words_only` says why words alone ranked; None where vectors did, too.
@@ -183,8 +173,7 @@ class IndexState:
     words_only: WordsOnly | None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """Hits, best first; ties by conversation uid, then sequence."""
 
     hits: tuple[Hit, ...]
@@ -193,8 +182,7 @@ class SearchResult:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextVector:
+class TextVector(Struct, frozen=True):
     """What a model makes of a text: a vector of unit length, little-endian f32, and the text's word pieces for late
     interaction, as the engine writes them; None where they are not made.
 
@@ -243,8 +231,7 @@ class MessageIndex(Protocol):
     def search(self, read: Read, query: SearchQuery) -> SearchResult: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unembedded:
+class Unembedded(Struct, frozen=True):
     """A message with text that has no vector of its tenant's model, or one of another text.
 
     `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it;
@@ -261,8 +248,7 @@ class Unembedded:
     text_digest: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MessageVector:
+class MessageVector(Struct, frozen=True):
     """What a model of the server made of a message: see TextVector."""
 
     message: Unembedded
@@ -279,8 +265,7 @@ class Lane(Enum):
     """All: new ones before those that were left behind by an earlier process, an import or another model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
+class Portion(Struct, frozen=True):
     """How many messages are taken at once at most: no more follow on so many characters of text."""
 
     messages: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class JournalStatus:
+class JournalStatus(Struct, frozen=True):
     """The journal: sizes in bytes, what this process wrote, the mean fdatasync in microseconds."""
 
     bytes: int
@@ -17,8 +17,7 @@ class JournalStatus:
     sync_micros: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
+class EngineStatus(Struct, frozen=True):
     """What is in memory."""
 
     kernels: str
@@ -28,19 +27,17 @@ class EngineStatus:
     index_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingStatus:
+class EmbeddingStatus(Struct, frozen=True):
     """How many messages wait to be embedded by a model, how many it makes no vector of, and how many it embedded a
     second, over the last seconds.
     """
 
     pending: int = 0
     refused: int = 0
-    per_second: float = field(default=0.0, compare=False)
+    per_second: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
+class StoreStatus(Struct, frozen=True):
     """The store. `failure` is empty while it takes writes; `embeddings` are by the names of the models in use."""
 
     store_id: str
@@ -57,8 +54,7 @@ class StoreStatus:
     engine: EngineStatus
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
+class ModelStatus(Struct, frozen=True):
     """A model that embeds; an empty name where there is none.
 
     `dimension` is 0 while it is not known. `provider` is where vectors are made; `failure` says why none are made now,
@@ -72,8 +68,7 @@ class ModelStatus:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class ProcessStatus(Struct, frozen=True):
     """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes."""
 
     version: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class StepDraft:
+class StepDraft(Struct, frozen=True):
     """One step. `body` is the caller's whole step in wire form, opaque to the domain."""
 
     id: str
@@ -18,8 +17,7 @@ class StepDraft:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StepQuery:
+class StepQuery(Struct, frozen=True):
     """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many."""
 
     conversation_id: str
@@ -30,8 +28,7 @@ class StepQuery:
     skip: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepPage:
+class StepPage(Struct, frozen=True):
     """A page of steps in wire form, complete with conversation, user and time."""
 
     steps: tuple[bytes, ...]

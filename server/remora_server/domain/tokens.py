@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from remora_server.domain.errors import InvalidField
 
 
-@dataclass(frozen=True, slots=True)
-class TokenEncoding:
+class TokenEncoding(Struct, frozen=True):
     """A way to count. `margin` is the relative error that is usual for English text, 0 where counts are exact."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import InvalidField, RecordConflict
@@ -13,8 +15,7 @@ from remora_server.domain.steps import StepDraft
 from remora_server.domain.working_memory import WorkingMemoryOwner
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ExportPlace:
+class ExportPlace(Struct, frozen=True, order=True):
     """A record's place in an export: conversations by uid, the parts of each in turn, users' working memories last."""
 
     uid: int = 0
@@ -24,8 +25,7 @@ class ExportPlace:
     user_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPosition:
+class ExportPosition(Struct, frozen=True):
     """Where an export goes on: after a place.
 
     Conversations created after the revision `through` are left out, and of the place's conversation the messages after
@@ -37,8 +37,7 @@ class ExportPosition:
     newest: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExportQuery:
+class ExportQuery(Struct, frozen=True):
     """What to export: all of a tenant, of a user or of a conversation. `position` is None at the start."""
 
     user_id: str = ""
@@ -47,8 +46,7 @@ class ExportQuery:
     position: ExportPosition | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPage:
+class ExportPage(Struct, frozen=True):
     """Records in wire form, and where the next page begins; None at the end."""
 
     records: tuple[bytes, ...]
@@ -56,8 +54,7 @@ class ExportPage:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedConversation:
+class ImportedConversation(Struct, frozen=True):
     """A conversation's own record. `field` is where the request has it; times in microseconds."""
 
     field: str
@@ -68,8 +65,7 @@ class ImportedConversation:
     update_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMessage:
+class ImportedMessage(Struct, frozen=True):
     """A message with its place and times."""
 
     field: str
@@ -80,16 +76,14 @@ class ImportedMessage:
     update_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedStep:
+class ImportedStep(Struct, frozen=True):
     """A step, complete."""
 
     field: str
     draft: StepDraft
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMemory:
+class ImportedMemory(Struct, frozen=True):
     """A working memory."""
 
     field: str
@@ -98,8 +92,7 @@ class ImportedMemory:
     update_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(Struct, frozen=True):
     """The records of one request: of one conversation or (its id empty) working memories of users."""
 
     conversation_id: str
@@ -109,8 +102,7 @@ class Import:
     memories: tuple[ImportedMemory, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
+class ImportPlan(Struct, frozen=True):
     """What an import does to a conversation's messages, and those of its messages whose place is taken: they must be
     the same as what stands there.
     """

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ConversationMemory:
+
+class ConversationMemory(Struct, frozen=True):
     """The working memory of a conversation. Where `user_id` is given, the conversation must be that user's."""
 
     conversation_id: str
     user_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserMemory:
+class UserMemory(Struct, frozen=True):
     """The working memory of a user."""
 
     user_id: str
@@ -24,8 +23,7 @@ class UserMemory:
 WorkingMemoryOwner: TypeAlias = ConversationMemory | UserMemory
 
 
-@dataclass(frozen=True, slots=True)
-class WorkingMemory:
+class WorkingMemory(Struct, frozen=True):
     """A content and when it was set; `content` is None where there is none."""
 
     content: bytes | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora.v1 import admin_service_pb2 as pb
 from remora_server.domain.backups import Backup, BackupStore
@@ -22,8 +23,7 @@ from remora_server.rpc import encode
 from remora_server.rpc.calls import Call
 
 
-@dataclass(frozen=True, slots=True)
-class AdminHandlers:
+class AdminHandlers(Struct, frozen=True):
     """Answers the RPCs for operators."""
 
     store: Store

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from remora.v1.message_pb2 import Origin
 from remora_server.domain.calls import Read, Write
@@ -37,8 +38,7 @@ class WriteRequest(Protocol):
     def SerializeToString(self, *, deterministic: bool = ...) -> bytes: ...  # noqa: N802 - protobuf's name
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What a handler knows of its call. `deadline` is a time of the monotonic clock in seconds.
 
     A call that does not wait for the disk leaves it to its transport to acknowledge what it wrote when that is durable.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
@@ -22,8 +22,7 @@ ORDERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationHandlers:
+class ConversationHandlers(Struct, frozen=True):
     """Answers the RPCs of conversations and users."""
 
     store: Store

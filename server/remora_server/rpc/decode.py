@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as AnyMessage
 from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec import Struct
 
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding, Message
@@ -136,8 +136,7 @@ def encoding(given: Encoding, tokens: TokenCounter) -> TokenEncoding:
     return tokens.encoding_for_model(given.model) if given.model else encoding_named(given.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(Struct, frozen=True):
     """What of a message is sent to a model: `domain.costs.ChatMessage`."""
 
     role: str

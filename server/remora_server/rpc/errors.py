@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
+from msgspec import Struct
 
 from remora_server.domain import errors
 
@@ -18,8 +18,7 @@ DOMAIN = "remora.dev"
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help."""
 
     code: code_pb2.Code.ValueType

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from remora_server.domain.calls import DEFAULT_TENANT
 from remora_server.domain.errors import InvalidField, Unauthenticated
@@ -22,14 +23,14 @@ class TokenFileError(Exception):
     """A token file cannot be read, or a line of it is not `token tenant`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Tokens:
     """Bearer tokens and their tenants.
 
     Only digests are kept, and a token is looked up by its digest: how long that takes says nothing of the tokens.
     """
 
-    tenants: Mapping[bytes, str] = field(repr=False)
+    def __init__(self, tenants: Mapping[bytes, str]) -> None:
+        self._tenants = tenants
 
     @classmethod
     def read(cls, file: Path) -> Tokens:
@@ -62,7 +63,7 @@ class Tokens:
     def tenant(self, authorization: str) -> str:
         """The tenant of an `authorization` header. Raises Unauthenticated."""
         scheme, _, token = authorization.partition(" ")
-        tenant = self.tenants.get(_digest(token.strip()))
+        tenant = self._tenants.get(_digest(token.strip()))
         if scheme.lower() != "bearer" or tenant is None:
             raise Unauthenticated
         return tenant
@@ -72,11 +73,11 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-@dataclass(frozen=True, slots=True)
 class OperatorToken:
     """The token of whoever runs the server. Only its digest is kept."""
 
-    digest: bytes = field(repr=False)
+    def __init__(self, digest: bytes) -> None:
+        self._digest = digest
 
     @classmethod
     def of(cls, token: str) -> OperatorToken:
@@ -85,19 +86,17 @@ class OperatorToken:
     def is_shown(self, authorization: str) -> bool:
         """Whether an `authorization` header bears it."""
         scheme, _, token = authorization.partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self.digest)
+        return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self._digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who makes a call."""
 
     tenant_id: str
     is_operator: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Tells a caller's tenant. Without tokens the caller says it itself."""
 
     tokens: Tokens | None = None

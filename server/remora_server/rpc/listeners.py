@@ -10,9 +10,11 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 UNIX = "unix:"
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
@@ -33,8 +35,7 @@ class Binder(Protocol):
         """Take a port of a host and return it. Raises OSError."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnixListener:
+class UnixListener(Struct, frozen=True):
     """A Unix socket."""
 
     path: Path
@@ -86,8 +87,7 @@ class UnixListener:
             return probe.connect_ex(str(self.path)) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
-@dataclass(frozen=True, slots=True)
-class TcpListener:
+class TcpListener(Struct, frozen=True):
     """A TCP port of a host name or address; port 0 takes a free one."""
 
     host: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from remora.v1 import memory_service_pb2 as pb
 from remora_server.domain.calls import Read
@@ -65,8 +65,7 @@ class Assembler(Protocol):
     def assemble(self, read: Read, request: ContextRequest) -> Context: ...
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHandlers:
+class MemoryHandlers(Struct, frozen=True):
     """Answers the RPCs of searching and of assembling a context."""
 
     searcher: Searcher

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import DEFAULT_USER
@@ -15,8 +15,7 @@ from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
 
 
-@dataclass(frozen=True, slots=True)
-class MessageHandlers:
+class MessageHandlers(Struct, frozen=True):
     """Answers the RPCs of messages."""
 
     store: Store

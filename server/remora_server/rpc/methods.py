@@ -6,12 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
+from msgspec import Struct
 
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.calls import NO_TIME, Call
@@ -33,8 +33,7 @@ def quick(handler: F) -> F:
     return handler
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """One RPC with one request and one reply, both encoded: checks the request, asks the handler.
 
     Fields that the contract does not know are dropped, so that nothing is stored that was not checked.

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from typing import TypeAlias
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 from grpc_reflection.v1alpha import reflection_pb2
+from msgspec import Struct
 
 from remora_server import _native
 from remora_server.domain.errors import DeadlineExceeded, InvalidField, Overloaded, RemoraError, StoreFailed
@@ -109,8 +109,7 @@ class NativeTransport:
             file.remove()
 
 
-@dataclass(frozen=True, slots=True)
-class _SocketFile:
+class _SocketFile(Struct, frozen=True):
     """The file of a Unix socket, told from another that took its place."""
 
     path: Path
@@ -140,8 +139,7 @@ def _identify(identity: Identity, authorization: str, tenant: str) -> Caller | F
         return _failure(to_status(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
+class _Served(Struct, frozen=True):
     """A method as the Rust module calls it."""
 
     method: Method

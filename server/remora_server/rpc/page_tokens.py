@@ -6,7 +6,6 @@ import base64
 import copy
 import hashlib
 import hmac
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest, ListStepsRequest
@@ -19,13 +18,13 @@ ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListSt
 _POSITION_BYTES, _CODE_BYTES = 8, 16
 
 
-@dataclass(frozen=True, slots=True)
 class PageTokens:
     """Makes and reads page tokens: a position and a code (BLAKE2b with a key of 1 to 64 bytes) over it, the method, the
     tenant and the request's other fields.
     """
 
-    key: bytes = field(repr=False)
+    def __init__(self, key: bytes) -> None:
+        self._key = key
 
     def make(self, call: Call, request: ListRequest, position: int) -> str:
         """The token of the page that begins at a position, 0 to 2**64 - 1."""
@@ -51,7 +50,7 @@ class PageTokens:
         return position
 
     def _code(self, call: Call, request: ListRequest, position: bytes) -> bytes:
-        digest = hashlib.blake2b(key=self.key, digest_size=_CODE_BYTES)
+        digest = hashlib.blake2b(key=self._key, digest_size=_CODE_BYTES)
         for part in (call.method.encode(), call.tenant_id.encode(), position, _other_fields(request)):
             digest.update(len(part).to_bytes(8, "big") + part)
         return digest.digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.steps import StepQuery
@@ -13,8 +13,7 @@ from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
 
 
-@dataclass(frozen=True, slots=True)
-class StepHandlers:
+class StepHandlers(Struct, frozen=True):
     """Answers the RPCs of steps."""
 
     store: Store

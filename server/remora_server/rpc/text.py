@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora.v1 import text_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding
@@ -16,8 +16,7 @@ from remora_server.rpc import decode
 from remora_server.rpc.calls import Call
 
 
-@dataclass(frozen=True, slots=True)
-class TextHandlers:
+class TextHandlers(Struct, frozen=True):
     """Answers the RPCs of counting tokens and of embedding. A tenant without an embedder gets no embeddings."""
 
     tokens: TokenCounter

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
@@ -29,8 +30,7 @@ from remora_server.rpc.page_tokens import PageTokens
 _POSITION = struct.Struct(">QQQBQI")
 
 
-@dataclass(frozen=True, slots=True)
-class TransferHandlers:
+class TransferHandlers(Struct, frozen=True):
     """Answers the RPCs of exports and imports."""
 
     store: Store

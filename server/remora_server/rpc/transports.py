@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from remora_server._native import Core
 from remora_server.rpc.health import Reflection
@@ -12,8 +13,7 @@ from remora_server.rpc.listeners import Binder
 from remora_server.rpc.methods import Method
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(Struct, frozen=True):
     """How much the server takes on: threads that answer, calls that may wait for one, connections, bytes of a request.
 
     `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.store import Store
@@ -12,8 +12,7 @@ from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
 
 
-@dataclass(frozen=True, slots=True)
-class WorkingMemoryHandlers:
+class WorkingMemoryHandlers(Struct, frozen=True):
     """Answers the RPCs of working memory."""
 
     store: Store

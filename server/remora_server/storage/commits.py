@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server import _native
 from remora_server._native import Core
@@ -29,8 +31,7 @@ SETTLE_SECONDS = 30.0
 """How long work in the background waits for the database before it fails, to be tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """A write that has its place in the journal; `repeated` where an earlier request wrote it."""
 
     revision: int
@@ -93,7 +94,7 @@ class Commits:
             return self._first_outcome(write, accepted.revision)
         if write.waits_for_disk:
             self.wait_published(accepted.revision, write.deadline)
-        return accepted.outcome.at(accepted.revision)
+        return replace(accepted.outcome, revision=accepted.revision)
 
     def nothing(self, write: Write, now: int) -> Accepted:
         """A write that found nothing to change in what was accepted, which may not be durable yet.
@@ -154,7 +155,7 @@ class Commits:
             "SELECT outcome FROM requests WHERE tenant_id = ? AND request_id = ? AND revision = ?",
             [write.tenant_id, write.request_id, revision],
         )
-        return decode_outcome(rows[0][0]).at(revision)
+        return replace(decode_outcome(rows[0][0]), revision=revision)
 
 
 def _record(write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str) -> record_pb2.Record:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from remora_server import _native
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Terms, Write

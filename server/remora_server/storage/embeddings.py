@@ -14,8 +14,10 @@ import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server import _native, failpoints
 from remora_server.domain.calls import Outcome, Write
@@ -50,8 +52,7 @@ Key: TypeAlias = tuple[int, int, int]
 """A conversation's uid, a sequence and the message's revision."""
 
 
-@dataclass(eq=False, slots=True)
-class Wait:
+class Wait(Struct, eq=False):
     """A search that waits for what is pending in its place."""
 
     place: Place

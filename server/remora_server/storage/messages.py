@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from remora_server import _native
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from remora.v1 import step_pb2
 from remora_server.domain.calls import Outcome, Read, Write
