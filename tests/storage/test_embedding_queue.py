@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.opening import WRITE, draft, open_store, take
 
 from remora_server.domain.conversations import ConversationDraft

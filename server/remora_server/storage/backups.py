@@ -11,10 +11,10 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from msgspec import Struct
 
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Read
@@ -30,8 +30,7 @@ VERIFYING_BYTES = 128 << 20
 """Memory for the database that is opened to verify a snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What a database holds: of each table how many rows and a sum of their digests, and the revision it reaches."""
 
     rows: dict[str, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora_server._native import Core
 from remora_server.domain.messages import NewId
@@ -13,8 +13,7 @@ from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
 
 
-@dataclass(frozen=True, slots=True)
-class StoreContext:
+class StoreContext(Struct, frozen=True):
     """The engine, the database, the way of writes, and where time and ids come from."""
 
     core: Core

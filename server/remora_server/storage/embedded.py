@@ -8,10 +8,10 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from msgspec import Struct
 
 from remora_server import _native, failpoints
 from remora_server._native import Core
@@ -64,8 +64,7 @@ class NotApplied(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
+class StoreOptions(Struct, frozen=True):
     """Where the store lives (None: in memory only) and how much memory it may take, in bytes."""
 
     directory: Path | None

@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
+from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
@@ -21,8 +21,7 @@ from remora_server.storage.mending import WAL_NAME, linked_file, read_only
 TABLES = ("meta", "conversations", "heads", "messages", "embeddings", "steps", "working_memories", "requests")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that is wrong, and what to do about it."""
 
     part: str
@@ -30,8 +29,7 @@ class Finding:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseReport:
+class DatabaseReport(Struct, frozen=True):
     """What the database holds. `rows` is by table; None where it could not be opened."""
 
     schema_version: int = 0
@@ -41,8 +39,7 @@ class DatabaseReport:
     rows: dict[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JournalReport:
+class JournalReport(Struct, frozen=True):
     """What the journal holds."""
 
     segments: int = 0
@@ -52,8 +49,7 @@ class JournalReport:
     last_revision: int = 0
 
 
-@dataclass(slots=True)
-class StoreReport:
+class StoreReport(Struct):
     """A store that was looked over. `served`: a process has it open, so that nothing but its id was looked at."""
 
     directory: Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from remora_server.domain.models import ServedModel, Tenants
 from remora_server.domain.search import Unembedded
@@ -46,8 +46,7 @@ ORDER BY m.conversation_uid, m.sequence
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Struct, frozen=True):
     """A stored message, the name of who speaks, and the digest of the text that its vector is of; None without one."""
 
     message: Unembedded

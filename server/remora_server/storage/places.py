@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Part: TypeAlias = tuple[str, str, int]
 """One user's part of one conversation: tenant, user and the conversation's uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A thread (user and uid), a user, or (neither) the tenant."""
 
     tenant_id: str

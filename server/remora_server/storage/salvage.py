@@ -11,11 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
@@ -39,8 +39,7 @@ class RepairError(Exception):
     """Nothing was saved; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """A conversation that is not as it was: how many of its messages are lost (at least), and what else."""
 
     tenant_id: str
@@ -49,8 +48,7 @@ class Touched:
     note: str = ""
 
 
-@dataclass(slots=True)
-class RepairReport:
+class RepairReport(Struct):
     """What was saved, and what was not.
 
     `lost_revisions`: writes, first and last, of which nothing was saved. `lost_rows`: of each table, how many could not

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import plan_clear
@@ -20,8 +21,7 @@ SELECT id FROM conversations WHERE tenant_id = $tenant AND (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Erasure:
+class _Erasure(Struct, frozen=True):
     """The changes that erase a user's part, and what they come to."""
 
     changes: list[changes.Change]
