@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from remora_server.domain.models import PerTenant, ServedModel, ServedModels
 from remora_server.domain.search import Embedder
@@ -20,8 +21,7 @@ class ModelsError(Exception):
     """The models of the settings cannot be used; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
+class Models(Struct, frozen=True):
     """The models that are in use, before their endpoints are asked anything."""
 
     choice: ModelChoice
@@ -65,8 +65,7 @@ class Models:
         return Embedders(PerTenant(found.get(self.choice.default), tenants), tuple(endpoints.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Embedders:
+class Embedders(Struct, frozen=True):
     """The embedder of every tenant, and those that are endpoints."""
 
     of_tenants: PerTenant[Embedder | None]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.yaml_text import NotYaml, read_yaml
@@ -37,8 +39,7 @@ class ChoiceError(Exception):
         self.setting = setting
 
 
-@dataclass(frozen=True, slots=True)
-class OwnModel:
+class OwnModel(Struct, frozen=True):
     """A name for what the server has itself: `builtin`, or `none`."""
 
     provider: str
@@ -48,8 +49,7 @@ class OwnModel:
         return {"provider": self.provider}
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
+class EndpointSettings(Struct, frozen=True):
     """An OpenAI-compatible endpoint of embeddings. `base_url` is what `/embeddings` is appended to.
 
     `vectors` names its vectors: those of one name are compared, those of others never. Times in seconds; a text is cut
@@ -71,7 +71,10 @@ class EndpointSettings:
     encoding: str = "cl100k_base"
     timeout: float = 30.0
     query_timeout: float = 1.0
-    api_key: str | None = field(default=None, repr=False, compare=False)
+    api_key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"EndpointSettings({self.as_mapping()})"
 
     @property
     def is_open_to_others(self) -> bool:
@@ -82,8 +85,9 @@ class EndpointSettings:
 
     def as_mapping(self) -> dict[str, object]:
         """As it stands in a file of settings, with every default; the key is not part of it."""
-        named = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name != "api_key"]
-        plain = {name: str(value) if isinstance(value, Path) else value for name, value in named}
+        named = asdict(self)
+        del named["api_key"]
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in named.items()}
         return {"provider": OPENAI, **plain, "headers": dict(self.headers)}
 
 
@@ -91,8 +95,7 @@ Declared: TypeAlias = Mapping[str, EndpointSettings | OwnModel]
 """Models by their names in the settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """The names of the models that embed the messages of the tenants, and their endpoints."""
 
     default: str

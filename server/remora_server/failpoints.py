@@ -10,7 +10,8 @@ import os
 import re
 import signal
 import threading
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 VARIABLE = "REMORA_FAILPOINTS"
 JOURNAL_VARIABLE = "REMORA_JOURNAL_FAILPOINTS"
@@ -35,8 +36,7 @@ class FailpointsError(Exception):
     """What is to be armed cannot be read."""
 
 
-@dataclass(slots=True)
-class _Armed:
+class _Armed(Struct):
     passes: int
     delay: float
 

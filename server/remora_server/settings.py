@@ -11,9 +11,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import embedding_settings, failpoints, logs
@@ -45,8 +47,7 @@ class SettingsError(Exception):
     """A setting is not known, or its value cannot be used; the message names it and where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
 
     `models` is what those of embedding come to.
@@ -84,8 +85,7 @@ class Settings:
     models: ModelChoice
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting: what it means to people, and how its value is read from text or from YAML."""
 
     name: str
@@ -103,8 +103,7 @@ class Key:
         return f"{PREFIX}{self.name.upper()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """Settings and, for each, where its value stood: a flag, a variable, the file or `default`."""
 
     settings: Settings

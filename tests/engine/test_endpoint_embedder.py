@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.engine.embedding_server import Answer, Asked, EmbeddingServer, error, listing, vector
 
 from remora_server import _native
@@ -42,7 +42,7 @@ def embedders() -> Iterator[Callable[..., EndpointEmbedder]]:
 
     def make(server: EmbeddingServer, *, dimension: int = 0, waiters: int = 4, **options: object) -> EndpointEmbedder:
         given = EndpointSettings(base_url=server.url, model="letters", vectors="letters", query_timeout=LONG)
-        opened.append(open_endpoint(replace(given, **options), dimension, waiters))  # type: ignore[arg-type]
+        opened.append(open_endpoint(replace(given, **options), dimension, waiters))
         return opened[-1]
 
     yield make

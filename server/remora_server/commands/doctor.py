@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import grpc
+from msgspec.structs import asdict
 from rich.table import Table
 
 from remora import Remora

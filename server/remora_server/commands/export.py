@@ -7,9 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from remora import Remora
 from remora_server.commands.connecting import add_connection_flags, connected
@@ -24,8 +26,7 @@ TAIL_BYTES = 1 << 12
 """More than the last line of a complete file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """How far an export is: bytes of the file, records in it, the token of the page that follows, empty behind the last
     one as it is before the first.
     """

@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct, field
 
 from remora import Remora
 from remora.errors import InvalidFieldError, RecordConflictError
@@ -23,8 +24,7 @@ LONGEST_LINE = 64 << 20
 GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Records of one conversation that are sent at once, with their lines' numbers."""
 
     conversation_id: str

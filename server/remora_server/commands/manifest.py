@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from remora.v1.admin_service_pb2 import Backup
 
@@ -17,8 +19,7 @@ class ManifestError(Exception):
     """There is no manifest, or not one that this version reads; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What a backup holds. Ids and digests in hexadecimal digits, `bytes` of the snapshot, `rows` of each table."""
 
     manifest_version: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import urllib3
+from msgspec import Struct
 from urllib3 import exceptions
 
 from remora_server.domain.search import EmbeddingFailed
@@ -44,8 +44,7 @@ class Unanswered(EmbeddingFailed):
     """No answer came, or none that could be used; what was asked may be why."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointOptions:
+class EndpointOptions(Struct, frozen=True):
     """An endpoint. `url` is that of its `/embeddings`; the key comes from a file, which is read for each request, or as
     it is, and goes into the header `key_header`.
     """

@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora_server import _native
 from remora_server.domain.search import EmbeddingFailed, TextVector
@@ -33,8 +34,7 @@ SHORTEST = 32
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderOptions:
+class EmbedderOptions(Struct, frozen=True):
     """`model` is the name that the vectors bear, `dimension` that of those which are stored, 0 where there are none.
 
     A text is cut after `max_tokens` of an encoding; a request has at most `batch_texts` texts, of `batch_tokens`

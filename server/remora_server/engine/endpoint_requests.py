@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.domain.vectors import FLOAT_BYTES
@@ -23,8 +24,7 @@ PROBE = "What did we say about it?"
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestOptions:
+class RequestOptions(Struct, frozen=True):
     """`model` is the name that the vectors bear, `dimension` theirs, 0 where it is not known. No request takes more
     than `timeout` seconds; one that was given less than `patience` says nothing of the endpoint when it fails.
     """
