@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from remora_server import spelling
 from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.yaml_text import NotYaml, read_yaml
 
@@ -272,8 +272,7 @@ def _require_own_vectors(found: Declared) -> None:
 def _require_known(name: str, known: Iterable[str], complaint: str) -> None:
     names = list(known)
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1, 0.7)
-        raise ValueError(f"{complaint} {name}" + (f"; did you mean {near[0]}?" if near else ""))
+        raise ValueError(f"{complaint} {name}{spelling.hint(name, names, 0.7)}")
 
 
 def _mapping(value: object, what: str) -> Mapping[Any, Any]:

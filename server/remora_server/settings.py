@@ -6,7 +6,6 @@ wherever it stands.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
-from remora_server import embedding_settings, failpoints, logs
+from remora_server import embedding_settings, failpoints, logs, spelling
 from remora_server.embedding_settings import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 from remora_server.yaml_text import NotYaml, read_yaml
 
@@ -367,9 +366,7 @@ def _require_known(name: str, known: Iterable[str], place: str) -> None:
     names = list(known)
     if name in names:
         return
-    near = difflib.get_close_matches(name, names, 1, 0.8)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise SettingsError(f"{place}: there is no setting {name}{hint}")
+    raise SettingsError(f"{place}: there is no setting {name}{spelling.hint(name, names, 0.8)}")
 
 
 def describe(loaded: Loaded) -> str:

