@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use prost::Message as _;
 
+use super::english::{named, temporal};
+use super::inheritance;
 use super::scalar::Scalar;
 use super::symbols::Symbol;
-use super::{inheritance, named, temporal};
 use crate::lexical::{self, Analyzer};
 use crate::wire;
 

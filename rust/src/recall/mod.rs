@@ -10,8 +10,8 @@
 
 mod account;
 mod content;
-mod dates;
 mod document;
+mod english;
 mod eviction;
 mod filter;
 mod inbox;
@@ -19,7 +19,6 @@ mod inheritance;
 mod late;
 mod layout;
 mod loading;
-mod named;
 mod names;
 mod parallel;
 mod passages;
@@ -36,7 +35,6 @@ mod sheet;
 mod speaker;
 mod surroundings;
 mod symbols;
-mod temporal;
 #[cfg(test)]
 mod tests;
 mod thread;

@@ -5,13 +5,14 @@ use rustc_hash::FxHashSet;
 
 use super::Recall;
 use super::document::Signs;
+use super::english::{dates, named, temporal};
 use super::passages::Passages;
 use super::profile::Weights;
 use super::scope::View;
 use super::sheet::{ABSENT, Column, Draft, Write};
 use super::speaker::Asked;
 use super::words::{Word, words};
-use super::{dates, inheritance, named, sessions, surroundings, temporal};
+use super::{inheritance, sessions, surroundings};
 
 /// A scope, and a question of it.
 pub(super) struct Rules<'a> {

@@ -2,23 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
+use super::english::persons::is_in_first_person;
 use super::names::name_words;
 use super::scope::View;
 use super::words::Word;
-
-/// Words by which who asks speaks of themselves.
-const FIRST_PERSON: [&str; 5] = ["my", "me", "mine", "we", "our"];
-
-/// In lower case also "the", "in" or "and" of other languages: it counts beside an English word.
-const I: &str = "i";
-
-/// Words that tell English from languages in which "i" is a word, as Italian, Swedish, Danish and Polish.
-const ENGLISH: &[&str] = &[
-    "about", "am", "and", "are", "bought", "did", "does", "had", "have", "how", "is", "know",
-    "like", "love", "need", "said", "should", "that", "the", "think", "this", "told", "want",
-    "was", "went", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would",
-    "you",
-];
 
 /// Whose messages a question is about.
 pub(super) enum Asked<'a> {
@@ -39,7 +26,7 @@ impl<'a> Asked<'a> {
             words.iter().any(|word| asked.contains(word.as_str()))
         };
         let named: FxHashSet<_> = speakers.iter().filter(is_named).copied().collect();
-        if named.is_empty() && is_in_first_person(&asked) {
+        if named.is_empty() && is_in_first_person(question) {
             Self::User
         } else if named.is_empty() || named.len() == speakers.len() {
             Self::Anybody
@@ -67,9 +54,4 @@ impl<'a> Asked<'a> {
             }
         }
     }
-}
-
-fn is_in_first_person(question: &FxHashSet<&str>) -> bool {
-    let has_any = |words: &[&str]| words.iter().any(|word| question.contains(word));
-    has_any(&FIRST_PERSON) || question.contains(I) && has_any(ENGLISH)
 }

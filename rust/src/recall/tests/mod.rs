@@ -3,7 +3,7 @@
 mod filters;
 mod loads;
 mod model;
-mod naive;
+pub(super) mod naive;
 mod phrases;
 mod rules;
 mod scores;

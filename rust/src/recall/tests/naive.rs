@@ -322,7 +322,7 @@ fn names() -> Regex {
 }
 
 /// The expression by which messages speak of a time.
-pub(super) fn times() -> Regex {
+pub(in crate::recall) fn times() -> Regex {
     const DAYS: &str = "monday|tuesday|wednesday|thursday|friday|saturday|sunday";
     const SEASONS: &str = "summer|winter|spring|fall";
     let expression = format!(
@@ -350,7 +350,7 @@ fn date_value((year, month, day): (i64, u32, Option<u32>), time: i64) -> f64 {
 }
 
 /// The date of a day since 1970, by counting.
-pub(super) fn calendar(mut day: i64) -> (i64, u32, u32) {
+pub(in crate::recall) fn calendar(mut day: i64) -> (i64, u32, u32) {
     let (mut year, mut month) = (1970, 1);
     while day >= length(year, month) {
         day -= length(year, month);

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use rustc_hash::FxHashSet;
 
 use super::model::{MODEL, Question, RULES, Row, Store, places};
 use super::naive::{Intent, naive, ruled};
@@ -179,84 +178,6 @@ proptest! {
             let sum = hit.components.iter().fold(0.0, |sum, part| sum + part.value * part.weight);
             prop_assert_eq!(sum, hit.score);
         }
-    }
-}
-
-fn asks_for_the_user(question: &str) -> bool {
-    let words = crate::recall::words::words(question);
-    matches!(
-        crate::recall::speaker::Asked::of(&words, &FxHashSet::default()),
-        crate::recall::speaker::Asked::User
-    )
-}
-
-#[test]
-fn a_question_in_the_first_person_asks_for_the_user() {
-    for question in [
-        "what did i say",
-        "i want the flight that i told you about",
-        "where is my boat",
-    ] {
-        assert!(asks_for_the_user(question), "{question}");
-    }
-}
-
-#[test]
-fn a_word_i_of_another_language_asks_for_nobody() {
-    for question in [
-        "dove sono i libri",
-        "vem bor i stockholm",
-        "ma psa i kota",
-        "hvem bor i danmark",
-    ] {
-        assert!(!asks_for_the_user(question), "{question}");
-    }
-}
-
-fn asks_for_name(question: &str) -> bool {
-    crate::recall::named::asks_for_name(&crate::recall::words::words(question))
-}
-
-#[test]
-fn who_where_which_and_what_has_a_name_ask_for_a_name() {
-    for question in [
-        "who was there",
-        "in which town did they meet",
-        "where is it?",
-        "what cities did she see",
-        "what movie was it",
-        "do you know the name of the boat",
-    ] {
-        assert!(asks_for_name(question), "{question}");
-    }
-    for question in [
-        "what colour is it",
-        "what",
-        "when did they meet",
-        "how is the town",
-        "",
-        "quién es",
-    ] {
-        assert!(!asks_for_name(question), "{question}");
-    }
-}
-
-#[test]
-fn a_capital_letter_within_a_sentence_is_a_name() {
-    let names = crate::recall::named::names_something;
-    for text in ["we went to Oslo", "Oh, Ada!", "with Ünal", "to  see, Émile"] {
-        assert!(names(text), "{text}");
-    }
-    for text in [
-        "",
-        "Oslo",
-        "And so I went.",
-        "Yes. No. Maybe",
-        "it is OK",
-        "wir, 2 Ich",
-        "  Oslo ",
-    ] {
-        assert!(!names(text), "{text}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Component `temporal`: messages that speak of a time, where the question asks when. English only.
 
-use super::words::{Word, begin_with, words};
+use crate::recall::words::{Word, begin_with, words};
 
 /// Words that speak of a time by themselves. "may" is more often the verb.
 const TIMES: &[&str] = &[
@@ -75,7 +75,7 @@ const QUESTIONS: &[&[&str]] = &[
 ];
 
 /// Whether a question, in lower case, asks when.
-pub(super) fn asks_when(question: &[Word<'_>]) -> bool {
+pub(in crate::recall) fn asks_when(question: &[Word<'_>]) -> bool {
     QUESTIONS
         .iter()
         .any(|beginning| begin_with(question, beginning))
@@ -85,7 +85,7 @@ pub(super) fn asks_when(question: &[Word<'_>]) -> bool {
 }
 
 /// Whether a text speaks of a time: a day, a month, a year, a span, a word like "yesterday".
-pub(super) fn speaks_of_time(text: &str) -> bool {
+pub(in crate::recall) fn speaks_of_time(text: &str) -> bool {
     let text = text.to_lowercase();
     let words = words(&text);
     (0..words.len()).any(|start| is_time(&words[start..]))

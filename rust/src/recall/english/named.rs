@@ -1,7 +1,7 @@
 //! Component `named`: messages that name somebody or something, where the question asks for a name. English questions, and
 //! writing with capital letters.
 
-use super::words::{Word, begin_with};
+use crate::recall::words::{Word, begin_with};
 
 /// What a question asks for that has a name, in the singular; "what country" asks for one, "what colour" does not.
 const NAMED: &[&str] = &[
@@ -54,7 +54,7 @@ const WHO: &[&str] = &["who", "whom", "whose", "where", "which"];
 const BEFORE: &[&str] = &["in", "at", "to", "from", "on", "with", "of"];
 
 /// Whether a question, in lower case, asks for a name.
-pub(super) fn asks_for_name(question: &[Word<'_>]) -> bool {
+pub(in crate::recall) fn asks_for_name(question: &[Word<'_>]) -> bool {
     let rest = match question {
         [first, rest @ ..] if BEFORE.contains(&first.text) => rest,
         _ => question,
@@ -80,7 +80,7 @@ fn is_named(noun: &str) -> bool {
 }
 
 /// Whether a text names somebody or something: it has a word with a capital letter within a sentence, other than "I".
-pub(super) fn names_something(text: &str) -> bool {
+pub(in crate::recall) fn names_something(text: &str) -> bool {
     let mut words = text.split(' ');
     let mut before = words.next().unwrap_or_default();
     words.any(|word| {

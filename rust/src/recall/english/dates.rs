@@ -1,7 +1,7 @@
 //! Component `date`: how well a message's date meets the dates that the question names. English months, "7.5.2023" and
 //! "2023-05-07".
 
-use super::words::Word;
+use crate::recall::words::Word;
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -28,14 +28,14 @@ const AFTER: i64 = 10;
 
 /// A date that a question names, as far as it names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NamedDate {
+pub(in crate::recall) struct NamedDate {
     year: Option<i64>,
     month: Option<u32>,
     day: Option<u32>,
 }
 
 /// The dates that a question, in lower case, names.
-pub(super) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
+pub(in crate::recall) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
     let year = question.iter().find_map(|word| year(word.text));
     let mut dates = numeric_dates(question);
     dates.extend(days_of_months(question, year));
@@ -71,13 +71,13 @@ pub(super) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
 }
 
 /// The day of a time, microseconds since 1970 in UTC: days since 1970.
-pub(super) fn day_of(time: i64) -> i64 {
+pub(in crate::recall) fn day_of(time: i64) -> i64 {
     time.div_euclid(MICROS_PER_DAY)
 }
 
 /// How well a day, in days since 1970, meets the best of the dates: the day or a neighbour 1, up to ten days later 0.5;
 /// the month 1, the first ten days of the next 0.5; the year alone 0.3.
-pub(super) fn closeness(dates: &[NamedDate], days: i64) -> f32 {
+pub(in crate::recall) fn closeness(dates: &[NamedDate], days: i64) -> f32 {
     let (year, month, day) = civil(days);
     let of_one = |date: &NamedDate| {
         if date.year.is_some_and(|named| named != year) {
