@@ -264,7 +264,7 @@ def test_a_context_recalls_what_recent_messages_do_not_hold(memory: Remora) -> N
     chat.append([says("My passport number is X1234567"), *[says(f"and then {number}") for number in range(200)]])
     chat.append(says("Which passport do I have?"))
 
-    context = chat.context(max_tokens=200, recent_messages=3)
+    context = chat.context(max_tokens=200, recent_messages=3, index_wait=10)
 
     recalled = [item.message.text for item in context.items if item.section == "recalled"]
     assert "My passport number is X1234567" in recalled
