@@ -248,7 +248,8 @@ KEYS: tuple[Key, ...] = (
     Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
     Key(
         "database_bytes",
-        "memory for the database; vectors of more than 512 dimensions add to it what reading them takes",
+        "memory for the database; vectors of more than 512 dimensions add to it what reading them takes, and 2,048 long"
+        " messages in a row what a checkpoint takes",
         _size("32 MiB", LARGEST_MEMORY),
         64 << 20,
     ),
