@@ -199,6 +199,9 @@ def new_id() -> str:
 class EncoderClosed(Exception):
     """A background encoder was closed before it was done."""
 
+class EncoderPanicked(Exception):
+    """A background encoder panicked with one of the texts. It goes on with others."""
+
 @final
 class BackgroundEncoder:
     """An encoder's passes in a thread of their own, which may have another priority than those that wait for them. It
@@ -209,10 +212,10 @@ class BackgroundEncoder:
 
     def __new__(cls, encoder: Encoder) -> Self: ...
     def encode(self, texts: list[str]) -> bytes:
-        """As Encoder.encode. Raises EncoderClosed."""
+        """As Encoder.encode. Raises EncoderClosed, EncoderPanicked."""
 
     def encode_with_pieces(self, texts: list[str]) -> tuple[bytes, list[bytes]]:
-        """As Encoder.encode_with_pieces. Raises EncoderClosed."""
+        """As Encoder.encode_with_pieces. Raises EncoderClosed, EncoderPanicked."""
 
     def close(self) -> None:
         """End the thread after the pass at hand; calls that wait for it fail."""

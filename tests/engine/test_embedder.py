@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from remora_server._native import Encoder, EncoderClosed
+from remora_server._native import BackgroundEncoder, Encoder, EncoderClosed, EncoderPanicked
 from remora_server.domain.search import TextVector
-from remora_server.engine.encoder import LocalEmbedder, load_embedder
+from remora_server.engine import encoder
+from remora_server.engine.encoder import BackgroundEmbedder, LocalEmbedder, load_embedder
 from remora_server.engine.model_files import SHA256, ModelFilesError
 from remora_server.engine.processors import Priority
 
@@ -108,3 +111,44 @@ def test_a_model_in_the_background_is_closed_while_it_works(embedder: LocalEmbed
     closing.join()
     with pytest.raises(EncoderClosed):
         background.embed(["tea"])
+
+
+class PanickingEncoder:
+    """Stands for a background encoder that panics with some words, or with all texts; makes a byte of every text."""
+
+    thread_id, dimension = -1, 1
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def encode(self, texts: list[str]) -> bytes:
+        if any(word in text for text in texts for word in self.words):
+            raise EncoderPanicked
+        return b"".join(text.encode()[:4].ljust(4) for text in texts)
+
+    def encode_with_pieces(self, texts: list[str]) -> tuple[bytes, list[bytes]]:
+        return self.encode(texts), [text.encode() for text in texts]
+
+
+def panicking(*words: str, late: bool = False) -> BackgroundEmbedder:
+    return BackgroundEmbedder(cast("BackgroundEncoder", PanickingEncoder(*words)), Priority.IDLE, late=late)
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("bad", [[3], [0, 6], [2, 3, 4], list(range(7))])
+def test_a_text_that_the_model_panics_with_costs_no_other_its_vector(
+    bad: list[int], late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [f"{'bad' if place in bad else 'good'} {place}" for place in range(7)]
+    with caplog.at_level(logging.WARNING, logger=encoder.__name__):
+        made = panicking("bad", late=late).embed(texts)
+    well = panicking(late=late).embed(texts)
+    refused = TextVector(b"", b"" if late else None)
+    assert made == [refused if place in bad else well[place] for place in range(7)]
+    assert len(caplog.records) == len(bad)
+    assert "bad" not in caplog.text
+
+
+def test_a_model_that_panics_with_everything_refuses_nothing() -> None:
+    with pytest.raises(EncoderPanicked):
+        panicking("").embed(["one", "two"])

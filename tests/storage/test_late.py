@@ -146,3 +146,13 @@ def test_a_text_of_no_word_pieces_is_not_embedded_again(tmp_path: Path) -> None:
         [waiting] = take(store.pending, 1, timeout=1.0)
         store.pending.put_embeddings([MessageVector(waiting, values("x"), b"")])
         assert unembedded(store) == 0
+
+
+def test_a_message_that_the_model_refuses_waits_no_more(tmp_path: Path) -> None:
+    with opened(tmp_path, late=True) as store:
+        append(store, *TEXTS)
+        store.pending.put_embeddings([MessageVector(each, b"", b"") for each in take(store.pending, 100)])
+        assert unembedded(store) == 0
+    with opened(tmp_path, late=True) as store:
+        assert (unembedded(store), store.status().embeddings[MODEL].refused) == (0, len(TEXTS))
+        assert embed_all(store) == []

@@ -3,6 +3,7 @@
 //! A thread that is to give way to others must hold nothing that they need: not the interpreter's lock, nor the encoder's
 //! idle activations. The caller waits without either.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,13 +22,19 @@ const LOOK: Duration = Duration::from_millis(50);
 struct Job {
     texts: Vec<String>,
     with_pieces: bool,
-    made: Sender<Made>,
+    made: Sender<Result<Made, Unmade>>,
 }
 
-/// The thread was closed before it was done.
+/// Why texts were not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the encoder's thread was closed")]
-pub struct Closed;
+pub enum Unmade {
+    /// The thread was closed before it was done.
+    #[error("the encoder's thread was closed")]
+    Closed,
+    /// The encoder panicked with one of these texts; the thread goes on with others.
+    #[error("the encoder panicked with these texts")]
+    Panicked,
+}
 
 /// Encodes in a thread of its own, one call after the other.
 #[derive(Debug)]
@@ -43,11 +50,18 @@ impl BackgroundEncoder {
     /// # Errors
     /// Where the system gives no thread.
     pub fn start(encoder: Arc<Encoder>) -> std::io::Result<Self> {
+        Self::start_with(move |job, activations, goes_on| {
+            let texts = job.texts.iter().map(String::as_str).collect::<Vec<_>>();
+            encoder.embed(&texts, job.with_pieces, activations, goes_on)
+        })
+    }
+
+    fn start_with(encode: impl Encode) -> std::io::Result<Self> {
         let (jobs, taken) = channel();
         let (started, id) = channel();
         let closed = Arc::new(AtomicBool::new(false));
         let worker = Worker {
-            encoder,
+            encode,
             closed: Arc::clone(&closed),
         };
         thread::Builder::new()
@@ -71,24 +85,24 @@ impl BackgroundEncoder {
     /// What [`Encoder::encode`], or with pieces [`Encoder::encode_with_pieces`], gives.
     ///
     /// # Errors
-    /// Where the thread is closed.
-    pub fn encode(&self, texts: Vec<String>, with_pieces: bool) -> Result<Made, Closed> {
+    /// Where the thread is closed, or the encoder panics with one of the texts.
+    pub fn encode(&self, texts: Vec<String>, with_pieces: bool) -> Result<Made, Unmade> {
         let (made, result) = channel();
         let job = Job {
             texts,
             with_pieces,
             made,
         };
-        self.jobs.lock().send(job).map_err(|_| Closed)?;
+        self.jobs.lock().send(job).map_err(|_| Unmade::Closed)?;
         self.wait(&result)
     }
 
-    fn wait(&self, result: &Receiver<Made>) -> Result<Made, Closed> {
+    fn wait(&self, result: &Receiver<Result<Made, Unmade>>) -> Result<Made, Unmade> {
         loop {
             match result.recv_timeout(LOOK) {
-                Ok(made) => return Ok(made),
+                Ok(made) => return made,
                 Err(RecvTimeoutError::Timeout) if !self.is_closed() => {}
-                Err(_) => return Err(Closed),
+                Err(_) => return Err(Unmade::Closed),
             }
         }
     }
@@ -111,27 +125,41 @@ impl Drop for BackgroundEncoder {
     }
 }
 
+/// Encodes a job's texts for as long as it is told to go on.
+trait Encode: Fn(&Job, &mut Activations, &dyn Fn() -> bool) -> Made + Send + 'static {}
+
+impl<F> Encode for F where F: Fn(&Job, &mut Activations, &dyn Fn() -> bool) -> Made + Send + 'static {}
+
 /// What the thread has.
-struct Worker {
-    encoder: Arc<Encoder>,
+struct Worker<E> {
+    encode: E,
     closed: Arc<AtomicBool>,
 }
 
-impl Worker {
+impl<E: Encode> Worker<E> {
     fn run(&self, jobs: &Receiver<Job>) {
         let mut activations = Activations::new();
         while let Ok(job) = jobs.recv() {
-            let texts: Vec<_> = job.texts.iter().map(String::as_str).collect();
-            let goes_on = || !self.closed.load(Ordering::Relaxed);
-            let made = self
-                .encoder
-                .embed(&texts, job.with_pieces, &mut activations, goes_on);
-            if !goes_on() {
+            let made = self.made(&job, &mut activations);
+            if !self.goes_on() {
                 return;
             }
             // Nobody may wait any more.
             let _ = job.made.send(made);
         }
+    }
+
+    /// What the job's texts become. A panic leaves nothing behind: the activations that it came upon are given up.
+    fn made(&self, job: &Job, activations: &mut Activations) -> Result<Made, Unmade> {
+        let encode = || (self.encode)(job, activations, &|| self.goes_on());
+        catch_unwind(AssertUnwindSafe(encode)).map_err(|_| {
+            *activations = Activations::new();
+            Unmade::Panicked
+        })
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
     }
 }
 
@@ -143,4 +171,43 @@ fn thread_id() -> i32 {
 #[cfg(not(target_os = "linux"))]
 fn thread_id() -> i32 {
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes of each text its length, and panics with the empty one.
+    fn lengths(job: &Job, _: &mut Activations, _: &dyn Fn() -> bool) -> Made {
+        let length = |text: &String| {
+            assert!(!text.is_empty(), "nothing to encode");
+            text.len() as f32
+        };
+        Made {
+            values: job.texts.iter().map(length).collect(),
+            pieces: Vec::new(),
+        }
+    }
+
+    fn encode(encoder: &BackgroundEncoder, texts: &[&str]) -> Result<Vec<f32>, Unmade> {
+        let texts = texts.iter().map(|&text| text.to_owned()).collect();
+        encoder.encode(texts, false).map(|made| made.values)
+    }
+
+    #[test]
+    fn a_panic_fails_its_texts_and_the_thread_goes_on() {
+        let encoder = BackgroundEncoder::start_with(lengths).expect("a thread");
+        assert_eq!(encode(&encoder, &["a", "bc"]), Ok(vec![1.0, 2.0]));
+        for _ in 0..3 {
+            assert_eq!(encode(&encoder, &["a", ""]), Err(Unmade::Panicked));
+            assert_eq!(encode(&encoder, &["bc"]), Ok(vec![2.0]));
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_closed_thread_is_told() {
+        let encoder = BackgroundEncoder::start_with(lengths).expect("a thread");
+        encoder.close();
+        assert_eq!(encode(&encoder, &["a"]), Err(Unmade::Closed));
+    }
 }

@@ -33,7 +33,7 @@ use shape::{HEADS, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS, PROJECTED};
 use tokenizer::Tokenizer;
 use weights::Weights;
 
-pub use background::{BackgroundEncoder, Closed};
+pub use background::{BackgroundEncoder, Unmade};
 pub use error::EncoderError;
 
 /// In which numbers the projections are computed.

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::encoder::{BackgroundEncoder, Closed, Encoder, EncoderError, Options, Precision};
+use crate::encoder::{BackgroundEncoder, Encoder, EncoderError, Options, Precision, Unmade};
 use crate::kernels::Level;
 use crate::late::Pieces;
 
@@ -24,6 +24,13 @@ create_exception!(
     EncoderClosed,
     PyException,
     "A background encoder was closed before it was done."
+);
+
+create_exception!(
+    remora_server._native,
+    EncoderPanicked,
+    PyException,
+    "A background encoder panicked with one of the texts."
 );
 
 /// See `_native.pyi`.
@@ -137,7 +144,7 @@ impl PyBackgroundEncoder {
             let made = self.thread.encode(texts, false);
             made.map(|made| little_endian(&made.values))
         });
-        Ok(PyBytes::new(py, &values.map_err(closed)?))
+        Ok(PyBytes::new(py, &values.map_err(unmade)?))
     }
 
     fn encode_with_pieces<'py>(
@@ -151,7 +158,7 @@ impl PyBackgroundEncoder {
             let pieces = made.pieces.iter().map(Pieces::to_bytes).collect::<Vec<_>>();
             Ok((little_endian(&made.values), pieces))
         });
-        let (values, pieces) = made.map_err(closed)?;
+        let (values, pieces) = made.map_err(unmade)?;
         Ok(to_python(py, &values, &pieces))
     }
 
@@ -184,6 +191,7 @@ impl PyBackgroundEncoder {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ModelError", module.py().get_type::<ModelError>())?;
     module.add("EncoderClosed", module.py().get_type::<EncoderClosed>())?;
+    module.add("EncoderPanicked", module.py().get_type::<EncoderPanicked>())?;
     module.add_class::<PyEncoder>()?;
     module.add_class::<PyBackgroundEncoder>()
 }
@@ -202,8 +210,11 @@ fn precision_name(encoder: &Encoder) -> &'static str {
     }
 }
 
-fn closed(error: Closed) -> PyErr {
-    EncoderClosed::new_err(error.to_string())
+fn unmade(error: Unmade) -> PyErr {
+    match error {
+        Unmade::Closed => EncoderClosed::new_err(error.to_string()),
+        Unmade::Panicked => EncoderPanicked::new_err(error.to_string()),
+    }
 }
 
 /// Embeddings and word pieces.

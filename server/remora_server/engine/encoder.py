@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from remora_server._native import BackgroundEncoder, Encoder, ModelError
+from remora_server._native import BackgroundEncoder, Encoder, EncoderPanicked, ModelError
 from remora_server.domain.search import TextVector
 from remora_server.domain.status import ModelStatus
 from remora_server.engine.model_files import MODEL, ModelFilesError, find, verify
@@ -13,6 +14,10 @@ from remora_server.engine.processors import Priority, give_way
 from remora_server.engine.query_vectors import QueryVectors
 
 PROVIDER = "builtin"
+HARMLESS = "tea"
+"""An encoder that can embed anything embeds this."""
+
+logger = logging.getLogger(__name__)
 
 
 class LocalEmbedder:
@@ -73,8 +78,32 @@ class BackgroundEmbedder:
         give_way(encoder.thread_id, priority)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        """As LocalEmbedder.embed. Raises EncoderClosed once it is closed."""
+        """As LocalEmbedder.embed, but a text that the model panics with gets a vector without values.
+
+        Raises EncoderClosed once it is closed, EncoderPanicked where the model panics with any text.
+        """
+        try:
+            return self._made(texts)
+        except EncoderPanicked:
+            self._made([HARMLESS])
+            return self._by_halves(texts)
+
+    def _made(self, texts: Sequence[str]) -> list[TextVector]:
         return _encoded(self._encoder, list(texts), late=self._late)
+
+    def _by_halves(self, texts: Sequence[str]) -> list[TextVector]:
+        """The vectors of texts with one of which, at least, the model panics."""
+        if len(texts) == 1:
+            logger.warning("the model panics with a text: it is found by words only")
+            return [TextVector(b"", b"" if self._late else None)]
+        middle = len(texts) // 2
+        vectors: list[TextVector] = []
+        for half in (texts[:middle], texts[middle:]):
+            try:
+                vectors += self._made(half)
+            except EncoderPanicked:
+                vectors += self._by_halves(half)
+        return vectors
 
     def close(self) -> None:
         """End the thread, at once."""
