@@ -21,8 +21,9 @@ from remora.testing import serve
 
 FOLDER = Path(__file__).with_name("languages")
 LANGUAGES = sorted(file.stem for file in FOLDER.glob("*.json"))
-DEPTH = 3
-NO_RULES = Weights(answer=0, next=0, speaker=0, temporal=0, date=0, named=0, passage=0, session=0, nearby=0)
+DEPTHS = [3, 10]
+NO_ENGLISH = Weights(speaker=0, temporal=0, date=0, named=0)
+NO_RULES = Weights(**NO_ENGLISH, answer=0, next=0, passage=0, session=0, nearby=0)
 
 
 def read(language: str) -> dict[str, Any]:
@@ -66,17 +67,18 @@ def found(chat: Conversation, language: str, options: SearchOptions) -> float:
 def test_there_are_conversations_in_five_languages() -> None:
     assert LANGUAGES == ["ar", "de", "es", "ja", "zh"]
     for language in LANGUAGES:
-        assert len(read(language)["messages"]) >= 20
-        assert len(read(language)["questions"]) >= 8
+        assert len(read(language)["messages"]) >= 60
+        assert len(read(language)["questions"]) >= 15
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("profile", ["hybrid", "hybrid_late"])
-def test_rules_do_no_harm(chats: dict[str, Conversation], language: str, profile: Any) -> None:  # noqa: ANN401
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_rules_do_no_harm(chats: dict[str, Conversation], language: str, profile: Any, depth: int) -> None:  # noqa: ANN401
     chat = chats[language]
-    ruled = found(chat, language, SearchOptions(profile=profile, k=DEPTH))
-    plain = found(chat, language, SearchOptions(profile=profile, k=DEPTH, weights=NO_RULES))
-    assert ruled >= plain
+    ruled = found(chat, language, SearchOptions(profile=profile, k=depth))
+    for fewer in (NO_ENGLISH, NO_RULES):
+        assert ruled >= found(chat, language, SearchOptions(profile=profile, k=depth, weights=fewer)), fewer
     assert ruled >= len(read(language)["questions"]) / 2
 
 
