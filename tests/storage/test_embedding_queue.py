@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from tests.storage.opening import WRITE, draft, open_store, take
 
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import StoreFailed
 from remora_server.domain.search import Lane, MessageVector, Unembedded
-from remora_server.storage import left_behind, speakers
+from remora_server.storage import left_behind, review_schedule
 from remora_server.storage.applier import Applier
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embedding_order import EmbeddingOrder
+from remora_server.storage.left_behind import LeftBehind
 from remora_server.storage.places import Place
 
 MODEL = "lengths"
@@ -101,6 +103,14 @@ def test_what_is_searched_without_a_wait_is_next_after_what_is_new(store: Embedd
     assert texts(take(store.pending, 10)) == ["long ago"]
 
 
+def test_what_is_searched_without_a_wait_is_next_also_after_a_scan_that_failed(store: EmbeddedStore) -> None:
+    store.pending.hint(Place("acme", "asked"))
+    with patch.object(LeftBehind, "newest_of", side_effect=StoreFailed), pytest.raises(StoreFailed):
+        take(store.pending, 1)
+
+    assert texts(take(store.pending, 10)) == ["long ago"]
+
+
 def test_what_does_not_fit_is_found_again(store: EmbeddedStore) -> None:
     with patch.object(EmbeddingOrder, "add", return_value=False):
         append(store, "new", "hello")
@@ -144,7 +154,7 @@ def test_a_message_whose_names_change_waits_again(store: EmbeddedStore) -> None:
     store.commits.settle()
     uid = store.database.rows("SELECT max(conversation_uid) FROM messages")[0][0]
     place = Place("acme", "ann", uid)
-    assert not store.pending.is_reviewed(place)
+    assert store.pending.count_reviews(place) == 1
 
     [hello] = take(store.pending, 1)
     put(store, [hello])
@@ -152,7 +162,7 @@ def test_a_message_whose_names_change_waits_again(store: EmbeddedStore) -> None:
         again = take(store.pending, 1)
 
     assert texts(again) == ["is here"]
-    assert store.pending.is_reviewed(place)
+    assert store.pending.count_reviews(place) == 0
     assert store.pending.count_again(place) == 1
     assert store.pending.count_again(replace(place, user_id="tom")) == 0
     store.commits.settle()
@@ -170,7 +180,7 @@ def test_a_vector_that_was_made_while_a_name_came_is_made_again(store: EmbeddedS
     put(store, take(store.pending, 1))
     assert take(store.pending, 100) == [], "it has no vector yet that could be of another text"
 
-    with patch.object(speakers, "GONE_SECONDS", 0.0):
+    with patch.object(review_schedule, "GONE_SECONDS", 0.0):
         put(store, without_name)
 
     assert texts(take(store.pending, 100)) == ["is here"]

@@ -30,7 +30,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
 )
-from remora_server.storage import speakers
+from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.embeddings import PendingEmbeddings
 from remora_server.storage.recall import EmbeddedIndex
@@ -240,7 +240,11 @@ Step = tuple[str, str, str, MessageDraft, int]
 
 def compare_with_rebuilt(steps: Sequence[Step], recall_bytes: int) -> None:
     """Take the steps; what is found then is what a store finds that has the messages that are left."""
-    with TemporaryDirectory() as directory, searched(None) as rebuilt, patch.object(speakers, "GONE_SECONDS", 0.0):
+    with (
+        TemporaryDirectory() as directory,
+        searched(None) as rebuilt,
+        patch.object(review_schedule, "GONE_SECONDS", 0.0),
+    ):
         story = Story(Path(directory), recall_bytes)
         try:
             for step in steps:

@@ -38,6 +38,7 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
+from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.places import Place
 from remora_server.storage.recall import EmbeddedIndex
@@ -75,6 +76,11 @@ class Opened:
     def embed_all(self) -> None:
         while waiting := take(self.store.pending, 100, timeout=0.01):
             self.store.pending.put_embeddings([MessageVector(each, embed(each.text)) for each in waiting])
+
+    def review(self) -> None:
+        """Have everything reviewed that is due."""
+        while self.store.pending._review(busy=False):
+            pass
 
     def search(
         self, text: str, scope: Scope = HERE, *, wait: float = 0.0, read: Read = READ, **options: object
@@ -290,7 +296,7 @@ def test_a_store_that_was_reopened_finds_the_same(
 ) -> None:
     scope: Scope = data.draw(SCOPES)
     directory = tmp_path_factory.mktemp("store") / "data"
-    with opened(directory) as before:
+    with patch.object(review_schedule, "GONE_SECONDS", 0.0), opened(directory) as before:
         before.append("tea", conversation="c")
         before.search(query, scope)
         for number, (conversation, user, text, embedded) in enumerate(writes):
@@ -299,6 +305,7 @@ def test_a_store_that_was_reopened_finds_the_same(
                 before.embed_all()
             if number in removed:
                 before.store.delete_messages(WRITE, conversation, user, [f"m{number // 2}"])
+        before.review()
         expected = comparable(before.search(query, scope))
     with opened(directory) as after:
         assert comparable(after.search(query, scope)) == expected

@@ -19,7 +19,7 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser
-from remora_server.storage import speakers
+from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embedding_order import EmbeddingOrder
 from remora_server.storage.recall import EmbeddedIndex
@@ -36,7 +36,7 @@ def vector(text: str) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _reviews_at_once() -> Iterator[None]:
-    with patch.object(speakers, "GONE_SECONDS", 0.0):
+    with patch.object(review_schedule, "GONE_SECONDS", 0.0):
         yield
 
 

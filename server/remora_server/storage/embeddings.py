@@ -7,19 +7,17 @@ with the vector, so that a vector of another text is found after a restart, too.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from remora_server import _native, failpoints
+from remora_server import failpoints
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.messages import Plan
 from remora_server.domain.models import EVERYBODY, ServedModel, ServedModels, Tenants
@@ -29,10 +27,13 @@ from remora_server.storage import changes
 from remora_server.storage.clock import Clock
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
+from remora_server.storage.embedded_texts import without_names
 from remora_server.storage.embedding_order import EmbeddingOrder, part_of
-from remora_server.storage.left_behind import Embedded, LeftBehind
+from remora_server.storage.left_behind import LeftBehind
 from remora_server.storage.places import Part, Place
-from remora_server.storage.speakers import Speakers, Thread
+from remora_server.storage.review_schedule import ReviewSchedule
+from remora_server.storage.reviews import Reviews
+from remora_server.storage.speakers import Speakers
 from remora_server.storage.throughput import Throughput
 from remora_server.storage.v1 import record_pb2
 
@@ -41,10 +42,6 @@ logger = logging.getLogger(__name__)
 QUEUE_BYTES = 16 << 20
 HINTS = 16
 """Places that were searched last without waiting for what they miss."""
-REVIEWED_AT_ONCE = 16
-"""Conversations whose vectors are compared with their texts at once."""
-REVIEW_PATIENCE = 1.0
-"""How many seconds a review waits for messages that have no vector at all."""
 REPORT_SECONDS = 60.0
 """Between two lines of the log about a backlog."""
 
@@ -75,7 +72,9 @@ class PendingEmbeddings:
         self._clock = clock
         self._model = model.name
         self._left_behind = LeftBehind(database, commits, model, tenants)
-        self._speakers = Speakers(database, commits)
+        self._schedule = ReviewSchedule()
+        self._speakers = Speakers(database, commits, self._schedule)
+        self._reviews = Reviews(self._left_behind, self._speakers, self._schedule, self._hold_again)
         self._order = EmbeddingOrder(QUEUE_BYTES)
         self._held: Counter[Key] = Counter()
         """What is in the order, or was taken from it and has no vector yet."""
@@ -104,21 +103,23 @@ class PendingEmbeddings:
         return self._left_behind.dimension()
 
     def _count(self) -> int:
-        """How many messages have no vector yet, or are known to have one of another text."""
+        """How many messages have no vector yet, or are known to have one of another text; and how many reviews may find
+        more of these.
+        """
         applied = self._commits.applied()
         with self._filled:
             not_applied = sum(revision > applied for _, _, revision in self._held)
             again = len(self._again)
-        return self._left_behind.count() + not_applied + again
+        return self._left_behind.count() + not_applied + again + self._schedule.total()
 
     def count_again(self, place: Place) -> int:
         """How many messages of a place are known to have a vector of another text."""
         with self._filled:
             return sum(map(place.holds, self._again.values()))
 
-    def is_reviewed(self, place: Place) -> bool:
-        """Whether it is known which vectors of a conversation are of other texts."""
-        return place.uid is None or not self._speakers.is_due(place.uid)
+    def count_reviews(self, place: Place) -> int:
+        """How many parts of conversations in a place may have vectors of other texts that are not known yet."""
+        return self._schedule.count(place)
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
@@ -141,7 +142,7 @@ class PendingEmbeddings:
         if not self._model:
             return []
         uid = plan.head.uid or revision
-        self._speakers.follow(uid, plan, revision)
+        self._speakers.follow(tenant_id, uid, plan, revision)
         return [
             Unembedded(tenant_id, uid, conversation_id, put.user_id, put.sequence, revision, put.draft.text)
             for put in plan.puts
@@ -156,8 +157,7 @@ class PendingEmbeddings:
     def wanted(self, place: Place) -> Iterator[None]:
         """Embed what waits in a place before everything else, for as long as somebody waits for it."""
         wait = Wait(place)
-        if place.uid is not None:
-            self._speakers.hurry(place.uid)
+        self._schedule.hurry(place)
         with self._filled:
             self._order.prefer(place)
             self._waits.append(wait)
@@ -172,9 +172,12 @@ class PendingEmbeddings:
         """A place is searched where much waits, and nobody waits for it: its newest messages are the next."""
         with self._filled:
             self._order.prefer(place)
-            self._hints[place] = None
-            if len(self._hints) > HINTS:
-                self._hints.popitem(last=False)
+            self._remember_hint(place)
+
+    def _remember_hint(self, place: Place) -> None:
+        self._hints[place] = None
+        if len(self._hints) > HINTS:
+            self._hints.popitem(last=False)
 
     def _wake(self) -> None:
         for wait in self._waits:
@@ -196,7 +199,7 @@ class PendingEmbeddings:
             return self._prepared(self._take_wanted(portion, timeout))
         taken = self._prepared(self._take(portion, timeout))
         try:
-            if self._model and self._review(REVIEW_PATIENCE if taken else 0.0) and not taken:
+            if self._model and self._review(busy=bool(taken)) and not taken:
                 return self._prepared(self._take(portion, 0))
         except BaseException:
             self._give_back(taken)
@@ -212,9 +215,7 @@ class PendingEmbeddings:
         return taken
 
     def _must_review(self) -> bool:
-        """Whether a search waits for the review of its conversation, which nobody has begun."""
-        uids = {wait.place.uid for wait in self._waits}
-        return any(uid is not None and self._speakers.is_overdue(uid) for uid in uids)
+        return self._reviews.are_due()
 
     def _take_wanted(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:
@@ -250,7 +251,10 @@ class PendingEmbeddings:
             try:
                 left, more = self._left_behind.newest_of(place) if place else self._left_behind.some()
             except BaseException:
-                self._must_scan = True
+                with self._filled:
+                    self._must_scan = True
+                    if place is not None:
+                        self._remember_hint(place)
                 raise
             with self._filled:
                 self._must_scan |= more or place is not None
@@ -298,45 +302,35 @@ class PendingEmbeddings:
     def _prepared(self, taken: list[Unembedded]) -> list[Unembedded]:
         """What was taken, with the texts that are embedded."""
         try:
-            names = self._speakers.names(map(_thread, taken)) if taken else {}
+            names = self._speakers.names(map(part_of, taken)) if taken else {}
         except BaseException:
             self._give_back(taken)
             raise
         with self._filled:
-            self._names |= {_key(message): names[_thread(message)] for message in taken}
-        return [_stripped(message, names[_thread(message)]) for message in taken]
+            self._names |= {_key(message): names[part_of(message)] for message in taken}
+        return without_names(taken, names)
 
     def _give_back(self, messages: Sequence[Unembedded]) -> None:
         with self._filled:
             self._order.give_back(messages)
 
-    def _review(self, overdue: float) -> bool:
-        """Queue messages again whose vectors are of other texts than they have without names; False if none is due."""
-        uids = self._speakers.take_reviews(REVIEWED_AT_ONCE, overdue)
-        if uids:
-            try:
-                self._requeue(uids)
-            except BaseException:
-                self._speakers.put_off(uids)
-                raise
-        return bool(uids)
+    def _review(self, *, busy: bool) -> bool:
+        """Have reviews made; False if none is due. Then others may have work, or are to look whether there are more."""
+        reviewed = self._reviews.run(busy=busy)
+        if reviewed:
+            with self._filled:
+                self._filled.notify_all()
+        return reviewed
 
-    def _requeue(self, uids: list[int]) -> None:
-        found, revision = self._left_behind.conversations(uids)
-        present: dict[Thread, set[str]] = defaultdict(set)
-        for each in found:
-            present[_thread(each.message)].update({each.name} - {""})
-        self._speakers.reviewed(uids, present, revision)
-        names = self._speakers.names(present)
-        stale = [each for each in found if _is_stale(each, names[_thread(each.message)])]
+    def _hold_again(self, messages: Sequence[Unembedded]) -> list[Unembedded]:
+        """Put in messages that have a vector, which no scan finds; those for which there is no room."""
         with self._filled:
-            left_out = {each.message.conversation_uid for each in stale if not self._hold_again(each.message)}
-            self._wake()
-        self._speakers.end_review(uids)
-        self._speakers.put_off(left_out)
+            left_out = [message for message in messages if not self._put_again(message)]
+            if messages:
+                self._wake()
+        return left_out
 
-    def _hold_again(self, message: Unembedded) -> bool:
-        """Put in a message that has a vector; no scan finds it."""
+    def _put_again(self, message: Unembedded) -> bool:
         part = part_of(message)
         is_wanted = any(wait.place.holds(part) for wait in self._waits)
         if not (self._order.add if is_wanted else self._order.add_left)(message):
@@ -360,13 +354,13 @@ class PendingEmbeddings:
 
     def _let_go(self, messages: Sequence[Unembedded]) -> None:
         """These have their vectors. Where names have come or gone meanwhile, those may be of other texts again."""
-        now = self._speakers.names(map(_thread, messages))
+        now = self._speakers.names(map(part_of, messages))
         with self._filled:
             self._throughput.add(len(messages))
-            changed = {m.conversation_uid for m in messages if self._names.pop(_key(m), []) != now[_thread(m)]}
+            changed = {part_of(m) for m in messages if self._names.pop(_key(m), []) != now[part_of(m)]}
+            self._schedule.soon(changed)
             for message in messages:
                 self._release(_key(message))
-        self._speakers.put_off(changed)
 
     def _release(self, key: Key) -> None:
         self._held[key] -= 1
@@ -430,25 +424,3 @@ def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
 
 def _key(message: Unembedded) -> Key:
     return message.conversation_uid, message.sequence, message.revision
-
-
-def _thread(message: Unembedded) -> Thread:
-    return message.conversation_uid, message.user_id
-
-
-def _is_stale(each: Embedded, names: Sequence[str]) -> bool:
-    """Whether the vector is of another text than the message has now."""
-    return each.digest is not None and each.digest != _stripped(each.message, names).text_digest
-
-
-def _stripped(message: Unembedded, names: Sequence[str]) -> Unembedded:
-    """The message with the text that is embedded."""
-    if not names:
-        return message
-    [text] = _native.strip_names([message.text], names)
-    return message if text == message.text else replace(message, text=text, text_digest=_digest(text))
-
-
-def _digest(text: str) -> int:
-    """64 bits of the text, never 0."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1

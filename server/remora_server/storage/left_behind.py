@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from remora_server.domain.models import ServedModel, Tenants
 from remora_server.domain.search import Unembedded
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
-from remora_server.storage.places import Place
+from remora_server.storage.places import Part, Place
 
 SCAN_ROWS = 2048
 PLACE_ROWS = 64
@@ -38,12 +40,21 @@ _DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_c
 
 _EMBEDDED = f"""
 {_MESSAGE}, m.name, e.text_digest
-FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+FROM (SELECT unnest($uids::UBIGINT[]) AS uid, unnest($users::TEXT[]) AS user_id) p
+JOIN messages m ON m.conversation_uid = p.uid AND m.user_id = p.user_id
+JOIN conversations c ON c.uid = m.conversation_uid
 LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
     AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
-WHERE m.conversation_uid IN (SELECT unnest($uids)) AND {_SERVED}
+WHERE {_SERVED}
 ORDER BY m.conversation_uid, m.sequence
 """
+_NAMED = f"""
+SELECT m.tenant_id, m.user_id, m.conversation_uid AS uid FROM messages m WHERE m.name <> '' AND {_SERVED}
+UNION SELECT m.tenant_id, m.user_id, m.conversation_uid
+FROM embeddings e JOIN messages m ON m.conversation_uid = e.conversation_uid AND m.sequence = e.sequence
+WHERE e.text_digest <> 0 AND {_SERVED}
+ORDER BY uid
+"""  # noqa: S608 - constants
 
 
 class Embedded(Struct, frozen=True):
@@ -95,8 +106,16 @@ class LeftBehind:
         rows = self._database.rows(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
         return [Unembedded(*row) for row in reversed(rows)], len(rows) == PLACE_ROWS
 
-    def conversations(self, uids: list[int]) -> tuple[list[Embedded], int]:
-        """All messages of some conversations, and the revision that shows them."""
+    def named(self) -> list[Part]:
+        """The parts of conversations that have names, or vectors that were made without some, among the applied
+        messages.
+        """
+        rows = self._database.rows(_NAMED, {name: self._of_tenants[name] for name in ("tenants", "others")})
+        return [(tenant_id, user_id, uid) for tenant_id, user_id, uid in rows]
+
+    def parts(self, parts: Sequence[Part]) -> tuple[list[Embedded], int]:
+        """All messages of some parts of conversations, and the revision that shows them."""
         revision = self._commits.settle()
-        rows = self._database.rows(_EMBEDDED, {**self._of_tenants, "uids": uids})
+        where = {"uids": [uid for _, _, uid in parts], "users": [user_id for _, user_id, _ in parts]}
+        rows = self._database.rows(_EMBEDDED, {**self._of_tenants, **where})
         return [Embedded(Unembedded(*row[:7]), *row[7:]) for row in rows], revision

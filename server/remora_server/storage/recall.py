@@ -42,9 +42,9 @@ ANSWER_SECONDS = 0.05
 PAUSE_SECONDS = 0.001
 """Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
 REVIEW_SECONDS = 0.01
-"""Between two looks whether a conversation's review has ended: one that finds nothing makes no revision."""
+"""Between two looks whether reviews have ended: one that finds nothing makes no revision."""
 FUTILE_RATE = 2000
-"""More messages than this are not embedded in a second: a wait for more would only lose time."""
+"""More messages than this are not embedded in a second, nor more reviews made: a wait for more would lose time."""
 
 
 class EmbeddedIndex:
@@ -97,7 +97,7 @@ class EmbeddedIndex:
             self._require_dimension(place, query.vector, revision)
         return SearchResult(
             hits=tuple(map(_hit, found.hits)),
-            index=self._index_state(place, query, found.pending + self._waiting_again(place), revision),
+            index=self._index_state(place, query, found.pending, revision),
             profile=query.options.profile,
             revision=revision,
         )
@@ -129,10 +129,11 @@ class EmbeddedIndex:
         if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
             return
         queue = self._queues.of_tenant(place.tenant_id)
-        waiting = self._waiting(place, self._core.published())
+        reviews = queue.count_reviews(place)
+        waiting = reviews + self._waiting(place, self._core.published())
         if waiting > FUTILE_RATE * query.index_wait:
             queue.hint(place)
-        elif (waiting or not queue.is_reviewed(place)) and self._waiters.acquire(blocking=False):
+        elif waiting and self._waiters.acquire(blocking=False):
             until = time.monotonic() + query.index_wait
             try:
                 self._wait(place, until if deadline is None else min(until, deadline - ANSWER_SECONDS))
@@ -140,27 +141,39 @@ class EmbeddedIndex:
                 self._waiters.release()
 
     def _wait(self, place: Place, until: float) -> None:
-        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions."""
+        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions; the end of a review, or of
+        what is embedded again, does not.
+        """
         queue = self._queues.of_tenant(place.tenant_id)
         with queue.wanted(place):
             revision = self._core.published()
-            while self._waiting(place, revision) or not queue.is_reviewed(place):
-                look = until if queue.is_reviewed(place) else min(until, time.monotonic() + REVIEW_SECONDS)
+            while True:
+                is_compared = not self._not_compared(place)
+                if is_compared and not self._without(place, revision):
+                    break
+                look = until if is_compared else min(until, time.monotonic() + REVIEW_SECONDS)
                 if not self._goes_on(revision, look, until):
                     break
                 time.sleep(PAUSE_SECONDS)
                 revision = self._core.published()
 
     def _waiting(self, place: Place, revision: int) -> int:
-        """How many messages have no vector, or one that is to be made again."""
+        """How many messages have no vector, or are known to have one that is to be made again."""
+        return self._without(place, revision) + self._queues.of_tenant(place.tenant_id).count_again(place)
+
+    def _without(self, place: Place, revision: int) -> int:
+        """How many messages have no vector."""
         model = self._models.of(place.tenant_id).name
-        without = self._recall.pending(
+        return self._recall.pending(
             place.tenant_id, user_id=place.user_id, uid=place.uid, model=model, published=revision
         )
-        return without + self._waiting_again(place)
 
-    def _waiting_again(self, place: Place) -> int:
-        return self._queues.of_tenant(place.tenant_id).count_again(place)
+    def _not_compared(self, place: Place) -> int:
+        """How many messages are known to have a vector that is to be made again, and how many reviews may find more."""
+        queue = self._queues.of_tenant(place.tenant_id)
+        # What a review finds counts as that before the review counts no more.
+        reviews = queue.count_reviews(place)
+        return reviews + queue.count_again(place)
 
     def _goes_on(self, revision: int, look: float, until: float) -> bool:
         """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
@@ -203,15 +216,17 @@ class EmbeddedIndex:
         )
         return revision, found
 
-    def _index_state(self, place: Place, query: SearchQuery, pending: int, revision: int) -> IndexState:
-        """Only the tenant's own model has vectors that are still to come."""
+    def _index_state(self, place: Place, query: SearchQuery, without: int, revision: int) -> IndexState:
+        """Only the tenant's own model has vectors that are still to come; `without` messages have none."""
         own = self._models.of(place.tenant_id).name
         if query.words_only is WordsOnly.MODEL_UNREACHABLE:
-            return IndexState(own, self._waiting(place, revision), query.words_only)
+            reviews = self._queues.of_tenant(place.tenant_id).count_reviews(place)
+            return IndexState(own, reviews + self._waiting(place, revision), query.words_only)
         if query.vector is None:
             return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model
-        return IndexState(model=model, pending=pending if model == own else 0, words_only=None)
+        pending = without + self._not_compared(place) if model == own else 0
+        return IndexState(model, pending, words_only=None)
 
 
 def _hit(found: _native.RecallHit) -> Hit:

@@ -471,7 +471,8 @@ class ModelStatus(_message.Message):
     """`f32` or `int8`; empty where it is not the built-in one."""
     pending: _builtins.int
     """How many messages wait to be embedded by it, of all tenants whose model it is; after a change of the model also those
-    that have a vector of another, and those that are embedded again because a name of those who speak has come or gone.
+    that have a vector of another, and those that are embedded again because a name of those who speak has come or gone;
+    a conversation of which that is not known yet counts as one.
     """
     provider: _builtins.str
     """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty where there is none."""

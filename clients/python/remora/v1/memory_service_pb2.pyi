@@ -666,8 +666,10 @@ class IndexState(_message.Message):
     pending: _builtins.int
     """How many messages of the scope are still to get a vector of the tenant's model and were found by words only; after a
     change of the model those count again that have one of another, and so do those whose vector is made again because
-    a name of those who speak has come or gone. 0 where the query is a vector of another model, which
-    the server does not make. Messages that the model makes no vector of do not count.
+    a name of those who speak has come or gone. Where names may have, a conversation whose vectors have not been compared
+    with its texts counts as one until they have: after a start all that have names, of which a server compares thousands
+    a second. So 0 says that nothing is left to be done. 0 also where the query is a vector of another model, which the
+    server does not make. Messages that the model makes no vector of do not count.
     """
     words_only: _builtins.bool
     """Whether words alone ranked."""
