@@ -37,18 +37,18 @@ def stem(word: str) -> str:
 
 
 MESSAGES = [
-    "Caroline went to the LGBTQ support group yesterday and it was so powerful.",
-    "I've been running farther to de-stress, which has been great for my headspace.",
+    "Adelheid rowed to the island with her brother on Sunday, and it was so quiet.",
+    "I'm running a race again in spring, which hasn't been good for my well-being.",
     "Order ORD-1234 shipped on 2023-05-07; the invoice is INV-99 (v1.2.3).",
     "The university's organization of an evening charity race added three runners.",
-    "Melanie painted a lake sunrise last year. Painting is her way of relaxing!",
+    "Rosalind painted the harbour at night. Painting is what she does in winters!",
     "What are you running from? Running, running, running...",
     "ok",
     "",
     "The and of it",
 ]
 QUESTIONS = [
-    "When did Caroline go to the support group?",
+    "When did Adelheid row to the island?",
     "running runners race",
     "ORD-1234",
     "what was painted in the evening",

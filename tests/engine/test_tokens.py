@@ -19,7 +19,7 @@ ENCODINGS = ["o200k_base", "cl100k_base"]
 
 TEXTS = {
     "empty": "",
-    "chat": "Hey! I've been meaning to ask: how's Caroline's new job? We'll catch up at 7:30, OK?",
+    "chat": "Hey! I've been meaning to ask: how's Adelheid's new job? We'll catch up at 7:30, OK?",
     "shouted": "I'LL BE THERE, THEY'RE LATE, IT'S 12345678 O'CLOCK",
     "code": "def f(x):\n\tif x >= 10_000:\n\t\treturn {'a': [x, *xs]}  # TODO\n\n\n    return None\r\n",
     "camel": "parseHTTPResponse XMLHttpRequest iPhone getUserIDs snake_case_name __init__",

@@ -157,7 +157,7 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
 def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
     sidecar: Sidecar, point: str
 ) -> None:
-    texts = [f"Melanie said: {sentence(number)}" for number in range(SAID)]
+    texts = [f"Rosalind said: {sentence(number)}" for number in range(SAID)]
     with Remora(sidecar.endpoint, timeout=20) as memory:
         say(memory, *texts)
         wait_until_all_is_embedded(memory)
@@ -167,7 +167,7 @@ def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_e
     sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
     sidecar.start()
     with Remora(sidecar.endpoint, timeout=20) as memory:
-        say(memory, "now I speak", name="Melanie")
+        say(memory, "now I speak", name="Rosalind")
     assert sidecar.wait() < 0, "the point was reached"
 
     sidecar.failpoints = {}

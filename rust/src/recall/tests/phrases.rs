@@ -35,21 +35,21 @@ fn a_text_is_short_up_to_two_hundred_words() {
 
 #[test]
 fn names_leave_with_their_possessive_and_their_blanks() {
-    let names = Names::of(["Caroline", "Melanie O'Hara"]);
+    let names = Names::of(["Adelheid", "Rosalind O'Hara"]);
 
     for (text, stripped) in [
-        ("What is Caroline's identity?", "What is identity?"),
+        ("Where is Adelheid's boat?", "Where is boat?"),
         (
-            "Hey Mel, hi Melanie!  How are you, caroline?",
-            "Hey Mel, hi! How are you,?",
+            "Hey Ros, hi Rosalind!  How are you, adelheid?",
+            "Hey Ros, hi! How are you,?",
         ),
         (
-            "Carolines, Caroline2 and O_Hara stay",
-            "Carolines, Caroline2 and O_Hara stay",
+            "Adelheids, Adelheid2 and O_Hara stay",
+            "Adelheids, Adelheid2 and O_Hara stay",
         ),
-        ("Caroline’s plan\nand OHARA, Hara’s", "plan\nand OHARA,"),
-        ("Caroline!", "Caroline!"),
-        ("Übrigens, Caroline: ja", "Übrigens, : ja"),
+        ("Adelheid’s plan\nand OHARA, Hara’s", "plan\nand OHARA,"),
+        ("Adelheid!", "Adelheid!"),
+        ("Übrigens, Adelheid: ja", "Übrigens, : ja"),
         ("", ""),
     ] {
         assert_eq!(names.strip(text), stripped);
