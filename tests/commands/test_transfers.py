@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands.stalling import stalling
 from tests.commands.terminal import (
     begin,
     conversation_lines,
@@ -23,6 +25,10 @@ from tests.commands.terminal import (
 from tests.faults.sidecar import Sidecar
 
 from remora import Remora
+from remora_server.commands import export
+
+STALLED_BYTES = 600_000
+"""A page of an export of `many` and less than half of them."""
 
 TEXT = "the night train to Lisbon leaves at ten " * 5
 
@@ -98,27 +104,132 @@ def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: P
     assert is_exported_as(sidecar, many)
 
 
+def interrupted(sidecar: Sidecar, path: Path) -> int:
+    """An export to a file that is killed on its way, after at least one page: the bytes that it says it has."""
+    state = path.with_name(path.name + ".resume")
+    with stalling(sidecar.endpoint, STALLED_BYTES) as endpoint:
+        process = begin(endpoint, "export", path)
+        eventually(state.exists)
+        assert end(process, signal.SIGKILL) == -signal.SIGKILL
+    return int(json.loads(state.read_bytes())["bytes"])
+
+
+@pytest.fixture(scope="module")
+def stored(many: Path) -> Iterator[Sidecar]:
+    """A server that holds what `many` does."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        running = Sidecar(Path(directory), "--model=none")
+        running.start()
+        done(running.endpoint, "import", many)
+        yield running
+        running.kill()
+
+
+@pytest.fixture(scope="module")
+def whole(stored: Sidecar) -> bytes:
+    """What an export gives that nothing interrupts."""
+    exported = done(stored.endpoint, "export", "-")
+    assert len(exported) > 2 * STALLED_BYTES
+    return exported
+
+
 @pytest.mark.timeout(300)
 def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
-    sidecar: Sidecar, many: Path, tmp_path: Path
+    stored: Sidecar, whole: bytes, tmp_path: Path
 ) -> None:
-    done(sidecar.endpoint, "import", many)
-    whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
-    done(sidecar.endpoint, "export", whole)
-    process = begin(sidecar.endpoint, "export", parts)
-    eventually((tmp_path / "parts.jsonl.resume").exists)
-    end(process, signal.SIGKILL)
-    if (tmp_path / "parts.jsonl.resume").exists():
-        with parts.open("ab") as stream:
-            stream.write(b'{"kind":"mess')  # what a kill in the middle of a line leaves
+    parts = tmp_path / "parts.jsonl"
+    reached = interrupted(stored, parts)
+    assert 0 < reached < len(whole)
+    assert parts.read_bytes()[:reached] == whole[:reached]
+    with parts.open("r+b") as stream:  # which a resumed export leaves as it is
+        stream.seek(whole.index(b"night train"))
+        stream.write(b"Night train")
+        stream.seek(0, os.SEEK_END)
+        stream.write(b'{"kind":"mess')  # what a kill in the middle of a line leaves
 
-    assert remora(sidecar.endpoint, "export", parts)[0] == 1, "without --resume nothing is overwritten"
-    done(sidecar.endpoint, "export", "--resume", parts)
+    assert remora(stored.endpoint, "export", parts)[0] == 1, "without --resume nothing is overwritten"
+    done(stored.endpoint, "export", "--resume", parts)
 
-    assert parts.read_bytes() == whole.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.jsonl", "whole.jsonl"]
-    done(sidecar.endpoint, "export", "--resume", parts)
-    assert parts.read_bytes() == whole.read_bytes()
+    assert parts.read_bytes() == whole.replace(b"night train", b"Night train", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.jsonl"]
+    done(stored.endpoint, "export", "--resume", parts)
+    assert parts.read_bytes() == whole.replace(b"night train", b"Night train", 1)
+
+
+@pytest.mark.parametrize("cut", ["half", "all"])
+def test_an_export_that_has_lost_what_its_state_names_begins_anew(
+    stored: Sidecar, whole: bytes, tmp_path: Path, cut: str
+) -> None:
+    parts = tmp_path / "parts.jsonl"
+    reached = interrupted(stored, parts)
+    os.truncate(parts, reached // 2 if cut == "half" else 0)
+
+    code, _, _ = remora(stored.endpoint, "export", "--resume", parts)
+
+    assert code == 0
+    assert parts.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.jsonl"]
+
+
+@pytest.mark.parametrize("left", ["nothing", "some", "a part of the first line"])
+def test_an_export_without_a_state_begins_anew(stored: Sidecar, whole: bytes, tmp_path: Path, left: str) -> None:
+    parts = tmp_path / "parts.jsonl"
+    parts.write_bytes({"nothing": b"", "some": whole[:1000], "a part of the first line": whole[:5]}[left])
+
+    done(stored.endpoint, "export", "--resume", parts)
+
+    assert parts.read_bytes() == whole
+
+
+@pytest.mark.parametrize("content", [b"precious\n", b"{}", b'{"kind":"format","version":2}\n', b'{"kind":"end",\n'])
+@pytest.mark.parametrize("resume", [[], ["--resume"]], ids=["anew", "resumed"])
+def test_what_is_no_export_is_not_overwritten(
+    stored: Sidecar, tmp_path: Path, content: bytes, resume: list[str]
+) -> None:
+    path = tmp_path / "precious"
+    path.write_bytes(content)
+
+    code, _, error = remora(stored.endpoint, "export", *resume, path)
+
+    assert code == 1
+    assert "name another file" in error
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("state", [b"", b"[]", b'{"bytes":"9"}', b'{"bytes":', b"\0" * 40])
+def test_a_state_that_is_damaged_is_said_to_be(stored: Sidecar, whole: bytes, tmp_path: Path, state: bytes) -> None:
+    path = tmp_path / "parts.jsonl"
+    path.write_bytes(whole[:1000])
+    path.with_name("parts.jsonl.resume").write_bytes(state)
+
+    code, _, error = remora(stored.endpoint, "export", "--resume", path)
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert "parts.jsonl.resume is damaged: remove it" in error
+    assert path.read_bytes() == whole[:1000]
+
+
+def test_a_state_names_nothing_that_is_not_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, state = tmp_path / "x", tmp_path / "x.resume"
+    events: list[str] = []
+    rename = Path.rename
+
+    def synced(number: int) -> None:
+        events.append(Path(f"/proc/self/fd/{number}").readlink().name)
+
+    def renamed(self: Path, to: Path) -> Path:
+        events.append("rename")
+        return rename(self, to)
+
+    monkeypatch.setattr(os, "fdatasync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+
+    with path.open("wb") as stream:
+        stream.write(b"12345")
+        export._keep(state, stream, export.Reached(5, 1, "t"))
+        assert path.read_bytes() == b"12345"
+
+    assert events == ["x", "x.resume.new", "rename"]
 
 
 @pytest.mark.faults

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import DecodeError, Struct, json
 
 from remora import Remora
 from remora_server.commands.connecting import add_connection_flags, connected
@@ -43,10 +41,12 @@ class Reached(Struct, frozen=True):
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="where to; - for standard output")
+    parser.add_argument("file", metavar="FILE", help="where to, a file that is not there yet; - for standard output")
     parser.add_argument("--user", help="only the conversations that this user owns, and its working memory")
     parser.add_argument("--conversation", help="only this conversation")
-    parser.add_argument("--resume", action="store_true", help="go on where an export to FILE was interrupted")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on where an export to FILE was interrupted; it must be one"
+    )
     add_connection_flags(parser)
 
 
@@ -64,11 +64,22 @@ def _to_file(given: dict[str, Any], path: Path) -> None:
     state = path.with_name(path.name + ".resume")
     if path.exists() and not given["resume"]:
         raise CommandFailed(f"{path} exists: go on with --resume, or name another file")
+    if path.exists() and not _is_export(path):
+        raise CommandFailed(f"{path} is no export and stays as it is: name another file")
     if path.exists() and _is_complete(path):
         diagnostics().print(f"{path} is complete")
     else:
-        _write(given, path, state, _reached(state) if path.exists() else Reached())
+        _write(given, path, state, _reached(path, state))
     state.unlink(missing_ok=True)
+
+
+def _is_export(path: Path) -> bool:
+    """Whether a file begins as an export does, as far as it goes: an interrupted one may end within its first line."""
+    if not path.is_file():
+        return False
+    head = first_line()
+    with _opened(path, os.O_RDONLY) as stream:
+        return head.startswith(stream.read(len(head)))
 
 
 def _is_complete(path: Path) -> bool:
@@ -79,37 +90,48 @@ def _is_complete(path: Path) -> bool:
 
 
 def _write(given: dict[str, Any], path: Path, state: Path, reached: Reached) -> None:
-    with _opened(path, reached.bytes) as stream:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | (0 if given["resume"] else os.O_EXCL)) as stream:
+        stream.truncate(reached.bytes)
+        stream.seek(reached.bytes)
         _export(given, stream, reached, lambda now: _keep(state, stream, now))
         os.fsync(stream.fileno())
 
 
-def _opened(path: Path, size: int) -> BinaryIO:
-    """The file, cut to a size."""
+def _opened(path: Path, flags: int) -> BinaryIO:
+    """The file. Raises CommandFailed."""
     try:
-        stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb")
+        return os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o600), "rb" if flags == os.O_RDONLY else "wb")
     except OSError as error:
-        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
-    stream.truncate(size)
-    stream.seek(size)
-    return stream
+        verb = "read" if flags == os.O_RDONLY else "written"
+        raise CommandFailed(f"{path} cannot be {verb}: {error.strerror}") from error
 
 
-def _reached(state: Path) -> Reached:
-    """What an interrupted export has left; the start where it left nothing."""
-    try:
-        return Reached(**json.loads(state.read_text("utf-8")))
-    except FileNotFoundError:
+def _reached(path: Path, state: Path) -> Reached:
+    """How far an interrupted export is: at the start where it left nothing, or has less than it says."""
+    if not path.exists() or not path.stat().st_size:
         return Reached()
-    except (ValueError, TypeError) as error:
+    try:
+        left = json.decode(state.read_bytes(), type=Reached)
+    except FileNotFoundError:
+        diagnostics().print(f"{state} is missing: the export begins anew")
+        return Reached()
+    except DecodeError as error:
         raise CommandFailed(f"{state} is damaged: remove it, and the export begins anew") from error
+    if path.stat().st_size < left.bytes:
+        diagnostics().print(f"{path} is shorter than {state} says: the export begins anew")
+        return Reached()
+    return left
 
 
 def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
-    """Leave what a later export needs to go on from here."""
+    """Leave what a later export needs to go on from here: what it names is on the disk before it."""
     stream.flush()
+    os.fdatasync(stream.fileno())
     fresh = state.with_name(state.name + ".new")
-    fresh.write_text(json.dumps(asdict(now)), "utf-8")
+    with fresh.open("wb") as written:
+        written.write(json.encode(now))
+        written.flush()
+        os.fdatasync(written.fileno())
     fresh.rename(state)
 
 
