@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +77,45 @@ def measured(endpoint: str, *arguments: str | Path) -> Ended:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Ended(process.returncode, error, usage.ru_maxrss * 1024)
+
+
+def on_terminal(endpoint: str, *arguments: str | Path, **variables: str) -> str:
+    """What a command that must succeed shows where standard output is a terminal."""
+    with showing(endpoint, *arguments, stream="stdout", **variables) as (process, shown):
+        output = b"".join(shown)
+    assert process.returncode == 0
+    return output.decode().replace("\r\n", "\n")
+
+
+@contextmanager
+def showing(
+    endpoint: str, *arguments: str | Path, stream: str, **variables: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Iterator[bytes]]]:
+    """A command whose `stdout` or `stderr` is a terminal, and what it shows there, as it comes."""
+    leader, follower = pty.openpty()
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: follower}
+    given = environment(endpoint, {"TERM": "xterm-256color", "COLUMNS": "60", **variables})
+    process = subprocess.Popen(
+        [*REMORA, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=streams["stdout"],
+        stderr=streams["stderr"],
+        env=given,
+    )
+    os.close(follower)
+    try:
+        yield process, _shown(leader)
+        process.wait(60)
+    finally:
+        os.close(leader)
+        process.kill()
+        process.wait()
+
+
+def _shown(leader: int) -> Iterator[bytes]:
+    with suppress(OSError):  # what Linux says when the other end is closed
+        while part := os.read(leader, 1 << 16):
+            yield part
 
 
 def conversation_lines(name: str, count: int, text: str) -> list[bytes]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.commands.terminal import REMORA, begin, done, environment, remora
+from tests.commands.terminal import begin, done, on_terminal, remora
 
 from remora import Message, Remora
 from remora.testing import serve
@@ -35,26 +32,6 @@ def endpoint() -> Iterator[str]:
         )
         memory.conversation("work", user_id="tom").append(Message("user", "The report is late."))
         yield endpoint
-
-
-def on_terminal(endpoint: str, *arguments: str, **variables: str) -> str:
-    """What a command shows where standard output is a terminal."""
-    leader, follower = pty.openpty()
-    shown = environment(endpoint, {"TERM": "xterm-256color", "COLUMNS": "60", **variables})
-    process = subprocess.Popen([*REMORA, *arguments], stdout=follower, stderr=subprocess.DEVNULL, env=shown)
-    os.close(follower)
-    output = b""
-    while True:
-        try:
-            part = os.read(leader, 1 << 16)
-        except OSError:  # what Linux says when the other end is closed
-            break
-        if not part:
-            break
-        output += part
-    os.close(leader)
-    assert process.wait(60) == 0
-    return output.decode().replace("\r\n", "\n")
 
 
 def lines(endpoint: str, *arguments: str) -> list[str]:

@@ -226,7 +226,7 @@ def test_a_state_names_nothing_that_is_not_on_the_disk(tmp_path: Path, monkeypat
 
     with path.open("wb") as stream:
         stream.write(b"12345")
-        export._keep(state, stream, export.Reached(5, 1, "t"))
+        export._keep(state, stream, export.Reached(5, 1, 1, "t"))
         assert path.read_bytes() == b"12345"
 
     assert events == ["x", "x.resume.new", "rename"]

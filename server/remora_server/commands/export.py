@@ -14,7 +14,7 @@ from msgspec import DecodeError, Struct, json
 from remora import Remora
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.output import diagnostics, progress_of_items
+from remora_server.commands.output import diagnostics, progress_of_conversations
 from remora_server.commands.records import first_line, is_last_line, last_line, record_line
 
 STANDARD_OUTPUT = "-"
@@ -25,18 +25,24 @@ TAIL_BYTES = 1 << 12
 
 
 class Reached(Struct, frozen=True):
-    """How far an export is: bytes of the file, records in it, the token of the page that follows, empty behind the last
-    one as it is before the first.
+    """How far an export is: bytes of the file, records in it, those of them that begin a conversation, the token of the
+    page that follows, empty behind the last one as it is before the first.
     """
 
     bytes: int = 0
     records: int = 0
+    conversations: int = 0
     page_token: str = ""
 
     @property
     def is_last(self) -> bool:
         """Whether no page follows."""
         return self.bytes > 0 and not self.page_token
+
+    @property
+    def whole_conversations(self) -> int:
+        """How many conversations are in it of which no record follows."""
+        return self.conversations if self.is_last else max(0, self.conversations - 1)
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -137,12 +143,13 @@ def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
 
 def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Callable[[Reached], None]) -> None:
     try:
-        with connected(given) as client, progress_of_items() as progress:
-            task = progress.add_task("exporting", total=None, unit="records")
+        with connected(given) as client, progress_of_conversations() as progress:
+            total = None if progress.disable else _conversations(client, given)
+            task = progress.add_task("exporting", total=total, records=0)
             while not reached.is_last:
                 reached = _write_page(client, given, stream, reached)
                 keep(reached)
-                progress.update(task, completed=reached.records)
+                progress.update(task, completed=reached.whole_conversations, records=reached.records)
             stream.write(last_line(reached.records))
             stream.flush()
     except BrokenPipeError:
@@ -150,6 +157,11 @@ def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Cal
     except OSError as error:
         raise CommandFailed(f"the export cannot be written: {error.strerror}") from error
     diagnostics().print(f"{reached.records:,} records exported")
+
+
+def _conversations(client: Remora, given: dict[str, Any]) -> int:
+    """How many conversations there are to export."""
+    return 1 if given["conversation"] else client.count_conversations(user_id=given["user"])
 
 
 def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached) -> Reached:
@@ -160,4 +172,9 @@ def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached
     head = b"" if reached.bytes else first_line()
     lines = head + b"".join(map(record_line, page.records))
     stream.write(lines)
-    return Reached(reached.bytes + len(lines), reached.records + len(page.records), page.next_page_token)
+    return Reached(
+        reached.bytes + len(lines),
+        reached.records + len(page.records),
+        reached.conversations + sum(record.HasField("conversation") for record in page.records),
+        page.next_page_token,
+    )

@@ -11,7 +11,15 @@ import sys
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 _UNBOUNDED = 100_000
 """Columns of what is not a terminal: lines are not broken for a pipe."""
@@ -53,9 +61,9 @@ def printable(text: str) -> str:
     return text.translate(_PICTURES)
 
 
-def progress_of_items() -> Progress:
-    """Counts on standard error, while it is a terminal; gone in the end."""
-    return _progress(TextColumn("{task.completed:,} {task.fields[unit]}"))
+def progress_of_conversations() -> Progress:
+    """Conversations, their total and the field `records` on standard error, while it is a terminal; gone in the end."""
+    return _progress(BarColumn(), MofNCompleteColumn(), TextColumn("conversations, {task.fields[records]:,} records"))
 
 
 def progress_of_bytes() -> Progress:
@@ -71,5 +79,5 @@ def _progress(*columns: ProgressColumn) -> Progress:
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not sys.stderr.isatty(),  # whatever FORCE_COLOR makes rich take for one
     )
