@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.scripted_server import Failure, ScriptedServer
 
-from remora import AsyncRemora, Embedding, Remora, errors
-from remora._retry import GREATEST_PAUSE, pause_before_retry
+from remora import AsyncRemora, Embedding, Remora, _retry, errors
+from remora._retry import GREATEST_PAUSE, MODEL_PATIENCE, pause_before_retry
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
 
@@ -156,6 +156,41 @@ def test_a_pause_longer_than_the_deadline_is_not_waited_for(client: Remora, serv
     assert len(server.calls) == 1
 
 
+def model_unreachable(retry_delay: float) -> Failure:
+    return Failure(grpc.StatusCode.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=retry_delay)
+
+
+def test_a_model_that_stays_out_of_reach_is_told_long_before_the_deadline(
+    client: Remora, server: ScriptedServer
+) -> None:
+    server.answer("Embed", model_unreachable(0.1))
+
+    with pytest.raises(errors.ModelUnreachableError):
+        client.embed("tea", timeout=1000)
+
+    assert len(server.calls) <= MODEL_PATIENCE / 0.1
+
+
+def test_a_model_that_rests_is_not_waited_for(client: Remora, server: ScriptedServer) -> None:
+    server.answer("Embed", model_unreachable(30))
+
+    with pytest.raises(errors.ModelUnreachableError):
+        client.embed("tea", timeout=1000)
+
+    assert len(server.calls) == 1
+
+
+def test_a_model_that_is_soon_in_reach_is_waited_for(
+    client: Remora, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_retry, "MODEL_PATIENCE", 60.0)
+    found = text_service_pb2.EmbedResponse(embeddings=[Embedding("m", b"").to_proto()])
+    server.answer("Embed", model_unreachable(0.1), model_unreachable(0.1), found)
+
+    assert [embedding.model for embedding in client.embed("tea", timeout=1000)] == ["m"]
+    assert len(server.calls) == 3
+
+
 def test_repeats_end_with_the_deadline_and_the_failure_itself(client: Remora, server: ScriptedServer) -> None:
     server.answer("CountConversations", UNAVAILABLE)
 
@@ -168,17 +203,24 @@ def test_repeats_end_with_the_deadline_and_the_failure_itself(client: Remora, se
 
 @given(st.integers(0, 10_000), st.floats(0, 10))
 def test_pauses_are_bounded_and_within_the_deadline(attempt: int, remaining: float) -> None:
-    pause = pause_before_retry(errors.UnavailableError("down"), attempt, remaining)
+    pause = pause_before_retry(errors.UnavailableError("down"), attempt, 500, remaining)
 
     assert pause is None or 0 <= pause <= min(GREATEST_PAUSE, remaining)
 
 
 @given(st.integers(0, 100), st.floats(0, 10))
 def test_a_pause_is_at_least_what_the_server_asks_for(attempt: int, delay: float) -> None:
-    pause = pause_before_retry(errors.OverloadedError("busy", retry_delay=delay), attempt, 1000)
+    pause = pause_before_retry(errors.OverloadedError("busy", retry_delay=delay), attempt, 500, 1000)
 
     assert pause is not None
     assert pause >= delay
+
+
+@given(st.integers(0, 100), st.floats(0, 10), st.floats(0, 10))
+def test_repeats_because_of_the_model_end_with_the_patience_for_it(attempt: int, delay: float, elapsed: float) -> None:
+    pause = pause_before_retry(errors.ModelUnreachableError("down", retry_delay=delay), attempt, elapsed, 1000)
+
+    assert pause is None or delay <= pause < MODEL_PATIENCE - elapsed
 
 
 def test_reads_see_the_greatest_revision_written_through_any_handle(client: Remora, server: ScriptedServer) -> None:

@@ -110,7 +110,7 @@ def test_without_a_model_words_alone_rank() -> None:
     assert (asked.vector, asked.options.profile) == (None, Profile.HYBRID)
 
 
-NO_VECTOR = [Model(failure=EmbeddingFailed("down")), Model(refuses=True)]
+NO_VECTOR = [Model(failure=EmbeddingFailed("down", 3.0)), Model(refuses=True)]
 
 
 @pytest.mark.parametrize("profile", [Profile.HYBRID, Profile.HYBRID_LATE])
@@ -121,10 +121,13 @@ def test_while_the_model_gives_no_vector_words_alone_rank(model: Model, profile:
     assert asked.words_only is WordsOnly.MODEL_UNREACHABLE
 
 
-@pytest.mark.parametrize("model", NO_VECTOR)
-def test_while_the_model_gives_no_vector_the_vector_profile_is_refused(model: Model) -> None:
-    with pytest.raises(ModelUnreachable):
+@pytest.mark.parametrize(
+    ("model", "cause", "wait"), [(NO_VECTOR[0], "down", 3.0), (NO_VECTOR[1], "refuses the query", 0.0)]
+)
+def test_while_the_model_gives_no_vector_the_vector_profile_is_refused(model: Model, cause: str, wait: float) -> None:
+    with pytest.raises(ModelUnreachable, match=cause) as raised:
         search(model, Profile.VECTOR)
+    assert raised.value.wait == wait
 
 
 def test_why_words_alone_rank_is_told() -> None:

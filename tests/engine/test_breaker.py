@@ -33,7 +33,9 @@ def opened(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Breaker:
 
 def test_failures_in_a_row_close_the_way_for_a_while(opened: Breaker, clock: Clock) -> None:
     assert not opened.allows()
+    assert opened.rest() == REST_SECONDS[0]
     clock.now += REST_SECONDS[0]
+    assert opened.rest() == 0.0
     assert opened.allows()
     assert not opened.allows(), "one at a time tries"
 

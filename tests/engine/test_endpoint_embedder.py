@@ -456,6 +456,9 @@ def test_queries_do_not_wait_for_an_endpoint_that_failed_before(
         with pytest.raises(EmbeddingFailed, match="in time"):
             embedder.embed_query(f"tea {number}", None)
     assert len(server.asked) == FAILURES
+    with pytest.raises(EmbeddingFailed, match="in time") as raised:
+        embedder.embed_query("tea", None)
+    assert raised.value.wait > 1000, "it says when the endpoint is asked again"
 
     server.behaviour = lambda _asked: None
     embedder.embed(["a message"])

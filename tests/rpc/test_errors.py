@@ -63,7 +63,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.OperatorOnly(), grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY", {}),
     (errors.BackupUnavailable("why"), grpc.StatusCode.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE", {}),
     (errors.BackupNotFound("b"), grpc.StatusCode.NOT_FOUND, "BACKUP_NOT_FOUND", {"backup_id": "b"}),
-    (errors.ModelUnreachable(), grpc.StatusCode.UNAVAILABLE, "MODEL_UNREACHABLE", {}),
+    (errors.ModelUnreachable("why"), grpc.StatusCode.UNAVAILABLE, "MODEL_UNREACHABLE", {}),
     (errors.ModelUnavailable(), grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE", {}),
     (errors.Unauthenticated(), grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", {}),
     (errors.DeadlineExceeded(), grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", {}),
@@ -119,6 +119,16 @@ def test_a_failure_worth_a_repeat_says_when(
         assert found.retry_delay.ToNanoseconds() > 0
     else:
         assert found is None
+
+
+@pytest.mark.parametrize(("wait", "told"), [(0.0, 0.25), (12.0, 12.0)])
+def test_a_model_that_rests_says_when_it_is_asked_again(server: RunningServer, wait: float, told: float) -> None:
+    raised = failure(server, errors.ModelUnreachable("the endpoint answered 503", wait))
+
+    found = detail(raised, RetryInfo)
+    assert found is not None
+    assert found.retry_delay.ToNanoseconds() == told * 1e9
+    assert "the endpoint answered 503" in status_of(raised).message
 
 
 def test_every_error_of_the_domain_is_tried_here() -> None:

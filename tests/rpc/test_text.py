@@ -84,6 +84,7 @@ def test_a_model_that_does_not_answer_is_said_to_be_unreachable() -> None:
     info = detail(raised.value, ErrorInfo)
     assert info is not None
     assert info.reason == "MODEL_UNREACHABLE"
+    assert "down" in str(raised.value.details())
 
 
 def test_a_text_that_the_model_refuses_is_named(server: RunningServer) -> None:

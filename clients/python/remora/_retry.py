@@ -2,23 +2,29 @@
 
 import random
 
-from remora.errors import RemoraError, ResourceExhaustedError, UnavailableError
+from remora.errors import ModelUnreachableError, RemoraError, ResourceExhaustedError, UnavailableError
 
 FIRST_PAUSE = 0.02
 GREATEST_PAUSE = 1.0
+MODEL_PATIENCE = 1.0
+"""Seconds of a call in which it is repeated because of the server's embedding model: an endpoint that is down is seldom
+up again within a deadline, and the caller does better with the reason than with a wait.
+"""
 
 
-def pause_before_retry(failure: RemoraError, attempt: int, remaining: float) -> float | None:
+def pause_before_retry(failure: RemoraError, attempt: int, elapsed: float, remaining: float) -> float | None:
     """Seconds to wait before the next attempt; None where there should be none.
 
-    `attempt` counts the failed ones from 0, `remaining` is what is left of the deadline in seconds. The pause is drawn
-    from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential Backoff And Jitter", AWS Architecture
-    Blog, 2015), and is never less than what the server asks for.
+    `attempt` counts the failed ones from 0, `elapsed` and `remaining` are the seconds since the first began and until
+    the deadline. The pause is drawn from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential Backoff
+    And Jitter", AWS Architecture Blog, 2015), and is never less than what the server asks for.
     """
     if not _passes(failure):
         return None
     ceiling = min(GREATEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 16))
     pause = max(random.uniform(0, ceiling), failure.retry_delay or 0)  # noqa: S311 - jitter, no secret
+    if isinstance(failure, ModelUnreachableError):
+        remaining = min(remaining, MODEL_PATIENCE - elapsed)
     return pause if pause < remaining else None
 
 

@@ -194,7 +194,7 @@ class StoreDamagedError(DataLossError):
 
 
 class ModelUnreachableError(UnavailableError):
-    """The tenant's embedding model did not answer in time."""
+    """The tenant's embedding model, which is elsewhere, makes no vectors now; the text says why."""
 
 
 class StoreFailedError(UnavailableError):

@@ -90,10 +90,14 @@ class ModelUnavailable(RemoraError):
 
 
 class ModelUnreachable(RemoraError):
-    """The tenant's embedding model is elsewhere and did not answer in time. Worth a retry."""
+    """The tenant's embedding model is elsewhere and makes no vectors now. Worth a retry.
 
-    def __init__(self) -> None:
-        super().__init__("the embedding model did not answer in time; the server's log and `remora doctor` say why")
+    `cause` says why, `wait` is after how many seconds at the earliest the model is asked again; 0: at once.
+    """
+
+    def __init__(self, cause: str, wait: float = 0.0) -> None:
+        super().__init__(f"the embedding model makes no vectors: {cause}")
+        self.wait = wait
 
 
 class StoreFull(RemoraError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
-from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
+from remora_server.domain.errors import ModelUnavailable, ModelUnreachable, RemoraError
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import (
     WEIGHTS,
@@ -53,29 +53,29 @@ class Recollection:
         """
         embedder = self._embedders.of(read.tenant_id)
         if embedder is None:
-            return _without_vector(query, WordsOnly.NO_MODEL)
+            return _without_vector(query, WordsOnly.NO_MODEL, ModelUnavailable())
         text = self._index.without_names(read, query.scope, query.text)
-        made = _made(embedder, text if text.strip() else query.text, read.deadline)
-        if made is None:
-            return _without_vector(query, WordsOnly.MODEL_UNREACHABLE)
+        try:
+            made = _made(embedder, text if text.strip() else query.text, read.deadline)
+        except EmbeddingFailed as failure:
+            return _without_vector(query, WordsOnly.MODEL_UNREACHABLE, ModelUnreachable(str(failure), failure.wait))
         vector = QueryVector(embedder.model, made.values, made.pieces or b"")
         # What an embedder that fails has still to do does not come while a search waits.
         return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
 
 
-def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector | None:
-    """The vector of a text; None where the embedder has none to give now."""
-    try:
-        made = embedder.embed_query(text, deadline)
-    except EmbeddingFailed:
-        return None
-    return made if made.values else None
+def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:
+    """The vector of a text. Raises EmbeddingFailed where the embedder has none to give now."""
+    made = embedder.embed_query(text, deadline)
+    if not made.values:
+        raise EmbeddingFailed("it refuses the query")
+    return made
 
 
-def _without_vector(query: SearchQuery, cause: WordsOnly) -> SearchQuery:
-    """The query by words, where its profile has them."""
+def _without_vector(query: SearchQuery, cause: WordsOnly, error: RemoraError) -> SearchQuery:
+    """The query by words, where its profile has them. Raises the error where it has none."""
     if query.options.profile is Profile.VECTOR:
-        raise ModelUnavailable if cause is WordsOnly.NO_MODEL else ModelUnreachable
+        raise error
     return replace(query, words_only=cause)
 
 

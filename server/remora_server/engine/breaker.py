@@ -36,6 +36,11 @@ class Breaker:
                 self._until = now + self._rest
             return True
 
+    def rest(self) -> float:
+        """Seconds until somebody may try; 0 where one may now."""
+        with self._lock:
+            return max(0.0, self._until - self._clock())
+
     def succeeded(self) -> None:
         """It worked."""
         with self._lock:

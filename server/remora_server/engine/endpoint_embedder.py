@@ -115,7 +115,7 @@ class EndpointEmbedder:
     def _asked_query(self, text: str, deadline: float | None) -> TextVector:
         """The vector of a query, in its own bound. A caller's lack of time does not speak against the endpoint."""
         if not self._breaker.allows():
-            raise EmbeddingFailed(self._requests.failure or "the endpoint has failed before")
+            raise EmbeddingFailed(self._requests.failure or "the endpoint has failed before", self._breaker.rest())
         own = time.monotonic() + self._options.query_timeout
         until = own if deadline is None else min(own, _well_before(deadline))
         try:

@@ -19,7 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 class Answer(Struct, frozen=True):
-    """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help."""
+    """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help; an error that
+    knows when one may help says so itself.
+    """
 
     code: code_pb2.Code.ValueType
     reason: str
@@ -43,7 +45,7 @@ ANSWERS: dict[type[Exception], Answer] = {
     errors.OperatorOnly: Answer(code_pb2.PERMISSION_DENIED, "OPERATOR_ONLY"),
     errors.RevisionUnknown: Answer(code_pb2.OUT_OF_RANGE, "REVISION_UNKNOWN"),
     errors.ModelUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
-    errors.ModelUnreachable: Answer(code_pb2.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=1.0),
+    errors.ModelUnreachable: Answer(code_pb2.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=0.25),
     errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
     errors.DeadlineExceeded: Answer(code_pb2.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     errors.Overloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
@@ -69,7 +71,8 @@ def to_status(error: Exception) -> Status:
         violation = BadRequest.FieldViolation(field=error.field, description=error.description)
         details.append(BadRequest(field_violations=[violation]))
     if answer.retry_delay is not None:
-        details.append(_retry_info(answer.retry_delay))
+        wait = error.wait if isinstance(error, errors.ModelUnreachable) else 0.0
+        details.append(_retry_info(max(answer.retry_delay, wait)))
     return _status(answer, error.message, details)
 
 

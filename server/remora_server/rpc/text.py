@@ -44,7 +44,7 @@ class TextHandlers(Struct, frozen=True):
         try:
             vectors = [made.values for made in embedder.embed_now(list(request.texts), call.deadline)]
         except EmbeddingFailed as error:
-            raise ModelUnreachable from error
+            raise ModelUnreachable(str(error), error.wait) from error
         if b"" in vectors:
             raise InvalidField(f"texts[{vectors.index(b'')}]", "is refused by the model")
         embeddings = [Embedding(model=embedder.model, values=values) for values in vectors]

@@ -179,7 +179,8 @@ class AsyncCalls:
         self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
         """The reply to an idempotent request, repeated within the deadline while the failure may pass."""
-        deadline = time.monotonic() + (self._default_timeout if timeout is None else timeout)
+        began = time.monotonic()
+        deadline = began + (self._default_timeout if timeout is None else timeout)
         previous: RemoraError | None = None
         attempt = 0
         while True:
@@ -187,7 +188,8 @@ class AsyncCalls:
                 return await method(request, timeout=deadline - time.monotonic(), metadata=self._metadata)
             except grpc.RpcError as error:
                 failure = self._failure(error, previous)
-                pause = pause_before_retry(failure, attempt, deadline - time.monotonic())
+                now = time.monotonic()
+                pause = pause_before_retry(failure, attempt, now - began, deadline - now)
                 if pause is None:
                     raise failure from error
             previous, attempt = failure, attempt + 1

@@ -72,7 +72,7 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
-    UNAVAILABLE, MODEL_UNREACHABLE.
+    UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when it is asked again.
     """
     PROFILE_LEXICAL: _Profile.ValueType  # 3
     """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
@@ -95,7 +95,7 @@ conversation, and the query without those of the scope, here and in PROFILE_VECT
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
-UNAVAILABLE, MODEL_UNREACHABLE.
+UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when it is asked again.
 """
 PROFILE_LEXICAL: Profile.ValueType  # 3
 """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""

@@ -60,8 +60,8 @@ class TextServiceServicer:
 
     def Embed(self, request, context):
         """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-        MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
-        makes no vector of.
+        MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
+        INVALID_FIELD for a text that the model makes no vector of.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

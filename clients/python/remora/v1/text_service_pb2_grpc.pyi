@@ -37,8 +37,8 @@ class TextServiceStub:
     """Counts the tokens of texts, or of messages as a chat model is charged for them."""
     Embed: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]
     """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-    MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
-    makes no vector of.
+    MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
+    INVALID_FIELD for a text that the model makes no vector of.
     """
 
 @_typing.type_check_only
@@ -50,8 +50,8 @@ class TextServiceAsyncStub(TextServiceStub):
     """Counts the tokens of texts, or of messages as a chat model is charged for them."""
     Embed: _aio.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]  # type: ignore[assignment]
     """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-    MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
-    makes no vector of.
+    MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
+    INVALID_FIELD for a text that the model makes no vector of.
     """
 
 class TextServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -72,8 +72,8 @@ class TextServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_text_service_pb2.EmbedResponse, _abc.Awaitable[_text_service_pb2.EmbedResponse]]:
         """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-        MODEL_UNREACHABLE where its endpoint does not answer in time; INVALID_ARGUMENT, INVALID_FIELD for a text that the model
-        makes no vector of.
+        MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
+        INVALID_FIELD for a text that the model makes no vector of.
         """
 
 def add_TextServiceServicer_to_server(servicer: TextServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
