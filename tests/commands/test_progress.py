@@ -17,9 +17,6 @@ RECORDS = CONVERSATIONS * (1 + MESSAGES)
 STALLED_BYTES = 600_000
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BAR = "━"
-    ("export", f"{RECORDS:,} records exported\n"),
-    ("import", f"0 records imported; {RECORDS:,} were there already\n"),
-]
 
 
 @pytest.fixture(scope="module")
