@@ -16,8 +16,8 @@ def pause_before_retry(failure: RemoraError, attempt: int, elapsed: float, remai
     """Seconds to wait before the next attempt; None where there should be none.
 
     `attempt` counts the failed ones from 0, `elapsed` and `remaining` are the seconds since the first began and until
-    the deadline. The pause is drawn from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential Backoff
-    And Jitter", AWS Architecture Blog, 2015), and is never less than what the server asks for.
+    the deadline. The pause is drawn from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential
+    Backoff And Jitter", AWS Architecture Blog, 2015), and is never less than what the server asks for.
     """
     if not _passes(failure):
         return None
