@@ -1,5 +1,5 @@
-//! Component `date`: how well a message's date meets the dates that the question names. English months, "7.5.2023" and
-//! "2023-05-07".
+//! Component `date`: how well a message's date meets the dates that the question names. English months, "7.5.2023",
+//! "2023-05-07" and "7/5/2023".
 
 use crate::recall::words::Word;
 
@@ -17,6 +17,9 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
+
+/// How many letters a month is cut to; "sept" is usual, too.
+const CUT: usize = 3;
 
 /// Words before "may" that make it a month.
 const BEFORE_MAY: [&str; 6] = ["in", "of", "on", "during", "since", "by"];
@@ -36,38 +39,47 @@ pub(in crate::recall) struct NamedDate {
 
 /// The dates that a question, in lower case, names.
 pub(in crate::recall) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
-    let year = question.iter().find_map(|word| year(word.text));
+    let years = question.iter().any(|word| year(word.text).is_some());
     let mut dates = numeric_dates(question);
-    dates.extend(days_of_months(question, year));
+    dates.extend(days_of_months(question));
     for (place, word) in question.iter().enumerate() {
-        let Some(month) = month(word.text) else {
+        let Some(month) = month_at(question, place) else {
             continue;
         };
-        if dates.iter().any(|date| date.month == Some(month)) {
-            continue;
-        }
-        let day = day_after(question, place);
-        if word.text == "may"
-            && day.is_none()
-            && year.is_none()
-            && !is_month_of_may(question, place)
-        {
-            continue;
-        }
-        dates.push(NamedDate {
-            year,
+        let date = NamedDate {
+            year: year_of(question, place),
             month: Some(month),
-            day,
-        });
+            day: day_after(question, place),
+        };
+        let is_verb = word.text == "may" && date.day.is_none() && !years;
+        if is_verb && !is_month_of_may(question, place) {
+            continue;
+        }
+        if !dates.iter().any(|other| date.is_said_by(other)) {
+            dates.push(date);
+        }
     }
-    if dates.is_empty() && year.is_some() {
-        dates.push(NamedDate {
-            year,
-            month: None,
-            day: None,
-        });
+    if dates.is_empty() {
+        let years = question.iter().filter_map(|word| year(word.text));
+        dates.extend(years.map(NamedDate::of_year));
     }
     dates
+}
+
+impl NamedDate {
+    fn of_year(year: i64) -> Self {
+        Self {
+            year: Some(year),
+            month: None,
+            day: None,
+        }
+    }
+
+    /// Whether another date of the same month says as much.
+    fn is_said_by(&self, other: &Self) -> bool {
+        (self.year, self.month) == (other.year, other.month)
+            && (self.day.is_none() || self.day == other.day)
+    }
 }
 
 /// The day of a time, microseconds since 1970 in UTC: days since 1970.
@@ -78,19 +90,34 @@ pub(in crate::recall) fn day_of(time: i64) -> i64 {
 /// How well a day, in days since 1970, meets the best of the dates: the day or a neighbour 1, up to ten days later 0.5;
 /// the month 1, the first ten days of the next 0.5; the year alone 0.3.
 pub(in crate::recall) fn closeness(dates: &[NamedDate], days: i64) -> f32 {
-    let (year, month, day) = civil(days);
+    let (year, ..) = civil(days);
     let of_one = |date: &NamedDate| {
-        if date.year.is_some_and(|named| named != year) {
-            return 0.0;
-        }
-        match (date.month, date.day) {
-            (None, _) => 0.3,
-            (Some(named), None) => month_closeness(named, month, day),
-            (Some(named), Some(on)) => days_of_civil(date.year.unwrap_or(year), named, on)
-                .map_or(0.0, |named| day_closeness(days - named)),
-        }
+        // One without a year may be of the year before or after, where the message is from its beginning or end.
+        let years = date.year.map_or(year - 1..=year + 1, |year| year..=year);
+        years
+            .map(|named| closeness_in(date, named, days))
+            .fold(0.0, f32::max)
     };
     dates.iter().map(of_one).fold(0.0, f32::max)
+}
+
+/// The closeness of a day to one date, which is in this year.
+fn closeness_in(date: &NamedDate, year: i64, days: i64) -> f32 {
+    let first_of = |month| match month {
+        13 => days_of_civil(year + 1, 1, 1),
+        _ => days_of_civil(year, month, 1),
+    };
+    match (date.month, date.day) {
+        (None, _) if civil(days).0 == year => 0.3,
+        (None, _) => 0.0,
+        (Some(month), None) => match (first_of(month), first_of(month + 1)) {
+            (Some(begin), Some(end)) => month_closeness(begin, end, days),
+            _ => 0.0,
+        },
+        (Some(month), Some(day)) => {
+            days_of_civil(year, month, day).map_or(0.0, |named| day_closeness(days - named))
+        }
+    }
 }
 
 fn day_closeness(days_after: i64) -> f32 {
@@ -101,10 +128,11 @@ fn day_closeness(days_after: i64) -> f32 {
     }
 }
 
-fn month_closeness(named: u32, month: u32, day: u32) -> f32 {
-    if month == named {
+/// Of a month from its first day up to that of the next.
+fn month_closeness(begin: i64, end: i64, days: i64) -> f32 {
+    if (begin..end).contains(&days) {
         1.0
-    } else if named % 12 + 1 == month && i64::from(day) <= AFTER {
+    } else if (end..end + AFTER).contains(&days) {
         0.5
     } else {
         0.0
@@ -112,46 +140,66 @@ fn month_closeness(named: u32, month: u32, day: u32) -> f32 {
 }
 
 /// "7 may", "7th of may".
-fn days_of_months(question: &[Word<'_>], year: Option<i64>) -> impl Iterator<Item = NamedDate> {
-    (0..question.len()).filter_map(move |place| {
+fn days_of_months(question: &[Word<'_>]) -> impl Iterator<Item = NamedDate> {
+    (0..question.len()).filter_map(|place| {
         let day = day(question[place].text)?;
-        let mut rest = question[place + 1..].iter();
-        let next = rest.next().filter(|word| word.follows())?;
+        let next = question.get(place + 1).filter(|word| word.follows())?;
         let named = match next.text {
-            "of" => rest.next().filter(|word| word.follows())?,
-            _ => next,
+            "of" => place + 2,
+            _ => place + 1,
         };
+        let word = question.get(named).filter(|word| word.follows())?;
         Some(NamedDate {
-            year,
-            month: Some(month(named.text)?),
+            year: year_of(question, named),
+            month: Some(month(word.text).or_else(|| cut_month(word.text))?),
             day: Some(day),
         })
     })
 }
 
-/// "7.5.2023" and "2023-05-07".
+/// "7.5.2023", "2023-05-07"; "7/5/2023" in both orders, because it is written in both.
 fn numeric_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
-    let date = |words: &[Word<'_>]| {
-        let [first, second, third] = words else {
-            return None;
-        };
-        let parts = match (second.gap, third.gap) {
-            (".", ".") => (third, second, first),
-            ("-", "-") => (first, second, third),
-            _ => return None,
-        };
+    let date = |year: &Word<'_>, month: &Word<'_>, day: &Word<'_>| {
         Some(NamedDate {
-            year: Some(year(parts.0.text)?),
-            month: Some(number(parts.1.text)?),
-            day: Some(number(parts.2.text)?),
+            year: Some(self::year(year.text)?),
+            month: Some(number(month.text)?),
+            day: Some(number(day.text)?),
         })
     };
-    question.windows(3).filter_map(date).collect()
+    let written = |words: &[Word<'_>]| match words {
+        [first, second, third] => match (second.gap, third.gap) {
+            (".", ".") => [date(third, second, first), None],
+            ("-", "-") => [date(first, second, third), None],
+            ("/", "/") => [date(third, second, first), date(third, first, second)],
+            _ => [None, None],
+        },
+        _ => [None, None],
+    };
+    question.windows(3).flat_map(written).flatten().collect()
+}
+
+/// The month that a word is: in full, or cut where a day or a year comes after it.
+fn month_at(question: &[Word<'_>], place: usize) -> Option<u32> {
+    let word = question[place].text;
+    let numbered = || {
+        let next = question.get(place + 1)?;
+        let is_number = day(next.text).is_some() || year(next.text).is_some();
+        (is_number && [" ", ". "].contains(&next.gap)).then(|| cut_month(word))?
+    };
+    month(word).or_else(numbered)
+}
+
+/// The year of the month at a place: the one that comes next, a day between them or not, or else the question's first.
+fn year_of(question: &[Word<'_>], place: usize) -> Option<i64> {
+    let year_at = |place: usize| year(question.get(place)?.text);
+    let behind_day = || day_after(question, place).and_then(|_| year_at(place + 2));
+    let first = || question.iter().find_map(|word| year(word.text));
+    year_at(place + 1).or_else(behind_day).or_else(first)
 }
 
 fn day_after(question: &[Word<'_>], place: usize) -> Option<u32> {
-    let next = question.get(place + 1).filter(|word| word.follows())?;
-    day(next.text)
+    let next = question.get(place + 1)?;
+    [" ", ". "].contains(&next.gap).then(|| day(next.text))?
 }
 
 fn is_month_of_may(question: &[Word<'_>], place: usize) -> bool {
@@ -161,6 +209,14 @@ fn is_month_of_may(question: &[Word<'_>], place: usize) -> bool {
 
 fn month(word: &str) -> Option<u32> {
     let place = MONTHS.iter().position(|month| *month == word)?;
+    Some(place as u32 + 1)
+}
+
+fn cut_month(word: &str) -> Option<u32> {
+    let is_cut = word.len() == CUT || word == "sept";
+    let place = MONTHS
+        .iter()
+        .position(|month| is_cut && month.starts_with(word))?;
     Some(place as u32 + 1)
 }
 

@@ -3,21 +3,23 @@
 use crate::recall::words::Word;
 
 /// Words by which who asks speaks of themselves.
-const FIRST_PERSON: [&str; 5] = ["my", "me", "mine", "we", "our"];
+const FIRST_PERSON: [&str; 2] = ["my", "our"];
 
-/// In lower case also "the", "in" or "and" of other languages: it counts beside an English word.
-const I: &str = "i";
+/// Words by which they do in English, and that mean the same or something else in other languages: "i" and "we" are small
+/// words of Polish, "me" is one of French, Italian and Spanish. They count beside an English word.
+const SHARED: [&str; 4] = ["i", "me", "mine", "we"];
 
-/// Words that tell English from languages in which "i" is a word, as Italian, Swedish, Danish and Polish.
+/// Words that no language has in common with English in which one of these is a word.
 const ENGLISH: &[&str] = &[
-    "about", "am", "and", "are", "bought", "did", "does", "had", "have", "how", "is", "know",
-    "like", "love", "need", "said", "should", "that", "the", "think", "this", "told", "want",
-    "was", "went", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would",
-    "you",
+    "about", "been", "bought", "could", "did", "does", "from", "how", "know", "need", "remember",
+    "remind", "said", "should", "tell", "that", "the", "think", "this", "told", "want", "went",
+    "were", "what", "when", "where", "which", "who", "whose", "why", "with", "would", "you",
+    "your",
 ];
 
 /// Whether a question, in lower case, is asked in the first person.
 pub(in crate::recall) fn is_in_first_person(question: &[Word<'_>]) -> bool {
     let has = |word: &str| question.iter().any(|asked| asked.text == word);
-    FIRST_PERSON.into_iter().any(has) || has(I) && ENGLISH.iter().copied().any(has)
+    FIRST_PERSON.into_iter().any(has)
+        || SHARED.into_iter().any(has) && ENGLISH.iter().copied().any(has)
 }

@@ -333,19 +333,18 @@ pub(in crate::recall) fn times() -> Regex {
 
 fn date_value((year, month, day): (i64, u32, Option<u32>), time: i64) -> f64 {
     let sent = time.div_euclid(86_400_000_000);
-    let (sent_year, sent_month, sent_day) = calendar(sent);
-    if sent_year != year {
-        return 0.0;
-    }
+    let (sent_year, sent_month, _) = calendar(sent);
     match day {
         Some(day) => match sent - days(year, month, day) {
             -1..=1 => 1.0,
             2..=10 => 0.5,
             _ => 0.0,
         },
-        None if sent_month == month => 1.0,
-        None if sent_month == month % 12 + 1 && sent_day <= 10 => 0.5,
-        None => 0.0,
+        None if (sent_year, sent_month) == (year, month) => 1.0,
+        None => match sent - days(year, month, 1) - length(year, month) {
+            0..=9 => 0.5,
+            _ => 0.0,
+        },
     }
 }
 
