@@ -26,11 +26,15 @@ Texts = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Written:
-    """A killed server's directory, what it had acknowledged, and older copies of the database by name."""
+    """A killed server's directory, what it had acknowledged, and older copies of the database by name.
+
+    `other` is the data directory of another store, whose server was killed, too.
+    """
 
     directory: Path
     texts: Texts
     copies: dict[str, Path]
+    other: Path
 
     def copy(self, target: Path) -> Path:
         """A copy of the data directory that may be damaged."""
@@ -38,7 +42,20 @@ class Written:
         return target / "data"
 
 
-def write_whole(directory: Path) -> Written:
+def write_other(directory: Path) -> Path:
+    """The data directory of a store of the same conversations with other texts."""
+    sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
+    sidecar.start()
+    append(sidecar, texts, "theirs", 3)
+    sidecar.stop()
+    sidecar.start()
+    append(sidecar, texts, "theirs", 2)
+    wait_applied(sidecar)
+    sidecar.kill()
+    return directory / "data"
+
+
+def write_whole(directory: Path, other: Path) -> Written:
     """A store whose journal begins at the first revision. A part is checkpointed, a part in the write-ahead log."""
     sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
     sidecar.start()
@@ -49,10 +66,10 @@ def write_whole(directory: Path) -> Written:
     append(sidecar, texts, "late", 5)
     wait_applied(sidecar)
     sidecar.kill()
-    return Written(directory, texts, {"early": directory / "early"})
+    return Written(directory, texts, {"early": directory / "early"}, other)
 
 
-def write_released(directory: Path) -> Written:
+def write_released(directory: Path, other: Path) -> Written:
     """A store whose journal no longer holds the first revisions."""
     sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
     sidecar.start()
@@ -71,7 +88,7 @@ def write_released(directory: Path) -> Written:
     wait_applied(sidecar)
     sidecar.kill()
     assert len(segments(directory / "data")) > 2
-    return Written(directory, texts, {"first": directory / "first", "released": directory / "released"})
+    return Written(directory, texts, {"first": directory / "first", "released": directory / "released"}, other)
 
 
 def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> None:
@@ -180,6 +197,20 @@ def _swap_segments(data: Path, _: Written) -> None:
     second.write_bytes(one)
 
 
+def _foreign_database(*, with_wal: bool) -> Callable[[Path, Written], None]:
+    def damage(data: Path, written: Written) -> None:
+        (data / WAL).unlink()
+        shutil.copy(written.other / DATABASE, data / DATABASE)
+        if with_wal:
+            shutil.copy(written.other / WAL, data / WAL)
+
+    return damage
+
+
+def _foreign_file_alone(data: Path, written: Written) -> None:
+    shutil.copy(written.other / DATABASE, data / DATABASE)
+
+
 def _delete_all(data: Path, written: Written) -> None:
     _delete_database(data, written)
     shutil.rmtree(data / "journal")
@@ -234,5 +265,15 @@ CASES = (
     Case("the last segment missing", "released", lambda d, _: segments(d)[-1].unlink(), "refused", "is missing"),
     Case("the journal missing", "whole", lambda d, _: shutil.rmtree(d / "journal"), "refused", "journal"),
     Case("all missing", "whole", _delete_all, "refused", "it is missing"),
+    *(
+        Case(f"another store's {name}", store, damage, "refused", "belongs to store")
+        for store in ("whole", "released")
+        for name, damage in (
+            ("database", _foreign_database(with_wal=False)),
+            ("database and its log", _foreign_database(with_wal=True)),
+            ("database beside this one's log", _foreign_file_alone),
+        )
+    ),
+    Case("the format file missing", "whole", lambda d, _: (d / "FORMAT").unlink(), "refused", "FORMAT is missing"),
     Case("the format file damaged", "whole", lambda d, _: truncate(d / "FORMAT", 9), "refused", "FORMAT is damaged"),
 )

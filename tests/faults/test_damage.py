@@ -16,6 +16,7 @@ from tests.faults.damaged_stores import (
     Written,
     digest,
     held,
+    write_other,
     write_released,
     write_whole,
 )
@@ -28,9 +29,10 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
+    other = write_other(tmp_path_factory.mktemp("o"))
     return {
-        "whole": write_whole(tmp_path_factory.mktemp("w")),
-        "released": write_released(tmp_path_factory.mktemp("r")),
+        "whole": write_whole(tmp_path_factory.mktemp("w"), other),
+        "released": write_released(tmp_path_factory.mktemp("r"), other),
     }
 
 
@@ -119,12 +121,14 @@ def test_what_the_journal_holds_is_made_good_and_said(
 
 @each_case(becomes="refused")
 def test_what_the_journal_does_not_hold_is_refused_with_what_to_do(case: Case, damaged: Path, sidecar: Sidecar) -> None:
+    before = data_files(damaged)
     sidecar.launch()
 
     assert sidecar.wait() == 1
     said = sidecar.log.read_text()
-    assert "backup" in said
+    assert "backup" in said or f"remora repair --data {damaged}" in said
     assert said.count("Traceback") == 0
+    assert data_files(damaged) == before, "nothing is moved"
 
 
 @each_case(becomes="refused")
@@ -158,6 +162,11 @@ def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
     if not is_all:
         assert not report["complete"]
         assert report["lost_revisions"] or report["lost_rows"] or report["conversations"]
+
+
+def data_files(data: Path) -> set[str]:
+    """The names of the files that hold the store's data."""
+    return {str(file.relative_to(data)) for pattern in ("*.duckdb*", "*.journal*") for file in data.rglob(pattern)}
 
 
 def is_subsequence(kept: list[str], texts: list[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.storage.opening import WRITE, draft, open_store, shown
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage import salvage
 from remora_server.storage.database import Database
+from remora_server.storage.directory import DirectoryError
 from remora_server.storage.inspection import inspect_store
 from remora_server.storage.salvage import RepairError, repair
 
@@ -112,6 +114,75 @@ def test_rows_that_find_no_memory_are_not_taken_for_lost(
 
     with pytest.raises(RepairError, match="messages cannot be copied: Out of Memory"):
         repair(directory, tmp_path / "new")
+
+
+@pytest.mark.parametrize("with_log", [False, True])
+def test_a_database_of_another_store_is_not_used_and_what_the_journal_lacks_is_listed(
+    directory: Path, tmp_path: Path, *, with_log: bool
+) -> None:
+    texts = write(directory)
+    first = inspect_store(directory).journal.first_revision
+    assert first > 1, "the journal holds a part only"
+    owner = inspect_store(directory).store_id
+    other = killed_store(tmp_path, "theirs")
+    for name in ("remora.duckdb", "remora.duckdb.wal")[: 1 + with_log]:
+        shutil.copy(other / name, directory / name)
+
+    report = repair(directory, tmp_path / "new")
+
+    assert (
+        f"the database belongs to store {inspect_store(other).store_id}, not to {owner}: it is not used" in report.notes
+    )
+    assert report.lost_revisions == [(1, first - 1)]
+    assert not report.is_complete
+    assert inspect_store(tmp_path / "new").store_id == owner
+    behind = [f"c{number % 4}" for number in range(first - 1, MESSAGES)]
+    assert held(tmp_path / "new") == {name: kept[-behind.count(name) :] for name, kept in texts.items()}
+
+
+def killed_store(folder: Path, text: str) -> Path:
+    """A store with one conversation, half of it in the file and half in the write-ahead log, as a kill leaves it."""
+    for number in range(2):
+        store = open_store(folder / "living")
+        store.append_messages(WRITE, "c0", "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        if number == 0:
+            store.close()
+    store.applier.catch_up()
+    shutil.copytree(folder / "living", folder / "killed")
+    store.close()
+    return folder / "killed"
+
+
+def test_a_store_of_which_only_foreign_files_are_left_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    other = killed_store(tmp_path, "theirs")
+    shutil.copy(directory / "FORMAT", other / "FORMAT")
+
+    with pytest.raises(RepairError, match=r"nothing of the store .* the database belongs to store"):
+        repair(other, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("lost", ["remora.duckdb", "journal"])
+def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
+    lost: str, directory: Path, tmp_path: Path
+) -> None:
+    """Nor where the database or the journal is lost besides."""
+    store = open_store(directory)
+    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    owner = inspect_store(directory).store_id
+    for name in ("FORMAT", lost):
+        (directory / name).rename(tmp_path / name)
+
+    with pytest.raises(DirectoryError, match=f"FORMAT is missing.*`remora repair --data {directory} --to NEWDIR`"):
+        open_store(directory)
+    repair(directory, tmp_path / "new")
+
+    assert inspect_store(tmp_path / "new").store_id == owner
+    again = open_store(tmp_path / "new")
+    assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+    again.close()
 
 
 def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:

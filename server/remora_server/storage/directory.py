@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Self
 
 from remora_server import failpoints
+from remora_server.storage.database import FILE_NAME
 
 FORMAT_VERSION = 1
 OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
 _FORMAT_FILE = "FORMAT"
 _LOCK_FILE = "LOCK"
+_JOURNAL = "journal"
 _NEW = ".new"
 _UNFINISHED_FILE = "FORMAT.unfinished"
 # What may stand in a directory that is still to be begun: the lock, what a start that was killed left, and what a new
@@ -54,7 +56,7 @@ class DataDirectory:
     @property
     def journal(self) -> Path:
         """Where the journal lives."""
-        return self.path / "journal"
+        return self.path / _JOURNAL
 
     @property
     def backups(self) -> Path:
@@ -87,12 +89,21 @@ class DataDirectory:
         return store_id
 
     def _begin(self) -> bytes:
-        if any(entry.name not in _HARMLESS for entry in self.path.iterdir()):
+        names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
+        if _UNFINISHED_FILE not in names and self._holds_store():
+            raise DirectoryError(
+                f"{self.path} holds a store, but its file {_FORMAT_FILE} is missing. Save the store with it into a new "
+                f"directory: `remora repair --data {self.path} --to NEWDIR`"
+            )
+        if names:
             raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
         store_id = uuid.uuid4().bytes
         _write_durably(self.path / _FORMAT_FILE, _format(store_id, begun=False))
         failpoints.hit("directory_begun")
         return store_id
+
+    def _holds_store(self) -> bool:
+        return (self.path / FILE_NAME).exists() or any(self.journal.glob("*.journal"))
 
 
 class NewDirectory:
@@ -109,7 +120,7 @@ class NewDirectory:
     @property
     def journal(self) -> Path:
         """Where the journal lives."""
-        return self.path / "journal"
+        return self.path / _JOURNAL
 
     def __enter__(self) -> Self:
         self._lock = _locked(self.path)

@@ -38,7 +38,7 @@ from remora_server.storage.imports import Imports
 from remora_server.storage.lacks import Lack, lack_of
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
-from remora_server.storage.mending import advice, mend, require_database
+from remora_server.storage.mending import advice, mend, require_database, require_owner
 from remora_server.storage.messages import CountTokens, Messages
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users
@@ -339,21 +339,19 @@ def _open_database(options: StoreOptions, store_id: bytes) -> Database:
     except SchemaTooNew as error:
         raise DirectoryError(f"{error}: upgrade Remora") from error
     try:
-        _require_store(database, store_id)
+        _require_store(database, store_id, options.directory)
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _require_store(database: Database, store_id: bytes) -> None:
+def _require_store(database: Database, store_id: bytes, directory: Path | None) -> None:
     found = database.meta("store_id")
     if found is None:
         database.set_meta("store_id", store_id.hex())
-    elif found != store_id.hex():
-        raise DirectoryError(
-            f"the database belongs to store {found}, the directory to {store_id.hex()}: restore a backup"
-        )
+    elif directory is not None:
+        require_owner(directory, found, store_id)
 
 
 def _secret(database: Database) -> bytes:

@@ -157,21 +157,22 @@ def _inspect_database(report: StoreReport) -> str:
             return ""
     except duckdb.Error as error:
         what = f"it cannot be opened: {one_line(error)}"
-    applied = _revision_without_log(report.directory) if wal.exists() else None
-    if applied is not None:
-        report.database = DatabaseReport(0, applied, *sizes)
-        report.find("database", f"the write-ahead log is damaged: {what}", NEXT_START)
+    if wal.exists() and _inspect_without_log(report, what, sizes):
         return ""
     return what
 
 
-def _revision_without_log(directory: Path) -> int | None:
-    """How far the database is by its file alone; None where that cannot be opened either."""
+def _inspect_without_log(report: StoreReport, what: str, sizes: tuple[int, int]) -> bool:
+    """Look how far the database is by its file alone; False where that cannot be opened either."""
     try:
-        with linked_file(directory) as link, read_only(link) as connection:
-            return int(_fact(connection, "applied_revision") or 0)
+        with linked_file(report.directory) as link, read_only(link) as connection:
+            report.database = DatabaseReport(0, int(_fact(connection, "applied_revision") or 0), *sizes)
+            is_ours = _check_owner(report, connection)
     except (duckdb.Error, OSError):
-        return None
+        return False
+    if is_ours:
+        report.find("database", f"the write-ahead log is damaged: {what}", NEXT_START)
+    return True
 
 
 def _read_database(report: StoreReport, connection: duckdb.DuckDBPyConnection, sizes: tuple[int, int]) -> None:
@@ -182,11 +183,18 @@ def _read_database(report: StoreReport, connection: duckdb.DuckDBPyConnection, s
         report.find(
             "database", f"the schema has version {version}; this version reads up to {SCHEMA_VERSION}", "upgrade Remora"
         )
-    found = _fact(connection, "store_id")
-    if report.store_id and found not in (None, report.store_id):
-        report.find("database", f"it belongs to store {found}, the directory to {report.store_id}")
+    _check_owner(report, connection)
     if len(rows) == len(TABLES):
         _cross_check(report, connection, applied)
+
+
+def _check_owner(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database belongs to the store."""
+    found = _fact(connection, "store_id")
+    is_ours = not report.store_id or found in (None, report.store_id)
+    if not is_ours:
+        report.find("database", f"it belongs to store {found}, the directory to {report.store_id}")
+    return is_ours
 
 
 def _fact(connection: duckdb.DuckDBPyConnection, key: str) -> str | None:

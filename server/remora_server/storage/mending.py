@@ -84,11 +84,18 @@ def _is_good_without_wal(directory: DataDirectory) -> bool:
     """Whether the file alone can be read, and the journal holds what is not in it."""
     try:
         with linked_file(directory.path) as file, read_only(file) as connection:
-            rows = connection.execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
+            facts = dict(connection.execute("SELECT key, value FROM meta").fetchall())
     except (duckdb.Error, OSError):
         return False
-    applied = int(rows[0][0]) if rows else 0
-    return not _inspect(directory, applied).refused
+    require_owner(directory.path, facts.get("store_id"), directory.store_id)
+    return not _inspect(directory, int(facts.get("applied_revision", 0))).refused
+
+
+def require_owner(directory: Path, owner: str | None, store_id: bytes) -> None:
+    """Raise DirectoryError where the database says that it belongs to another store."""
+    if owner not in (None, store_id.hex()):
+        what = f"the database belongs to store {owner}, the directory to {store_id.hex()}"
+        raise DirectoryError(f"{what}: {advice(directory)}")
 
 
 def _inspect(directory: DataDirectory, applied: int) -> _native.JournalInspection:

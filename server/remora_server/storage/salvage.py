@@ -110,12 +110,12 @@ class _Repair:
         self._readable: Readable
 
     def run(self) -> RepairReport:
-        facts = self._read_facts()
-        applied = int(facts.get("applied_revision", 0))
-        found = self._inspect(applied)
-        if not facts and not (found and found.segments):
-            raise RepairError(f"nothing in {self._source} can be read: restore a backup")
-        store_id = self._store_id(found)
+        self._facts = self._read_facts()
+        owner = self._owner()
+        self._disown(owner)
+        applied = int(self._facts.get("applied_revision", 0))
+        found = self._inspect(applied, owner)
+        store_id = self._require_something(found, owner)
         with NewDirectory(self._target, store_id) as begun:
             revision = self._fill(found, applied, store_id)
             _begin_journal(begun.journal, store_id, revision)
@@ -147,12 +147,28 @@ class _Repair:
             self._readable = way
             try:
                 with way() as readable, read_only(readable) as connection:
-                    self._facts = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+                    return dict(connection.execute("SELECT key, value FROM meta").fetchall())
             except (duckdb.Error, OSError) as error:
                 self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
-            else:
-                return self._facts
         return {}
+
+    def _owner(self) -> bytes | None:
+        """The store's id by the directory, else by the journal, else by the database."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return bytes.fromhex(json.loads((self._source / "FORMAT").read_text("utf-8"))["store_id"])
+        with suppress(_native.JournalError):
+            found = _native.inspect_journal(self._source / "journal", store_id=None, applied_revision=0)
+            if found.store_id:
+                return found.store_id
+        known = self._facts.get("store_id")
+        return bytes.fromhex(known) if known else None
+
+    def _disown(self, owner: bytes | None) -> None:
+        """Use nothing of a database that belongs to another store."""
+        known = self._facts.get("store_id")
+        if owner and known and known != owner.hex():
+            self._report.notes.append(f"the database belongs to store {known}, not to {owner.hex()}: it is not used")
+            self._facts = {}
 
     def _copy_database(self) -> None:
         if not self._facts:
@@ -194,9 +210,9 @@ class _Repair:
         if lost:
             self._report.lost_rows[table] = lost
 
-    def _inspect(self, applied: int) -> _native.JournalInspection | None:
+    def _inspect(self, applied: int, owner: bytes | None) -> _native.JournalInspection | None:
         try:
-            found = _native.inspect_journal(self._source / "journal", store_id=self._named(), applied_revision=applied)
+            found = _native.inspect_journal(self._source / "journal", store_id=owner, applied_revision=applied)
         except _native.JournalError as error:
             self._report.notes.append(f"the journal cannot be read: {error}")
             return None
@@ -204,18 +220,14 @@ class _Repair:
             self._report.notes.append(f"journal: {finding.segment} at byte {finding.offset}: {finding.reason}")
         return found
 
-    def _named(self) -> bytes | None:
-        """The store's id by the directory, else by the database."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return bytes.fromhex(json.loads((self._source / "FORMAT").read_text("utf-8"))["store_id"])
-        known = self._facts.get("store_id")
-        return bytes.fromhex(known) if known else None
-
-    def _store_id(self, found: _native.JournalInspection | None) -> bytes:
-        store_id = self._named() or (found.store_id if found else None)
-        if store_id is None:
-            raise RepairError(f"nothing in {self._source} can be read: restore a backup")
-        return store_id
+    def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
+        """The id of the store, of which there is a database or a journal. Raises RepairError where there is neither."""
+        records = sum(segment.records for segment in found.segments) if found else 0
+        is_journal = found is not None and bool(found.segments) and (records > 0 or not found.refused)
+        if owner is None or not (self._facts or is_journal):
+            why = "".join(f"; {note}" for note in self._report.notes)
+            raise RepairError(f"nothing of the store in {self._source} can be read: restore a backup{why}")
+        return owner
 
     def _replay(self, database: Database, found: _native.JournalInspection | None, applied: int) -> int:
         """Apply what the journal holds; the revision that the store has reached."""
@@ -223,7 +235,9 @@ class _Repair:
             return applied
         after = applied if self._is_whole else self._resume_after(database, found, applied)
         replay = _Replay(database, after, self._names)
-        _native.salvage_journal(self._source / "journal", replay.take, store_id=self._named(), applied_revision=applied)
+        _native.salvage_journal(
+            self._source / "journal", replay.take, store_id=found.store_id, applied_revision=applied
+        )
         replay.flush()
         known = applied if self._is_whole else min(after, applied)
         self._report.lost_revisions = [(max(first, known + 1), last) for first, last in found.missing if last > known]
