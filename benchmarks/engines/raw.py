@@ -11,15 +11,14 @@ from benchmarks.slices import Measured
 
 
 class Raw:
-    """One file to which 500 bytes at a time are written and synced."""
+    """One file to which 500 bytes at a time are written and synced: it grows, or they are written in place of zeros."""
 
-    name = "write+fdatasync"
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *, in_place: bool = False) -> None:
+        self.name = "write+fdatasync in place" if in_place else "write+fdatasync"
+        self._directory, self._in_place = directory, in_place
 
     def start(self) -> None:
-        self._probe = Probe(self._directory)
+        self._probe = Probe(self._directory, in_place=self._in_place)
 
     def append(self, clients: int, seconds: float) -> Measured:
         if clients > 1:

@@ -15,7 +15,7 @@ from benchmarks.slices import Row
 from benchmarks.workloads import checkpoints, growth
 from benchmarks.workloads.comparison import cells, present, ratio
 
-REMORA, FASTAPI, RAW = "remora", "fastapi+sqlite", "write+fdatasync"
+REMORA, FASTAPI, RAW, IN_PLACE = "remora", "fastapi+sqlite", "write+fdatasync", "write+fdatasync in place"
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -30,6 +30,7 @@ def compare(bench: Bench) -> dict[str, float]:
     """Appends of 1 and of 32 clients to every engine, in interleaved slices."""
     everyone: list[Engine] = [
         Raw(bench.directory),
+        Raw(bench.directory, in_place=True),
         Sqlite(bench.directory),
         Duckdb(bench.directory),
         Postgres(bench.directory),
@@ -53,6 +54,7 @@ def figures(rows: list[Row]) -> dict[str, float]:
     return present(
         {
             "append_c1_p50_over_fdatasync": ratio(rows, (REMORA, "c1"), (RAW, "c1"), _p50),
+            "append_c1_p50_over_fdatasync_in_place": ratio(rows, (REMORA, "c1"), (IN_PLACE, "c1"), _p50),
             "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), _cpu),
             "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), _rate),
         }
