@@ -12,7 +12,7 @@ FILLED_BYTES = 32 << 20
 
 
 class Probe:
-    """A file that grows by 500 bytes at a time; in place, one whose length stays, so that a sync has only them to write."""
+    """A file that grows by 500 bytes at a time; in place, one whose length stays: a sync has nothing else to write."""
 
     def __init__(self, directory: Path, *, in_place: bool = False) -> None:
         self._file = os.open(directory / ("filled" if in_place else "probe"), os.O_CREAT | os.O_WRONLY, 0o600)
