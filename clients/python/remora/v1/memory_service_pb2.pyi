@@ -137,7 +137,7 @@ class _Merge:
 class _MergeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Merge.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MERGE_UNSPECIFIED: _Merge.ValueType  # 0
-    """The server chooses: prepend."""
+    """The server chooses: prepend, so that what was said last stands last. (VoltAgent's Memory chooses append.)"""
     MERGE_APPEND: _Merge.ValueType  # 1
     """Recent messages, then recalled ones, best first."""
     MERGE_PREPEND: _Merge.ValueType  # 2
@@ -149,7 +149,7 @@ class Merge(_Merge, metaclass=_MergeEnumTypeWrapper):
     """How recalled and recent messages are joined."""
 
 MERGE_UNSPECIFIED: Merge.ValueType  # 0
-"""The server chooses: prepend."""
+"""The server chooses: prepend, so that what was said last stands last. (VoltAgent's Memory chooses append.)"""
 MERGE_APPEND: Merge.ValueType  # 1
 """Recent messages, then recalled ones, best first."""
 MERGE_PREPEND: Merge.ValueType  # 2
@@ -733,7 +733,9 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def search(self) -> Global___SearchOptions:
-        """How to recall. Unset: only recent messages."""
+        """How to recall. Unset: only recent messages. These are no candidates, so that up to `k` others are recalled, where
+        VoltAgent's Memory takes the best `k` of all and then leaves out what is recent.
+        """
 
     @_builtins.property
     def index_wait(self) -> _duration_pb2.Duration:
