@@ -30,9 +30,11 @@ SEED = 7
 EVERYTHING = [("grpc.max_receive_message_length", -1)]
 
 
-def tenants(callers: Sequence[Caller]) -> list[Tenant]:
+def tenants(callers: Sequence[Caller], identity: str = "direct") -> list[Tenant]:
+    """A tenant of each caller; what they do is drawn anew for each way to say who they are."""
     shared = Shared()
-    return [Tenant(number, caller, random.Random(f"{SEED} {number}"), shared) for number, caller in enumerate(callers)]
+    choices = (random.Random(f"{SEED} {identity} {number}") for number in range(len(callers)))
+    return [Tenant(number, *each, shared) for number, each in enumerate(zip(callers, choices, strict=True))]
 
 
 def act(tenants: Sequence[Tenant], operations: int) -> None:
@@ -90,7 +92,7 @@ def sidecar(directory: Path, identity: str) -> Iterator[Sidecar]:
 def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identity: str, operations: int) -> None:
     tokens = identity if identity == "tokens" else ""
     with grpc.insecure_channel(sidecar.endpoint, options=EVERYTHING) as channel:
-        acting = tenants([WireCaller(channel, headers_of(tenant, tokens)) for tenant in TENANTS])
+        acting = tenants([WireCaller(channel, headers_of(tenant, tokens)) for tenant in TENANTS], identity)
         act(acting, operations)
 
     assert set.union(*(tenant.answered for tenant in acting)) == set(METHODS)
