@@ -13,17 +13,17 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.rpc.code_pb2 import Code
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
+from tests.input.documented import documented_errors
 
 from remora_server import application
 from remora_server.domain.status import ModelStatus
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
-from remora_server.rpc.errors import ANSWERS, to_status
+from remora_server.rpc.errors import to_status
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.limits import Limits
 from remora_server.rpc.methods import Method, methods_of
@@ -34,7 +34,7 @@ M = TypeVar("M", bound=Message)
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
 METHODS: dict[str, MethodDescriptor] = {method.name: method for service in SERVICES for method in service.methods}
-DOCUMENTED = {("OK", "")} | {(Code.Name(answer.code), answer.reason) for answer in ANSWERS.values()}
+DOCUMENTED = {("OK", "")} | documented_errors() - {("INTERNAL", "INTERNAL")}
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 

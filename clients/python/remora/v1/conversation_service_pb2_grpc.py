@@ -40,6 +40,23 @@ class ConversationServiceStub:
     A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
     with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
     `request`.
+
+    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
+    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
+    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
+    any call may end with
+    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
+    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
+    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
+    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
+    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
+    `request_id`;
+    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
+    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
+    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
+    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
+    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
+    INTERNAL, INTERNAL: the server failed, and only its log says how.
     """
 
     def __init__(self, channel):
@@ -150,6 +167,23 @@ class ConversationServiceServicer:
     A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
     with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
     `request`.
+
+    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
+    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
+    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
+    any call may end with
+    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
+    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
+    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
+    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
+    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
+    `request_id`;
+    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
+    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
+    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
+    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
+    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
+    INTERNAL, INTERNAL: the server failed, and only its log says how.
     """
 
     def CreateConversation(self, request, context):
@@ -385,6 +419,23 @@ class ConversationService:
     A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
     with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
     `request`.
+
+    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
+    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
+    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
+    any call may end with
+    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
+    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
+    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
+    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
+    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
+    `request_id`;
+    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
+    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
+    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
+    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
+    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
+    INTERNAL, INTERNAL: the server failed, and only its log says how.
     """
 
     @staticmethod

@@ -716,7 +716,9 @@ class AssembleContextRequest(_message.Message):
     query: _builtins.str
     """What to recall for, up to 32 KiB. Empty: the text of the newest `user` message."""
     max_tokens: _builtins.int
-    """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded."""
+    """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded. INVALID_ARGUMENT, BUDGET_TOO_SMALL
+    where it does not hold what every context costs.
+    """
     recent_messages: _builtins.int
     """At most this many recent messages. 0: none; unset: as many as fit. Not negative."""
     search_user_scope: _builtins.bool
