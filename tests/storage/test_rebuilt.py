@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -30,9 +31,10 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
 )
-from remora_server.storage import review_schedule
+from remora_server.storage import recall_loading, review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.encoding import stored_message
 from remora_server.storage.recall import EmbeddedIndex
 
 MODEL = "letters"
@@ -49,7 +51,18 @@ TEXTS = (
     "",
     "茶 tea",
 )
-QUERIES = ("Where does Bob drink tea?", "When did I go to the sea?", "coffee")
+QUERIES = (
+    "Where does Bob drink tea?",
+    "When did I go to the sea?",
+    "coffee",
+    "What did Ann say about tea on 5 May 2024?",
+    "Who was at the sea in June 2024?",
+)
+HOUR = 3_600_000_000
+MAY = 1_714_903_200_000_000
+"""Noon of the 5th of May 2024."""
+SENT = (None, *(MAY + hours * HOUR for hours in (-9000, -30, 0, 1, 3, 6, 50, 24 * 12, 24 * 30)))
+"""When messages are sent: by the server's clock, and times of which some are within one sitting, others days apart."""
 SCOPES: tuple[Scope, ...] = (
     *(InConversation(conversation, user) for conversation in CONVERSATIONS for user in USERS),
     *map(OfUser, USERS),
@@ -69,10 +82,14 @@ def pieces(text: str) -> bytes:
     return ids + b"".join(bytes(127 if place == length else 0 for place in range(CODE)) for length in lengths)
 
 
-def message(message_id: str, text: str, name: str = "", session: str = "", *, own: bool = False) -> MessageDraft:
-    """`own`: with a vector of the caller's."""
+def message(
+    message_id: str, text: str, name: str = "", session: str = "", *, sent: int | None = None, own: bool = False
+) -> MessageDraft:
+    """`sent` in microseconds, `own`: with a vector of the caller's."""
     role = "assistant" if name == "Bob" else "user"
     body = message_pb2.Message(role=role, text=text, name=name, session_id=session)
+    if sent is not None:
+        body.sent_time.FromMicroseconds(sent)
     embedding = MessageEmbedding(MODEL, values(text[::-1] + "x")) if own else None
     return MessageDraft(message_id, role, text, body.SerializeToString(), embedding, name)
 
@@ -124,16 +141,16 @@ class Searched:
         return found
 
     def copy_to(self, other: Searched) -> None:
-        """Append the messages that are left to a store that has none."""
+        """Append the messages that are left to a store that has none, as sent when they were."""
         self.store.commits.settle()
         rows = self.store.database.rows("""
-            SELECT c.id, m.user_id, m.sequence, m.id, m.text, m.name,
+            SELECT c.id, m.user_id, coalesce(m.sent_time, m.create_time), m.id, m.text, m.name,
                 (SELECT by_caller FROM embeddings e
                  WHERE e.conversation_uid = c.uid AND e.sequence = m.sequence AND e.by_caller)
             FROM messages m JOIN conversations c ON c.uid = m.conversation_uid ORDER BY c.uid, m.sequence
         """)
-        for conversation, user, _, message_id, text, name, own in rows:
-            again = message(message_id, text, name, session=session_of(text), own=bool(own))
+        for conversation, user, sent, message_id, text, name, own in rows:
+            again = message(message_id, text, name, session_of(text), sent=sent, own=bool(own))
             other.store.append_messages(WRITE, conversation, user, [again], ConversationDraft(id=""))
 
 
@@ -223,10 +240,11 @@ def known_ids(store: EmbeddedStore, conversation: str, user: str) -> list[str]:
 
 KINDS = ["append"] * 6 + ["edit", "delete", "embed", "embed", "search", "search", "clear", "end", "forget", "reopen"]
 DRAFTS = st.builds(
-    lambda message_id, text, name, own: message(message_id, text, name, session_of(text), own=own),
+    lambda message_id, text, name, sent, own: message(message_id, text, name, session_of(text), sent=sent, own=own),
     st.sampled_from(IDS),
     st.sampled_from(TEXTS),
     st.sampled_from(["", "Ann", "Bob"]),
+    st.sampled_from(SENT),
     st.sampled_from([False, False, False, True]),
 )
 STEPS = st.lists(
@@ -291,3 +309,31 @@ def test_a_story_is_told_the_same_in_the_end() -> None:
 def test_vectors_that_are_not_made_again_are_found() -> None:
     with patch.object(PendingEmbeddings, "_review", return_value=False), pytest.raises(AssertionError):
         compare_with_rebuilt(NAMES_COME_AND_GO[:-1], SMALL)
+
+
+TIMES_MOVE: list[Step] = [
+    ("append", "c", "ann", message("1", "the sea, yesterday", sent=MAY + 24 * 30 * HOUR), 0),
+    ("append", "c", "ann", message("2", "coffee", sent=MAY + 24 * 30 * HOUR + HOUR), 0),
+    ("append", "c", "ann", message("3", "Bob drinks tea at home", session="tea", sent=MAY + 50 * HOUR), 0),
+    ("embed", "c", "ann", message("", ""), 9),
+    ("search", "c", "ann", message("", ""), 1),
+    ("append", "c", "ann", message("3", "Bob drinks tea at home", session="tea", sent=MAY), 0),
+    ("edit", "c", "ann", message("2", "coffee", sent=MAY - 30 * HOUR), 4),
+]
+
+
+def test_a_time_that_moved_counts_as_if_it_had_always_been_so() -> None:
+    compare_with_rebuilt(TIMES_MOVE, SMALL)
+
+
+def stored_without_time(*row: Any) -> bytes:  # noqa: ANN401 - a row of a table
+    """A message as it is stored, but that its sent time is lost."""
+    stored = message_pb2.Message.FromString(stored_message(*row))
+    stored.ClearField("sent_time")
+    return stored.SerializeToString()
+
+
+def test_times_that_get_lost_are_found() -> None:
+    """Times that moved reach what was searched before by themselves; what is built anew reads them."""
+    with patch.object(recall_loading, "stored_message", stored_without_time), pytest.raises(AssertionError):
+        compare_with_rebuilt(TIMES_MOVE, SMALL)
