@@ -2,6 +2,7 @@
 
 import array
 import base64
+import ctypes
 import itertools
 import json
 import math
@@ -9,7 +10,9 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from remora_server._native import Encoder, ModelError
 GOLDEN = Path(__file__).parent / "golden" / "embeddings.json"
 LEVELS = ("scalar", "neon", "avx2", "avx512")
 DIMENSION = 384
+MANY = 10
+"""Turns of a thread that asks for one every millisecond: more than it gets from who lets go for a moment."""
 
 Vector = Sequence[float]
 
@@ -151,6 +156,68 @@ def test_threads_share_an_encoder(encoder: Encoder, cases: list[Case]) -> None:
     for thread in threads:
         thread.join()
     assert found == [expected] * 3
+
+
+@contextmanager
+def ticking() -> Iterator[Callable[[], int]]:
+    """How often another thread has been given the interpreter so far.
+
+    Who holds it keeps it until it waits for something: the interval after which it is taken away never passes. So a
+    count before and after a call differs only by what the thread did during the call.
+    """
+    ticks, ended = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not ended.wait(0.001):
+            ticks += 1
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    sys.setswitchinterval(1000.0)
+    try:
+        yield lambda: ticks
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
+
+
+def ticks_during(call: Callable[[], object], calls: int) -> int:
+    """How often another thread got the interpreter in the best of some calls; MANY are enough."""
+    best = 0
+    with ticking() as ticks:
+        for _ in range(calls):
+            time.sleep(0.01)
+            before = ticks()
+            call()
+            best = max(best, ticks() - before)
+            if best >= MANY:
+                break
+    return best
+
+
+@pytest.mark.parametrize("encode", [Encoder.encode, Encoder.encode_with_pieces])
+def test_other_threads_run_while_one_encodes(encoder: Encoder, encode: Callable[..., object]) -> None:
+    texts = ["word " * 200] * 16
+    assert ticks_during(lambda: encode(encoder, texts), calls=50) >= MANY
+
+
+def test_a_call_that_holds_the_interpreter_is_found() -> None:
+    usleep = ctypes.PyDLL(None).usleep
+    assert ticks_during(lambda: usleep(200_000), calls=5) == 0
+
+
+def test_a_call_that_lets_go_of_the_interpreter_for_a_moment_is_found() -> None:
+    usleep = ctypes.PyDLL(None).usleep
+
+    def hold_twice() -> None:
+        usleep(100_000)
+        time.sleep(0)
+        usleep(100_000)
+
+    assert ticks_during(hold_twice, calls=5) < MANY
 
 
 def test_properties_tell_what_is_in_use(encoder: Encoder, model_dir: str) -> None:
