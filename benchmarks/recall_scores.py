@@ -8,7 +8,7 @@ inverse rank of the first evidence among 50.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.recall_sets import Question
@@ -20,11 +20,15 @@ OVERALL = "overall"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a question: message ids, best first, and by budget the ids in the context."""
+    """What came back for a question: message ids, best first, and by budget the ids in the context.
+
+    `truncated`: whether the last ones are not there because the reply would have been too large.
+    """
 
     question: Question
     ranked: Sequence[str]
     contexts: Mapping[int, frozenset[str]]
+    truncated: bool = False
 
 
 def recall(ranked: Sequence[str], evidence: Iterable[str], depth: int) -> float:
@@ -50,11 +54,12 @@ def _discount(place: int) -> float:
     return 1 / math.log2(place + 2)
 
 
-def rows(answers: Sequence[Answer], outside: str) -> dict[str, list[Answer]]:
-    """The answers by category, and last those of all categories but `outside`."""
+def rows(answers: Sequence[Answer], left_out: Collection[str]) -> dict[str, list[Answer]]:
+    """The answers by category, and last those of all categories but those left out; no row is empty."""
     scored = [answer for answer in answers if answer.question.evidence]
     found = {name: [one for one in scored if one.question.category == name] for name in _categories(scored)}
-    return found | {OVERALL: [answer for answer in scored if answer.question.category != outside]}
+    whole = [answer for answer in scored if answer.question.category not in left_out]
+    return found | ({OVERALL: whole} if whole else {})
 
 
 def _categories(answers: Iterable[Answer]) -> list[str]:
@@ -88,4 +93,4 @@ def _share(held: frozenset[str], evidence: Sequence[str]) -> float:
 
 def _percent(values: Iterable[float]) -> float:
     listed = list(values)
-    return 100 * math.fsum(listed) / len(listed) if listed else 0.0
+    return 100 * math.fsum(listed) / len(listed)

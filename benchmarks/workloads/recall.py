@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from benchmarks import recall, recall_sets
 from benchmarks.interleaving import Bench
 from benchmarks.workloads import recall_encoding, recall_latency
 
-from remora.search import SearchOptions
-
-WAYS: Mapping[str, SearchOptions] = {"hybrid": {"profile": "hybrid"}, "hybrid_late": {"profile": "hybrid_late"}}
+WAYS = {"hybrid": recall.Way({"profile": "hybrid"}), "hybrid_late": recall.Way({"profile": "hybrid_late"})}
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -24,7 +20,8 @@ def quality(bench: Bench) -> dict[str, float]:
         bench.console.print(f"[dim]without quality: {recall.DATA} is missing, where LoCoMo's JSON belongs[/dim]")
         return {}
     figures: dict[str, float] = {}
-    for name, result in recall.measure(bench.console, recall_sets.load(recall.DATA), WAYS).items():
+    found = recall_sets.load(recall.DATA)
+    for name, result in recall.measure(bench.console, found.talks, WAYS, left_out=found.left_out).items():
         recall.show(bench.console, result, name)
-        figures |= result.figures(f"{recall_sets.name(recall.DATA)}_{name}")
+        figures |= result.figures(f"{found.name}_{name}")
     return figures
