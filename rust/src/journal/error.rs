@@ -33,7 +33,11 @@ pub enum JournalError {
     #[error("segment {segment} has format version {found}")]
     Version { segment: String, found: u32 },
     /// A segment that belongs to another store.
-    #[error("segment {segment} belongs to store {found:02x?}, not to {expected:02x?}")]
+    #[error(
+        "segment {segment} belongs to store {}, not to {}",
+        hex(found),
+        hex(expected)
+    )]
     ForeignStore {
         segment: String,
         expected: [u8; 16],
@@ -80,4 +84,9 @@ impl JournalError {
             reason: reason.into(),
         }
     }
+}
+
+/// A store's id as it is written elsewhere.
+fn hex(id: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*id))
 }

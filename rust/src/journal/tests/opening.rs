@@ -79,6 +79,7 @@ fn a_journal_of_another_store_is_refused() {
     assert_eq!(recovery.store_id, [1; 16]);
 
     let refused = refusal(directory.path(), of_store(2));
+    assert!(refused.to_string().contains(&"01".repeat(16)), "{refused}");
     assert!(matches!(refused, JournalError::ForeignStore { found, .. } if found == [1; 16]));
 }
 
