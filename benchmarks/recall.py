@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shutil
 import subprocess
 import sys
@@ -46,7 +45,7 @@ USER = "user"
 """Whose all conversations are."""
 AT_ONCE, BYTES_AT_ONCE = 200, 2 << 20
 """Messages of a request and bytes of their texts, at most, unless one message has more."""
-EMBED_SECONDS, WAIT_SECONDS, POLL_SECONDS = 60.0, 5.0, 0.05
+EMBED_SECONDS, WAIT_SECONDS, POLL_SECONDS = 60.0, 5.0, 0.2
 
 Scope: TypeAlias = Literal["conversation", "user"]
 """Where a question is asked: in its own conversation, or in all of the user's."""
@@ -146,12 +145,12 @@ def _parts(messages: Iterable[Message]) -> Iterator[list[Message]]:
 def settle(memory: Remora) -> None:
     """Wait until no message is to be embedded, for the first time or anew, and no conversation to be reviewed.
 
-    Raises RuntimeError where nothing comes nearer to that for a minute.
+    A review may find more to do, so that any change is a step. Raises RuntimeError where there is none for a minute.
     """
-    least, since = math.inf, time.monotonic()
+    last, since = 0, time.monotonic()
     while pending := _pending(memory):
-        if pending < least:
-            least, since = pending, time.monotonic()
+        if pending != last:
+            last, since = pending, time.monotonic()
         elif time.monotonic() - since > EMBED_SECONDS:
             raise RuntimeError(f"{pending} messages are not embedded, as {EMBED_SECONDS:.0f} s ago")
         time.sleep(POLL_SECONDS)
