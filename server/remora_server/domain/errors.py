@@ -125,7 +125,10 @@ class StoreDamaged(RemoraError):
     """What the request reads is damaged on the disk. Other requests may work."""
 
     def __init__(self) -> None:
-        super().__init__("what the request reads is damaged on the disk; `remora doctor` and the server's log say more")
+        super().__init__(
+            "what the request reads is damaged on the disk; a restart of the server makes it good where the journal "
+            "holds everything, else `remora doctor` and the server's log say what to do"
+        )
 
 
 class Overloaded(RemoraError):

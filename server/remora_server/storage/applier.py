@@ -92,6 +92,7 @@ class Applier:
         try:
             self._checkpoint()
         except (duckdb.Error, OSError) as error:
+            self._database.note_damage(error)
             logger.warning("the last checkpoint failed; the next start does it", exc_info=error)
 
     def _run(self) -> None:
@@ -111,6 +112,7 @@ class Applier:
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         self._must_reopen |= isinstance(error, duckdb.FatalException)
+        self._database.note_damage(error)
         lack = None if self._is_lost() else lack_of(error)
         with self._changed:
             self.lacking, self.stuck = lack, lack if self._applying else None

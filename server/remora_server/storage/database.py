@@ -23,6 +23,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
+DAMAGE_MARK = "DAMAGE"
+"""An empty file beside the database: damage was met in it, and the next start is to look for all of it."""
 MEMORY = ":memory:"
 SCHEMA_VERSION = 2
 CHECKPOINT_ROOM = 4 << 20
@@ -170,7 +172,7 @@ class Database:
         return self._answer(ask_at_once)
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        with self._readers, answering():
+        with self._readers, answering(self.note_damage):
             asked = self._connection
             try:
                 return ask(self.cursor())
@@ -178,6 +180,15 @@ class Database:
                 if not self._wait_reopened(asked):
                     raise
             return ask(self.cursor())
+
+    def note_damage(self, error: BaseException) -> None:
+        """Have the next start look for all damage and make it good, where an error is of that kind."""
+        if self._path is None or not is_damage(error):
+            return
+        try:
+            self._path.with_name(DAMAGE_MARK).touch()
+        except OSError as refused:
+            logger.warning("the next start cannot be told of the damage", exc_info=refused)
 
     def _wait_reopened(self, failed: duckdb.DuckDBPyConnection) -> bool:
         if self.in_memory:
@@ -267,9 +278,9 @@ class Database:
 
 
 @contextmanager
-def answering() -> Iterator[None]:
+def answering(on_damage: Callable[[duckdb.Error], object]) -> Iterator[None]:
     """Raise what a caller can be told where DuckDB fails: MemoryExhausted, StoreFailed where nothing works any more,
-    StoreDamaged, with a line in the log that says where the damage is.
+    StoreDamaged, after `on_damage` and with a line in the log that says where the damage is.
     """
     try:
         yield
@@ -281,7 +292,11 @@ def answering() -> Iterator[None]:
         if not is_damage(error):
             raise
         reason = one_line(error)
-        logger.error("the database is damaged: run `remora doctor`", extra={"reason": reason})  # noqa: TRY400
+        logger.error(  # noqa: TRY400
+            "the database is damaged: the next start makes it good where the journal holds all; run `remora doctor`",
+            extra={"reason": reason},
+        )
+        on_damage(error)
         raise StoreDamaged from error
 
 

@@ -30,7 +30,7 @@ from remora_server.storage.clock import SteadyClock, wall_clock
 from remora_server.storage.commits import Commits
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.database import Database, SchemaTooNew
+from remora_server.storage.database import Database, SchemaTooNew, is_damage
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.embeddings import EmbeddingQueues, PendingEmbeddings
 from remora_server.storage.exports import Exports
@@ -38,7 +38,7 @@ from remora_server.storage.imports import Imports
 from remora_server.storage.lacks import Lack, lack_of
 from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
-from remora_server.storage.mending import advice, mend, require_database, require_owner
+from remora_server.storage.mending import advice, mend, rebuild, require_database, require_owner
 from remora_server.storage.messages import CountTokens, Messages
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users
@@ -46,8 +46,6 @@ from remora_server.storage.working_memory import WorkingMemories
 
 logger = logging.getLogger(__name__)
 
-MENDINGS = 2
-"""How often a damaged database is made good before the store is refused."""
 NO_ROOM = "there is no room on the disk"
 NO_MEMORY = "the database has too little memory"
 _TOLD: dict[Lack, str] = {StoreFull: NO_ROOM, MemoryExhausted: f"{NO_MEMORY}: raise database_bytes"}
@@ -100,28 +98,30 @@ class EmbeddedStore:
     def _open(self, options: StoreOptions, count_tokens: CountTokens) -> None:
         self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
         if self._directory is None:
-            self._join(options)
+            self._join(options, count_tokens)
         else:
             require_database(self._directory)
-            self._join_mending(options, self._directory)
+            self._join_mending(options, count_tokens, self._directory)
             self._directory.mark_begun()
-        self._build(count_tokens)
         self.applier.start()
 
-    def _join_mending(self, options: StoreOptions, directory: DataDirectory) -> None:
-        """Each mending lets the next attempt come further: first without the write-ahead log, then from nothing."""
-        for _ in range(MENDINGS):
+    def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
+        """Each mending lets the next attempt come further: first without what is damaged, then from nothing."""
+        for make_good in (mend, rebuild):
             try:
-                return self._join(options)
+                return self._join(options, count_tokens)
             except (duckdb.Error, RemoraError) as error:
                 failure = _failure_behind(error)
                 if lack_of(failure):
                     raise
-                mend(directory, failure)
-        return self._join(options)
+                make_good(directory, failure)
+        return self._join(options, count_tokens)
 
-    def _join(self, options: StoreOptions) -> None:
-        """Open the database and the journal, and bring them together. Raises duckdb.Error with nothing left open."""
+    def _join(self, options: StoreOptions, count_tokens: CountTokens) -> None:
+        """Open the database and the journal, bring them together, and build on them what answers requests.
+
+        Raises duckdb.Error or RemoraError with nothing left open.
+        """
         with ExitStack() as abandoning:
             self.database = _open_database(options, self.store_id)
             abandoning.callback(self.database.close)
@@ -132,6 +132,7 @@ class EmbeddedStore:
             abandoning.callback(self.core.close)
             self.applier = Applier(self.core, self.database, applied)
             self._recover(applied)
+            self._build(count_tokens)
             abandoning.pop_all()
 
     def _build(self, count_tokens: CountTokens) -> None:
@@ -381,7 +382,7 @@ def _why_it_cannot_be_used(directory: Path | None, error: duckdb.Error | OSError
         return f"{NO_ROOM} of {directory}: make some and start again; nothing that was acknowledged is lost"
     if lack is MemoryExhausted:
         return f"{NO_MEMORY}: start again with a larger database_bytes; nothing that was acknowledged is lost"
+    remedy = "" if directory is None else f": {advice(directory)}"
     if isinstance(error, _native.JournalError):
-        remedy = "" if directory is None else f": {advice(directory)}"
         return f"the journal cannot be used: {error}{remedy}"
-    return f"the data in {directory} cannot be opened: {one_line(error)}"
+    return f"the data in {directory} cannot be opened: {one_line(error)}{remedy if is_damage(error) else ''}"

@@ -14,11 +14,9 @@ from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
-from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
+from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, SCHEMA_VERSION
 from remora_server.storage.directory import FORMAT_VERSION
-from remora_server.storage.mending import WAL_NAME, linked_file, read_only
-
-TABLES = ("meta", "conversations", "heads", "messages", "embeddings", "steps", "working_memories", "requests")
+from remora_server.storage.mending import TABLES, WAL_NAME, holds_all, linked_file, read_only, read_table
 
 
 class Finding(Struct, frozen=True):
@@ -203,18 +201,26 @@ def _fact(connection: duckdb.DuckDBPyConnection, key: str) -> str | None:
 
 
 def _read_tables(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Read every value of every table: each block has a checksum, which reading compares."""
+    """How many rows each table has that can be read through."""
     rows = {}
     for table in TABLES:
         try:
-            [(count, _)] = connection.execute(
-                f"SELECT count(*), bit_xor(hash({table})) FROM {table}"  # noqa: S608 - a table of ours
-            ).fetchall()
+            rows[table] = read_table(connection, table)
         except duckdb.Error as error:
-            report.find("database", f"the table {table} cannot be read through: {one_line(error)}")
-        else:
-            rows[table] = count
+            remedy = NEXT_START if _is_mended_at_start(report) else None
+            report.find("database", f"the table {table} cannot be read through: {one_line(error)}", remedy)
     return rows
+
+
+def _is_mended_at_start(report: StoreReport) -> bool:
+    """Whether the next start looks for damaged blocks, and the journal makes them good."""
+    if not (report.directory / DAMAGE_MARK).exists():
+        return False
+    store_id = bytes.fromhex(report.store_id) if report.store_id else None
+    try:
+        return holds_all(_native.inspect_journal(report.directory / "journal", store_id=store_id, applied_revision=0))
+    except _native.JournalError:
+        return False
 
 
 _CHECKS: Sequence[tuple[str, str]] = (
@@ -317,8 +323,7 @@ def _compare(report: StoreReport, found: _native.JournalInspection, unusable: st
     """What the database lacks: a journal that begins at the first revision can rebuild all of it."""
     applied, noted = report.database.applied_revision, found.noted_applied or 0
     if unusable:
-        is_whole = bool(found.segments) and found.first_revision == 1 and not found.refused
-        report.find("database", unusable, NEXT_START if is_whole else None)
+        report.find("database", unusable, NEXT_START if holds_all(found) else None)
     elif noted > applied and not found.refused:
         lost = f"revisions {applied + 1} to {noted} were applied and are lost from it"
         report.find("database", f"{lost}: it is an older copy, or its write-ahead log is gone or damaged", NEXT_START)

@@ -22,9 +22,9 @@ from remora_server.domain.errors import one_line
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import FILE_NAME, Database, is_damage
 from remora_server.storage.directory import NewDirectory, sync_file
-from remora_server.storage.inspection import TABLES, inspect_store, locked
+from remora_server.storage.inspection import inspect_store, locked
 from remora_server.storage.lacks import lack_of
-from remora_server.storage.mending import linked_file, read_only
+from remora_server.storage.mending import TABLES, linked_file, read_only
 from remora_server.storage.v1 import record_pb2
 
 Readable = Callable[[], AbstractContextManager[Path]]
