@@ -13,6 +13,7 @@ from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
 from remora_server.domain.models import PerTenant
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import (
+    PASSING_ON,
     WEIGHTS,
     EmbeddingFailed,
     IndexState,
@@ -25,6 +26,7 @@ from remora_server.domain.search import (
     SearchResult,
     TextVector,
     WordsOnly,
+    leave_nothing,
 )
 from remora_server.domain.status import ModelStatus
 
@@ -172,6 +174,28 @@ def test_without_word_pieces_the_other_components_rank(embedder: Model | None) -
     asked = asked_for(embedder, options)
     assert asked.options.profile is Profile.HYBRID
     assert asked.options.weights == {**WEIGHTS[Profile.HYBRID], "date": 0.0}
+
+
+@pytest.mark.parametrize("embedder", [None, Model()])
+def test_without_word_pieces_weights_for_these_alone_leave_the_others_their_own(embedder: Model | None) -> None:
+    weights = {name: float(name == "late") for name in WEIGHTS[Profile.HYBRID_LATE]}
+    asked = asked_for(embedder, SearchOptions(profile=Profile.HYBRID_LATE, weights=weights))
+    assert (asked.options.profile, asked.options.weights) == (Profile.HYBRID, WEIGHTS[Profile.HYBRID])
+
+
+@pytest.mark.parametrize("profile", [Profile.HYBRID, Profile.HYBRID_LATE])
+def test_components_that_pass_on_what_others_give_leave_nothing_without_these(profile: Profile) -> None:
+    nothing = dict.fromkeys(WEIGHTS[profile], 0.0)
+    assert leave_nothing(profile, nothing)
+    for name in nothing:
+        assert leave_nothing(profile, {**nothing, name: 1.0}) == (name in PASSING_ON)
+        assert not leave_nothing(profile, {name: 0.0})
+    assert not leave_nothing(profile, {})
+
+
+@pytest.mark.parametrize("profile", [Profile.VECTOR, Profile.LEXICAL])
+def test_a_profile_of_one_component_needs_no_weights(profile: Profile) -> None:
+    assert not leave_nothing(profile, {})
 
 
 def test_the_contract_has_every_weight_of_a_profile() -> None:

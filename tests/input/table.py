@@ -19,6 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.input.places import Place, holder, places, put, step
 
+from remora.v1.memory_service_pb2 import Weights
 from remora.v1.scalar_pb2 import Operator
 from remora_server.domain.status import ModelStatus
 from remora_server.rpc.server import SERVICES
@@ -455,6 +456,8 @@ def _imported(kind: str, **fields: object) -> Json:
 _VALUES = "options.filter.conditions[0].values"
 _ORDERED = range(Operator.OPERATOR_LT, Operator.OPERATOR_IN)
 _DIMENSIONS = (1, MODEL.dimension - 1, MODEL.dimension + 1)
+_NO_WEIGHTS = {field.name: 0.0 for field in Weights.DESCRIPTOR.fields if field.name != "late"}
+_PASSED_ON: list[Json] = [{}, {"answer": 1.0, "next": 1.0}, {"session": 1.0, "nearby": 1.0}]
 _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     *((None, _by_vector(profile=profile)) for profile in (0, 2)),
     *(("options.profile", _by_vector(profile=profile)) for profile in (1, 3, 4)),
@@ -462,6 +465,10 @@ _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     ("options.weights", _by_vector(weights={"cosine": 1.0})),
     *((None, _searched(options={"profile": profile, "weights": {"bm25": 1.0}})) for profile in (0, 1, 4)),
     (None, _searched(options={"profile": 4, "weights": {"late": 1.0}})),
+    *(("options.weights", _searched(options={"weights": {**_NO_WEIGHTS, **left}})) for left in _PASSED_ON),
+    ("options.weights", _searched(options={"profile": 4, "weights": {**_NO_WEIGHTS, "late": 0.0}})),
+    *((None, _searched(options={"weights": {**_NO_WEIGHTS, name: 1.0}})) for name in ("cosine", "speaker", "passage")),
+    (None, _searched(options={"profile": 4, "weights": _NO_WEIGHTS})),
     *(
         ("options.weights.late", _searched(options={"profile": profile, "weights": {"late": 1.0}}))
         for profile in (0, 1)
@@ -486,6 +493,7 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "SearchMessagesRequest": _TOGETHER_IN_SEARCH,
     "AssembleContextRequest": [
         ("search.weights", {**LEAST["AssembleContextRequest"], "search": {"profile": 3, "weights": {"next": 0.0}}}),
+        ("search.weights", {**LEAST["AssembleContextRequest"], "search": {"weights": _NO_WEIGHTS}}),
     ],
     "AppendMessagesRequest": [
         (None, {"conversation_id": "c", "messages": [_said_with(MODEL.dimension)]}),

@@ -8,7 +8,6 @@ from remora_server.domain.calls import Read
 from remora_server.domain.errors import ModelUnavailable, ModelUnreachable, RemoraError
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import (
-    WEIGHTS,
     Embedder,
     EmbeddingFailed,
     MessageIndex,
@@ -19,6 +18,8 @@ from remora_server.domain.search import (
     SearchResult,
     TextVector,
     WordsOnly,
+    leave_nothing,
+    weights_of,
 )
 
 
@@ -87,7 +88,8 @@ def _as_far_as_possible(query: SearchQuery) -> SearchQuery:
 
 
 def _weighted(options: SearchOptions) -> SearchOptions:
-    """The options with a weight for every component of the profile."""
-    own = WEIGHTS[options.profile]
-    given = {name: weight for name, weight in options.weights.items() if name in own}
-    return replace(options, weights={**own, **given})
+    """The options with a weight for every component of the profile. Where another profile was asked for, the weights
+    given may leave this one nothing: then it has its own.
+    """
+    given = {} if leave_nothing(options.profile, options.weights) else options.weights
+    return replace(options, weights=weights_of(options.profile, given))

@@ -45,6 +45,20 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
 Those of the hybrid ones are round on purpose: what serves conversations in general was kept, and nothing fitted further
 to those that they were chosen on. What the components are is told in memory_service.proto, `Weights`.
 """
+PASSING_ON = frozenset({"answer", "next", "session", "nearby"})
+"""Components that pass on what the others give: by themselves they give nothing."""
+
+
+def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]:
+    """A weight for every component of the profile: the one given, or its own."""
+    own = WEIGHTS[profile]
+    return {**own, **{name: weight for name, weight in given.items() if name in own}}
+
+
+def leave_nothing(profile: Profile, given: Mapping[str, float]) -> bool:
+    """Whether the weights given leave the profile nothing to rank by: no message would score above 0."""
+    weights = weights_of(profile, given)
+    return bool(weights) and not any(weights[name] for name in weights.keys() - PASSING_ON)
 
 
 class Operator(Enum):

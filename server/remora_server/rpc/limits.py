@@ -21,6 +21,7 @@ from remora.v1.message_pb2 import Embedding, Message, Origin, ToolCall
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
 from remora.v1.step_pb2 import Step, StepType
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.rpc.rules import (
     Fields,
@@ -239,10 +240,16 @@ _HYBRID = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID, memory.PROFILE_HYB
 
 
 def _weights_of_profile(options: memory.SearchOptions) -> None:
-    if options.weights.ListFields() and options.profile not in _HYBRID:
+    given = {field.name: weight for field, weight in options.weights.ListFields()}
+    if not given:
+        return
+    if options.profile not in _HYBRID:
         raise Violation("only hybrid profiles have weights", "weights")
-    if options.weights.HasField("late") and options.profile != memory.PROFILE_HYBRID_LATE:
+    profile = Profile.HYBRID_LATE if options.profile == memory.PROFILE_HYBRID_LATE else Profile.HYBRID
+    if "late" in given and profile is Profile.HYBRID:
         raise Violation("only PROFILE_HYBRID_LATE has this weight", "weights.late")
+    if leave_nothing(profile, given):
+        raise Violation("leave nothing to rank by: all are 0 but of what only passes on what others give", "weights")
 
 
 SEARCH_OPTIONS = Fields(

@@ -79,7 +79,7 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_HYBRID_LATE: _Profile.ValueType  # 4
     """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
     (the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
-    PROFILE_HYBRID, and the reply says so.
+    PROFILE_HYBRID, and the reply says so; by the weights of its own where those given leave it nothing to rank by.
     """
 
 class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
@@ -102,7 +102,7 @@ PROFILE_LEXICAL: Profile.ValueType  # 3
 PROFILE_HYBRID_LATE: Profile.ValueType  # 4
 """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
 (the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
-PROFILE_HYBRID, and the reply says so.
+PROFILE_HYBRID, and the reply says so; by the weights of its own where those given leave it nothing to rank by.
 """
 Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
@@ -401,7 +401,9 @@ Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 @_typing.final
 class Weights(_message.Message):
     """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
-    profile's own, which is given with each. A component of weight 0 is left out.
+    profile's own, which is given with each. A component of weight 0 is left out; where that leaves none but `answer`,
+    `next`, `session` and `nearby`, which only pass on what others give, there is nothing to rank by: INVALID_ARGUMENT,
+    INVALID_FIELD.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
