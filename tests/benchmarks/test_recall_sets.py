@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from benchmarks import recall_sets
 from benchmarks.recall_records import SetError
 from benchmarks.recall_sets import RecallSet
+from hypothesis import given
+from hypothesis import strategies as st
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
@@ -250,6 +253,40 @@ def test_what_is_wrong_with_locomos_json_is_named(content: object, named: str, t
     with pytest.raises(SetError) as raised:
         recall_sets.load(path)
     assert str(raised.value).startswith(f"{path}{named}")
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["s", "2023-05-08"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(["conv", "id", "session", "pos", "speaker", "text", "caption", "when"]), VALUES
+    ),
+    asked=st.dictionaries(st.sampled_from(["qa_id", "conv", "question", "evidence", "category"]), VALUES),
+)
+def test_whatever_the_fields_hold_a_set_is_read_or_refused_in_one_line(
+    fields: dict[str, object], asked: dict[str, object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("any")
+    found, refused = None, ""
+    try:
+        found = load(directory, [turn(), turn(**fields)], [question(**asked)])
+    except SetError as error:
+        refused = str(error)
+    if found is None:
+        assert re.match(rf"{directory}/set\.(turns|qa)\.jsonl:[12]: \w+: .*\Z", refused)
+    else:
+        wire = [message.to_proto() for talk in found.talks for message in talk.messages]
+        assert all(each.id and len(each.name.encode()) <= recall_sets.NAME_BYTES for each in wire)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
