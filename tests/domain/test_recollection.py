@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import pytest
+from tests.domain.fake_recall import NAME, REFUSED, FakeEmbedder, FakeIndex, vector_of
 
 from remora.v1 import memory_service_pb2
 from remora_server.domain.calls import Read
@@ -16,95 +14,58 @@ from remora_server.domain.search import (
     PASSING_ON,
     WEIGHTS,
     EmbeddingFailed,
-    IndexState,
     OfTenant,
     Profile,
     QueryVector,
-    Scope,
     SearchOptions,
     SearchQuery,
-    SearchResult,
-    TextVector,
     WordsOnly,
     leave_nothing,
 )
-from remora_server.domain.status import ModelStatus
 
 READ = Read("acme")
 
 
-@dataclass
-class Index:
-    """Remembers what it is asked."""
-
-    asked: list[SearchQuery] = field(default_factory=list)
-
-    def without_names(self, read: Read, scope: Scope, text: str) -> str:
-        return text.replace("Tom's ", "")
-
-    def search(self, read: Read, query: SearchQuery) -> SearchResult:
-        self.asked.append(query)
-        return SearchResult((), IndexState("", 0, query.words_only), query.options.profile, 1)
+def search(
+    embedder: FakeEmbedder | None, profile: Profile, vector: QueryVector | None = None, text: str = NAME + "tea"
+) -> SearchQuery:
+    return asked_for(embedder, SearchOptions(profile=profile), vector, text)
 
 
-class Model:
-    """Embeds a text as its own bytes, with word pieces if it is a late one."""
-
-    model = "bytes"
-
-    def __init__(self, *, late: bool = False, refuses: bool = False, failure: EmbeddingFailed | None = None) -> None:
-        self.late, self.refuses, self.failure, self.why = late, refuses, failure, ""
-
-    def status(self) -> ModelStatus:
-        return ModelStatus(self.model, failure=self.why)
-
-    def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        return [self.embed_query(text, None) for text in texts]
-
-    def embed_now(self, texts: Sequence[str], _deadline: float | None) -> list[TextVector]:
-        return self.embed(texts)
-
-    def embed_query(self, text: str, _deadline: float | None) -> TextVector:
-        if self.failure:
-            raise self.failure
-        return TextVector(b"" if self.refuses else text.encode(), b"pieces" if self.late else None)
-
-
-def search(embedder: Model | None, profile: Profile, vector: QueryVector | None = None) -> SearchQuery:
-    return asked_for(embedder, SearchOptions(profile=profile), vector)
-
-
-def asked_for(embedder: Model | None, options: SearchOptions, vector: QueryVector | None = None) -> SearchQuery:
-    index = Index()
-    query = SearchQuery(OfTenant(), "Tom's tea", vector, options, index_wait=0.0)
+def asked_for(
+    embedder: FakeEmbedder | None, options: SearchOptions, vector: QueryVector | None = None, text: str = NAME + "tea"
+) -> SearchQuery:
+    index = FakeIndex()
+    query = SearchQuery(OfTenant(), text, vector, options, index_wait=0.0)
     Recollection(index, PerTenant(embedder)).search(READ, query)
-    return index.asked[0]
+    return index.queries[0]
 
 
 @pytest.mark.parametrize("profile", [Profile.HYBRID, Profile.VECTOR])
 def test_a_text_is_embedded_without_names_where_vectors_rank(profile: Profile) -> None:
-    asked = search(Model(), profile)
-    assert (asked.vector, asked.text, asked.options.profile) == (QueryVector("bytes", b"tea"), "Tom's tea", profile)
+    asked = search(FakeEmbedder(), profile)
+    assert (asked.vector, asked.text, asked.options.profile) == (
+        QueryVector("minilm", vector_of("tea")),
+        NAME + "tea",
+        profile,
+    )
 
 
 def test_a_text_of_names_alone_is_embedded_as_it_is() -> None:
-    index = Index()
-    query = SearchQuery(OfTenant(), "Tom's ", None, SearchOptions(), index_wait=0.0)
-    Recollection(index, PerTenant(Model())).search(READ, query)
-    assert index.asked[0].vector == QueryVector("bytes", b"Tom's ")
+    assert search(FakeEmbedder(), Profile.HYBRID, text=NAME).vector == QueryVector("minilm", vector_of(NAME))
 
 
 def test_nobody_waits_for_messages_while_the_model_embeds_none() -> None:
-    index, model = Index(), Model()
+    index, model = FakeIndex(), FakeEmbedder()
     query = SearchQuery(OfTenant(), "tea", None, SearchOptions(), index_wait=3.0)
-    for model.why in ("", "down"):
+    for model.told in ("", "down"):
         Recollection(index, PerTenant(model)).search(READ, query)
-    assert [asked.index_wait for asked in index.asked] == [3.0, 0.0]
-    assert all(asked.vector for asked in index.asked), "this one was kept"
+    assert [asked.index_wait for asked in index.queries] == [3.0, 0.0]
+    assert all(asked.vector for asked in index.queries), "this one was kept"
 
 
 def test_words_alone_need_no_vector() -> None:
-    assert search(Model(), Profile.LEXICAL).vector is None
+    assert search(FakeEmbedder(), Profile.LEXICAL).vector is None
 
 
 def test_without_a_model_words_alone_rank() -> None:
@@ -112,41 +73,43 @@ def test_without_a_model_words_alone_rank() -> None:
     assert (asked.vector, asked.options.profile) == (None, Profile.HYBRID)
 
 
-NO_VECTOR = [Model(failure=EmbeddingFailed("down", 3.0)), Model(refuses=True)]
+NO_VECTOR = [(FakeEmbedder(EmbeddingFailed("down", 3.0)), "tea"), (FakeEmbedder(), REFUSED)]
 
 
 @pytest.mark.parametrize("profile", [Profile.HYBRID, Profile.HYBRID_LATE])
-@pytest.mark.parametrize("model", NO_VECTOR)
-def test_while_the_model_gives_no_vector_words_alone_rank(model: Model, profile: Profile) -> None:
-    asked = search(model, profile)
+@pytest.mark.parametrize(("model", "text"), NO_VECTOR)
+def test_while_the_model_gives_no_vector_words_alone_rank(model: FakeEmbedder, text: str, profile: Profile) -> None:
+    asked = search(model, profile, text=text)
     assert (asked.vector, asked.options.profile) == (None, Profile.HYBRID)
     assert asked.words_only is WordsOnly.MODEL_UNREACHABLE
 
 
 @pytest.mark.parametrize(
-    ("model", "cause", "wait"), [(NO_VECTOR[0], "down", 3.0), (NO_VECTOR[1], "refuses the query", 0.0)]
+    ("model", "text", "cause", "wait"), [(*NO_VECTOR[0], "down", 3.0), (*NO_VECTOR[1], "refuses the query", 0.0)]
 )
-def test_while_the_model_gives_no_vector_the_vector_profile_is_refused(model: Model, cause: str, wait: float) -> None:
+def test_while_the_model_gives_no_vector_the_vector_profile_is_refused(
+    model: FakeEmbedder, text: str, cause: str, wait: float
+) -> None:
     with pytest.raises(ModelUnreachable, match=cause) as raised:
-        search(model, Profile.VECTOR)
+        search(model, Profile.VECTOR, text=text)
     assert raised.value.wait == wait
 
 
 def test_why_words_alone_rank_is_told() -> None:
     assert search(None, Profile.HYBRID).words_only is WordsOnly.NO_MODEL
-    assert search(Model(), Profile.LEXICAL).words_only is WordsOnly.PROFILE
-    assert search(Model(), Profile.HYBRID).words_only is None
+    assert search(FakeEmbedder(), Profile.LEXICAL).words_only is WordsOnly.PROFILE
+    assert search(FakeEmbedder(), Profile.HYBRID).words_only is None
 
 
 def test_each_tenant_has_its_own_model() -> None:
-    index = Index()
-    recollection = Recollection(index, PerTenant(None, {"acme": Model()}))
+    index = FakeIndex()
+    recollection = Recollection(index, PerTenant(None, {"acme": FakeEmbedder()}))
     query = SearchQuery(OfTenant(), "tea", None, SearchOptions(), index_wait=0.0)
 
     recollection.search(READ, query)
     recollection.search(Read("other"), query)
 
-    assert [asked.vector for asked in index.asked] == [QueryVector("bytes", b"tea"), None]
+    assert [asked.vector for asked in index.queries] == [QueryVector("minilm", vector_of("tea")), None]
 
 
 def test_without_a_model_the_vector_profile_is_refused() -> None:
@@ -155,29 +118,29 @@ def test_without_a_model_the_vector_profile_is_refused() -> None:
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-@pytest.mark.parametrize("embedder", [None, Model()])
-def test_a_vector_of_the_caller_selects_the_vector_profile(embedder: Model | None, profile: Profile) -> None:
+@pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
+def test_a_vector_of_the_caller_selects_the_vector_profile(embedder: FakeEmbedder | None, profile: Profile) -> None:
     vector = QueryVector("theirs", b"....")
     asked = search(embedder, profile, vector)
     assert (asked.vector, asked.text, asked.options.profile) == (vector, "", Profile.VECTOR)
 
 
 def test_word_pieces_are_compared_where_the_model_makes_them() -> None:
-    asked = search(Model(late=True), Profile.HYBRID_LATE)
-    assert asked.vector == QueryVector("bytes", b"tea", b"pieces")
+    asked = search(FakeEmbedder(late=True), Profile.HYBRID_LATE)
+    assert asked.vector == QueryVector("minilm", vector_of("tea"), b"pieces")
     assert (asked.options.profile, asked.options.weights) == (Profile.HYBRID_LATE, WEIGHTS[Profile.HYBRID_LATE])
 
 
-@pytest.mark.parametrize("embedder", [None, Model()])
-def test_without_word_pieces_the_other_components_rank(embedder: Model | None) -> None:
+@pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
+def test_without_word_pieces_the_other_components_rank(embedder: FakeEmbedder | None) -> None:
     options = SearchOptions(profile=Profile.HYBRID_LATE, weights={"late": 1.0, "date": 0.0})
     asked = asked_for(embedder, options)
     assert asked.options.profile is Profile.HYBRID
     assert asked.options.weights == {**WEIGHTS[Profile.HYBRID], "date": 0.0}
 
 
-@pytest.mark.parametrize("embedder", [None, Model()])
-def test_without_word_pieces_weights_for_these_alone_leave_the_others_their_own(embedder: Model | None) -> None:
+@pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
+def test_without_word_pieces_weights_for_these_alone_leave_the_others_their_own(embedder: FakeEmbedder | None) -> None:
     weights = {name: float(name == "late") for name in WEIGHTS[Profile.HYBRID_LATE]}
     asked = asked_for(embedder, SearchOptions(profile=Profile.HYBRID_LATE, weights=weights))
     assert (asked.options.profile, asked.options.weights) == (Profile.HYBRID, WEIGHTS[Profile.HYBRID])
@@ -205,8 +168,8 @@ def test_the_contract_has_every_weight_of_a_profile() -> None:
     assert set(WEIGHTS) == set(Profile)
 
 
-@pytest.mark.parametrize("embedder", [None, Model()])
-def test_a_hybrid_score_has_all_components_unless_asked_otherwise(embedder: Model | None) -> None:
+@pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
+def test_a_hybrid_score_has_all_components_unless_asked_otherwise(embedder: FakeEmbedder | None) -> None:
     given = {"bm25": 2.0, "speaker": 0.0}
     own = WEIGHTS[Profile.HYBRID]
     assert asked_for(embedder, SearchOptions()).options.weights == own
@@ -215,4 +178,4 @@ def test_a_hybrid_score_has_all_components_unless_asked_otherwise(embedder: Mode
 
 @pytest.mark.parametrize("profile", [Profile.VECTOR, Profile.LEXICAL])
 def test_weights_of_a_profile_that_has_none_have_no_effect(profile: Profile) -> None:
-    assert asked_for(Model(), SearchOptions(profile=profile, weights={"bm25": 2.0})).options.weights == {}
+    assert asked_for(FakeEmbedder(), SearchOptions(profile=profile, weights={"bm25": 2.0})).options.weights == {}

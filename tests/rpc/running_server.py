@@ -15,7 +15,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
-from tests.rpc.fake_memory import FakeAssembler, FakeEmbedder, FakeSearcher, FakeTokens
+from tests.domain.fake_recall import FakeEmbedder, FakeIndex
+from tests.rpc.fake_memory import FakeAssembler, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server.domain.models import PerTenant
@@ -48,7 +49,7 @@ class RunningServer:
 
     store: FakeStore = field(default_factory=FakeStore)
     backups: FakeBackups = field(default_factory=FakeBackups)
-    searcher: FakeSearcher = field(default_factory=FakeSearcher)
+    searcher: FakeIndex = field(default_factory=FakeIndex)
     assembler: FakeAssembler = field(default_factory=FakeAssembler)
     embedder: FakeEmbedder | None = field(default_factory=FakeEmbedder)
     identity: Identity = field(default_factory=Identity)

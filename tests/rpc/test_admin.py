@@ -10,8 +10,8 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec.structs import replace
+from tests.domain.fake_recall import FakeEmbedder
 from tests.rpc import fake_store
-from tests.rpc.fake_memory import FakeEmbedder
 from tests.rpc.running_server import RunningServer
 
 from remora.v1 import admin_service_pb2 as pb

@@ -42,8 +42,7 @@ MESSAGE = Message(id="m", text="é" * 200, sequence=3)
 
 def query_of(server: RunningServer, **fields: object) -> SearchQuery:
     server.call("SearchMessages", pb.SearchMessagesRequest(**{"user_id": "u", **fields}))  # type: ignore[arg-type]
-    assert server.searcher.asked is not None
-    return server.searcher.asked[1]
+    return server.searcher.queries[-1]
 
 
 def test_a_search_by_text_is_hybrid_and_waits_a_quarter_of_a_second(server: RunningServer) -> None:
@@ -64,8 +63,7 @@ def test_a_search_by_text_is_hybrid_and_waits_a_quarter_of_a_second(server: Runn
 def test_a_search_has_one_scope(server: RunningServer, given: dict[str, object], scope: Scope) -> None:
     server.call("SearchMessages", pb.SearchMessagesRequest(text="t", min_revision=4, **given))  # type: ignore[arg-type]
 
-    assert server.searcher.asked is not None
-    read, query = server.searcher.asked
+    [(read, query)] = server.searcher.asked
     assert query.scope == scope
     assert (read.tenant_id, read.min_revision) == ("default", 4)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from typing import cast
 
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
-from tests.rpc.fake_memory import REFUSED, FakeEmbedder
+from tests.domain.fake_recall import REFUSED, FakeEmbedder, vector_of
 from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import text_service_pb2 as pb
@@ -62,8 +61,7 @@ def test_the_reply_says_what_counted(server: RunningServer, given: dict[str, str
 def test_texts_are_embedded_in_order(server: RunningServer) -> None:
     reply = server.call("Embed", pb.EmbedRequest(texts=["a", "bcd"]))
 
-    vectors = [struct.pack("<3f", size, 0, 0) for size in (1, 3)]
-    embeddings = [Embedding(model="minilm", values=values) for values in vectors]
+    embeddings = [Embedding(model="minilm", values=vector_of(text)) for text in ("a", "bcd")]
     assert reply == pb.EmbedResponse(embeddings=embeddings, dimension=3)
 
 
