@@ -231,7 +231,7 @@ KEYS: tuple[Key, ...] = (
     Key("insecure", "let other machines in without a token", _flag, default=False),
     Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
     Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
-    Key("transport", "what carries calls: native, or grpcio", _one_of("native", "grpcio"), "native"),
+    Key("transport", "native, or grpcio for callers who mean no harm", _one_of("native", "grpcio"), "native"),
     Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
     Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
     Key("connections", "connections at a time, over the native transport", _whole(1, 1_000_000), 4_096),

@@ -23,6 +23,10 @@ T = TypeVar("T")
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
 TIMEOUT_SECONDS = 60.0
 SHOWN = 5
+PAUSE_SECONDS = 0.1
+"""After a refusal that says nothing of when to come back."""
+
+REFUSED_BY_GRPC = ("Concurrent RPC limit exceeded!", "Received RST_STREAM with error code 7")
 
 
 class HonestClient:
@@ -54,10 +58,10 @@ class HonestClient:
             try:
                 return method(request, timeout=TIMEOUT_SECONDS)
             except grpc.RpcError as error:
-                if not self._retries or reason(error) != "OVERLOADED":
+                if not self._retries or not (reason(error) == "OVERLOADED" or is_refused_by_grpc(error)):
                     raise
                 self.refusals += 1
-                time.sleep(retry_seconds(error))
+                time.sleep(PAUSE_SECONDS if is_refused_by_grpc(error) else retry_seconds(error))
 
     def close(self) -> None:
         """End its connection."""
@@ -142,6 +146,12 @@ def reason(error: grpc.RpcError) -> str:
     status, info = _status(error), ErrorInfo()
     found = status is not None and any(detail.Unpack(info) for detail in status.details)
     return info.reason if found else ""
+
+
+def is_refused_by_grpc(error: grpc.RpcError) -> bool:
+    """Whether grpcio refused a call before it came to the server: without details, and nothing was done."""
+    said = cast("grpc.Call", error).details() or ""
+    return any(one in said for one in REFUSED_BY_GRPC)
 
 
 def retry_seconds(error: grpc.RpcError) -> float:

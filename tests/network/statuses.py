@@ -18,15 +18,15 @@ def _huffman(text: str) -> bytes:
     return int(bits, 2).to_bytes(len(bits) // 8, "big")
 
 
-_NAME = _huffman("grpc-status")
-_VALUES = {_huffman(str(code)): code for code in range(17)}
+_NAMES = (_huffman("grpc-status"), b"grpc-status")
+_VALUES = {form: code for code in range(17) for form in (_huffman(str(code)), str(code).encode())}
 
 
 def status_of(peer: Peer) -> int:
     """The code that the first call of a connection ends with. Raises TimeoutError where it does not end."""
     for came in peer.frames():
         if came.kind == HEADERS and came.flags & END_STREAM:
-            _, _, rest = came.body.partition(_NAME)
+            rest = next(came.body.partition(name)[2] for name in _NAMES if name in came.body)
             length = rest[0] & 0x7F
             return _VALUES[rest[1 : 1 + length]]
     raise AssertionError("the server closed the connection")

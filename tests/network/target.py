@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
+import pytest
 from tests.faults.changed_server import WAITING
 from tests.faults.sidecar import Sidecar
 from tests.network.honest import OPTIONS, reason
@@ -20,8 +21,14 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
 
 MIB = 1 << 20
+TRANSPORTS = ("native", "grpcio")
 WAITS = ("counts_wait",)
 """The change of a server whose room is to be looked at."""
+
+
+def unless_grpcio(reason: str) -> list[object]:
+    """The values of a parameter that names the transport, where grpcio cannot what is tried."""
+    return ["native", pytest.param("grpcio", marks=pytest.mark.skip(reason=reason))]
 
 
 class Target(Sidecar):

@@ -14,7 +14,7 @@ from tests.network import frames
 from tests.network.frames import DATA, END_STREAM, Frame, Peer, frame
 from tests.network.honest import OPTIONS, append, honest
 from tests.network.statuses import status_of
-from tests.network.target import MIB, Target, serving
+from tests.network.target import MIB, TRANSPORTS, Target, serving, unless_grpcio
 
 from remora.v1 import conversation_service_pb2_grpc
 
@@ -31,9 +31,9 @@ BOMB_MIB = 1024
 FRAME_BYTES, USUAL_WINDOW = 16_384, 65_535
 
 
-@pytest.fixture(scope="module")
-def target() -> Iterator[Target]:
-    with serving("--threads", str(THREADS)) as target:
+@pytest.fixture(scope="module", params=TRANSPORTS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    with serving("--threads", str(THREADS), "--transport", request.param) as target:
         yield target
 
 
@@ -128,6 +128,9 @@ def test_a_length_beyond_the_limit_is_refused_without_the_message(target: Target
         assert status_of(peer) == RESOURCE_EXHAUSTED
 
 
+@pytest.mark.parametrize(
+    "target", unless_grpcio("a call takes room before its request comes: others are refused"), indirect=True
+)
 def test_a_length_that_is_announced_takes_no_memory(target: Target) -> None:
     calls, connections = 100, 10
     prefix = b"\x00" + struct.pack(">I", LIMIT_MIB * MIB)

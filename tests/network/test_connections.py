@@ -10,7 +10,7 @@ from itertools import cycle
 import pytest
 from tests.network.frames import PREFACE, SETTINGS, Peer, frame, peers
 from tests.network.honest import honest
-from tests.network.target import Target, serving
+from tests.network.target import Target, serving, unless_grpcio
 
 MANY = 1000
 CONNECTION_KIB = 48
@@ -45,9 +45,9 @@ def wait_for_sockets(target: Target, count: int, seconds: float = WAIT_SECONDS) 
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", ["unix", "tcp"])
-def test_half_open_connections_are_closed_and_idle_ones_are_kept(kind: str) -> None:
-    with serving() as target, honest(target.endpoint_of(kind)) as clients:
+@pytest.mark.parametrize(("kind", "transport"), [("unix", "native"), ("tcp", "native"), ("tcp", "grpcio")])
+def test_half_open_connections_are_closed_and_idle_ones_are_kept(kind: str, transport: str) -> None:
+    with serving("--transport", transport) as target, honest(target.endpoint_of(kind)) as clients:
         endpoint, before = target.endpoint_of(kind), target.sockets()
         bounded = target.grows_at_most(2 * MANY * CONNECTION_KIB / 1024)
         with bounded, peers(endpoint, MANY) as half_open, peers(endpoint, MANY) as idle:
@@ -80,9 +80,12 @@ def test_a_connection_with_half_of_its_settings_is_closed_when_it_answers_no_pin
         wait_for_sockets(target, before)
 
 
+@pytest.mark.parametrize(
+    "transport", unless_grpcio("grpcio has no bound of connections but the system's of open files")
+)
 @pytest.mark.parametrize("kind", ["unix", "tcp"])
-def test_connections_beyond_the_bound_are_closed_until_others_end(kind: str) -> None:
-    with serving("--connections", "20") as target, honest(target.endpoint, 2) as clients:
+def test_connections_beyond_the_bound_are_closed_until_others_end(kind: str, transport: str) -> None:
+    with serving("--connections", "20", "--transport", transport) as target, honest(target.endpoint, 2) as clients:
         endpoint = target.endpoint_of(kind)
         with peers(endpoint, 18) as idle:
             open_idle(idle)

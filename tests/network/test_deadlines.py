@@ -12,7 +12,7 @@ import grpc
 import pytest
 from tests.faults.changed_server import WAITING
 from tests.network.honest import OPTIONS, append, honest, reason
-from tests.network.target import WAITS, Target, has_room_for, serving
+from tests.network.target import TRANSPORTS, WAITS, Target, has_room_for, serving
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -26,10 +26,10 @@ SLOW_DISK = {"REMORA_JOURNAL_FAILPOINTS": "before_sync=delay:8"}
 CALLERS, PARTS = 8, 3
 
 
-@pytest.fixture
-def target() -> Iterator[Target]:
+@pytest.fixture(params=TRANSPORTS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
     arguments = ("--threads", str(THREADS), "--waiting-calls", str(WAITING_CALLS))
-    with serving(*arguments, changes=WAITS, failpoints=SLOW_DISK) as target:
+    with serving(*arguments, "--transport", request.param, changes=WAITS, failpoints=SLOW_DISK) as target:
         yield target
 
 

@@ -7,7 +7,7 @@ import time
 import grpc
 import pytest
 from tests.network.honest import OPTIONS, append, reason
-from tests.network.target import Target, serving
+from tests.network.target import TRANSPORTS, Target, serving
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -72,13 +72,15 @@ def check_failing(target: Target) -> None:
         raise Acknowledged("what is seen is not what was answered")
 
 
-def test_no_write_is_answered_or_seen_before_it_is_on_the_disk() -> None:
-    with serving(failpoints=DELAYED) as target:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_no_write_is_answered_or_seen_before_it_is_on_the_disk(transport: str) -> None:
+    with serving("--transport", transport, failpoints=DELAYED) as target:
         check_delayed(target)
 
 
-def test_a_write_that_the_disk_does_not_take_is_refused() -> None:
-    with serving(failpoints=FAILING) as target:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_write_that_the_disk_does_not_take_is_refused(transport: str) -> None:
+    with serving("--transport", transport, failpoints=FAILING) as target:
         check_failing(target)
 
 
