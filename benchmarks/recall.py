@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias, cast, get_args
 
 from benchmarks import recall_scores, recall_sets
@@ -91,7 +92,9 @@ def measure(
 ) -> dict[str, Result]:
     """Load the conversations, and others of the same user, into a server of their own and ask it everything."""
     with (
-        serve("--model-dir", str(MODEL)) as endpoint,
+        # On a disk, as servers have it: in memory, the default for the database holds few vectors.
+        TemporaryDirectory(prefix="remora-recall-") as data,
+        serve("--model-dir", str(MODEL), "--data", data) as endpoint,
         Remora(endpoint, timeout=2 * EMBED_SECONDS) as memory,
         Progress(console=console, transient=True) as progress,
     ):
@@ -152,7 +155,10 @@ def settle(memory: Remora) -> None:
         if pending != last:
             last, since = pending, time.monotonic()
         elif time.monotonic() - since > EMBED_SECONDS:
-            raise RuntimeError(f"{pending} messages are not embedded, as {EMBED_SECONDS:.0f} s ago")
+            failure = memory.status().store.failure
+            raise RuntimeError(
+                f"{pending} messages are not embedded, as {EMBED_SECONDS:.0f} s ago: {failure or 'slow'}"
+            )
         time.sleep(POLL_SECONDS)
 
 

@@ -182,6 +182,12 @@ class Embedding:
         return Embedding((self.states.pop(0)[1], 0))
 
     @property
+    def store(self) -> Embedding:
+        return self
+
+    failure = "the disk is full"
+
+    @property
     def index(self) -> Embedding:
         return self
 
@@ -207,7 +213,7 @@ def test_embedding_that_comes_to_a_halt_is_an_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(recall, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(recall, "EMBED_SECONDS", 0.0)
 
-    with pytest.raises(RuntimeError, match="7 messages are not embedded"):
+    with pytest.raises(RuntimeError, match=r"7 messages are not embedded, .* the disk is full"):
         recall.settle(cast("Remora", Embedding(*[(7, 7)] * 9)))
 
 
