@@ -21,7 +21,13 @@ CONVERSATIONS = 4
 LONG = "words " * 4000
 DATABASE, WAL = "remora.duckdb", "remora.duckdb.wal"
 
+FIRST = 2
+"""What `write_released` writes to each conversation before anything else."""
+
 Texts = dict[str, list[str]]
+"""What was acknowledged, by conversation."""
+Order = list[tuple[str, str]]
+"""What was acknowledged as (conversation, text): the revisions from the first on."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Written:
 
     directory: Path
     texts: Texts
+    order: Order
     copies: dict[str, Path]
     other: Path
 
@@ -57,42 +64,61 @@ def write_other(directory: Path) -> Path:
 
 def write_whole(directory: Path, other: Path) -> Written:
     """A store whose journal begins at the first revision. A part is checkpointed, a part in the write-ahead log."""
-    sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
+    sidecar, texts, order = Sidecar(directory, *ARGUMENTS), Texts(), Order()
     sidecar.start()
-    append(sidecar, texts, "early", 3)
+    order += append(sidecar, texts, "early", 3)
     sidecar.stop()
     shutil.copy(directory / "data" / DATABASE, directory / "early")
+    order += checkpoint_more(sidecar, texts)
     sidecar.start()
-    append(sidecar, texts, "late", 5)
+    order += append(sidecar, texts, "late", 5)
     wait_applied(sidecar)
     sidecar.kill()
-    return Written(directory, texts, {"early": directory / "early"}, other)
+    return Written(directory, texts, order, older_copies(directory, "early"), other)
 
 
 def write_released(directory: Path, other: Path) -> Written:
     """A store whose journal no longer holds the first revisions."""
-    sidecar, texts = Sidecar(directory, *ARGUMENTS), Texts()
+    sidecar, texts, order = Sidecar(directory, *ARGUMENTS), Texts(), Order()
     sidecar.start()
-    append(sidecar, texts, "first", 2)
+    order += append(sidecar, texts, "first", FIRST)
     sidecar.stop()
     shutil.copy(directory / "data" / DATABASE, directory / "first")
     sidecar.start()
-    append(sidecar, texts, LONG, 40)
+    order += append(sidecar, texts, LONG, 40)
     sidecar.stop()
     shutil.copy(directory / "data" / DATABASE, directory / "released")
-    assert len(list((directory / "data" / "journal").glob("*.journal"))) == 1
+    assert len(segments(directory / "data")) == 1
+    order += checkpoint_more(sidecar, texts)
     sidecar.start()
-    append(sidecar, texts, "short", 3)
-    append(sidecar, texts, LONG, 30)
-    append(sidecar, texts, "last", 3)
+    order += append(sidecar, texts, "short", 3)
+    order += append(sidecar, texts, LONG, 30)
+    order += append(sidecar, texts, "last", 3)
     wait_applied(sidecar)
     sidecar.kill()
     assert len(segments(directory / "data")) > 2
-    return Written(directory, texts, {"first": directory / "first", "released": directory / "released"}, other)
+    return Written(directory, texts, order, older_copies(directory, "first", "released"), other)
 
 
-def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> None:
-    """Append to each conversation, and keep what was acknowledged."""
+def checkpoint_more(sidecar: Sidecar, texts: Texts) -> Order:
+    """Write something that is in the database's file and not in a copy made before."""
+    sidecar.start()
+    order = append(sidecar, texts, "between", 1)
+    sidecar.stop()
+    return order
+
+
+def older_copies(directory: Path, *names: str) -> dict[str, Path]:
+    """Copies of the database's file as it was; each is another file than it is now."""
+    newest = (directory / "data" / DATABASE).read_bytes()
+    copies = {name: directory / name for name in names}
+    assert all(copy.read_bytes() != newest for copy in copies.values())
+    return copies
+
+
+def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> Order:
+    """Append to each conversation, one after another, and keep what was acknowledged."""
+    order = Order()
     with Remora(sidecar.endpoint, timeout=20) as memory:
         for number in range(CONVERSATIONS):
             name = f"c{number}"
@@ -101,6 +127,8 @@ def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> None:
                 text = f"{len(kept)} in {name}: {word}"
                 chat.append({"role": "user", "content": text})
                 kept.append(text)
+                order.append((name, text))
+    return order
 
 
 def held(sidecar: Sidecar) -> Texts:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,16 @@ import pytest
 from tests.faults.damaged_stores import (
     ARGUMENTS,
     CASES,
+    CONVERSATIONS,
+    DATABASE,
+    FIRST,
+    WAL,
     Case,
+    Texts,
     Written,
     digest,
     held,
+    segments,
     write_other,
     write_released,
     write_whole,
@@ -162,6 +170,34 @@ def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
     if not is_all:
         assert not report["complete"]
         assert report["lost_revisions"] or report["lost_rows"] or report["conversations"]
+
+
+def test_repair_saves_what_is_before_and_behind_each_gap_and_lists_exactly_the_rest(
+    stores: dict[str, Written], directory: Path, sidecar: Sidecar, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An old copy of the database, a journal that begins later, and in its midst a segment that is gone."""
+    written, data, target = stores["released"], stores["released"].copy(directory), directory / "new"
+    (data / WAL).unlink()
+    shutil.copy(written.copies["first"], data / DATABASE)
+    begin, gap, behind = [int(file.stem) for file in segments(data)[:3]]
+    segments(data)[1].unlink()
+    copied, newest = FIRST * CONVERSATIONS, len(written.order)
+    saved = [*range(1, copied + 1), *range(begin, gap), *range(behind, newest + 1)]
+
+    _, report = command(capsys, "repair", f"--data={data}", f"--to={target}")
+
+    assert report["revision"] == newest
+    assert report["lost_revisions"] == [[copied + 1, begin - 1], [gap, behind - 1]]
+    left, lost = Texts(), Counter(name for name, _ in written.order)
+    for name, text in (written.order[revision - 1] for revision in saved):
+        left.setdefault(name, []).append(text)
+        lost[name] -= 1
+    touched = {one["conversation_id"]: one["lost_messages"] for one in report["conversations"]}
+    assert touched == {name: count for name, count in lost.items() if count}
+    data.rename(directory / "old")
+    target.rename(data)
+    sidecar.start()
+    assert held(sidecar) == left
 
 
 def data_files(data: Path) -> set[str]:

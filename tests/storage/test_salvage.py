@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,11 @@ from remora_server.storage import salvage
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.inspection import inspect_store
-from remora_server.storage.salvage import RepairError, repair
+from remora_server.storage.salvage import VECTOR_ROWS, RepairError, repair
 
 TEXT_CHARACTERS = 20_000
 MESSAGES = 400
+SHORT_CHARACTERS, BATCH, GROUPS = 1200, 64, 6
 
 Texts = dict[str, list[str]]
 
@@ -68,22 +70,46 @@ def test_a_sound_store_has_no_findings_and_repair_copies_all_of_it(directory: Pa
     assert held(tmp_path / "new") == texts
 
 
-def test_a_damaged_block_loses_its_rows_alone_and_they_are_counted(directory: Path, tmp_path: Path) -> None:
-    texts = write(directory)
+def write_groups(directory: Path) -> list[str]:
+    """Texts in several groups of rows, a batch of them at each revision; the oldest are in the file alone."""
+    generated = random.Random(11)
+    texts = [f"{number} {generated.randbytes(SHORT_CHARACTERS // 2).hex()}" for number in range(GROUPS * VECTOR_ROWS)]
+    store = open_store(directory)
+    for begin in range(0, len(texts), BATCH):
+        drafts = [draft(f"m{number}", texts[number]) for number in range(begin, begin + BATCH)]
+        store.append_messages(WRITE, f"c{begin // BATCH % 4}", "sarah", drafts, ConversationDraft(id=""))
+    store.close()
+    return texts
+
+
+def test_a_damaged_block_loses_its_rows_alone_and_exactly_they_are_listed(directory: Path, tmp_path: Path) -> None:
+    texts = write_groups(directory)
+    in_file_alone = (inspect_store(directory).journal.first_revision - 1) * BATCH
+    group = {number: row // VECTOR_ROWS for number, (row, _) in rows_of(directory).items()}
     flip_middle(directory / "remora.duckdb")
     [found] = inspect_store(directory).findings
     assert "the table messages cannot be read through" in found.what
 
     report = repair(directory, tmp_path / "new")
 
-    saved = held(tmp_path / "new")
-    assert report.lost_rows.keys() == {"messages"}
+    saved = {number: text for number, (_, text) in rows_of(tmp_path / "new").items()}
+    missing = {number for number in range(len(texts)) if number not in saved}
+    damaged = {group[number] for number in missing}
+    assert 1 <= len(damaged) <= 2, "one group of rows, or two that share the block"
+    assert report.lost_rows == {"messages": len(damaged) * VECTOR_ROWS}
+    assert missing == {number for number in range(in_file_alone) if group[number] in damaged}
+    assert saved == {number: text for number, text in enumerate(texts) if number not in missing}
+    lost = Counter(f"c{number // BATCH % 4}" for number in missing)
+    assert {touched.conversation_id: touched.lost_messages for touched in report.conversations} == lost
     assert not report.is_complete
-    lost = {touched.conversation_id: touched.lost_messages for touched in report.conversations}
-    for name, kept in saved.items():
-        assert set(kept) <= set(texts[name])
-        assert len(texts[name]) - len(kept) == lost.get(name, 0)
     assert inspect_store(tmp_path / "new").findings == []
+
+
+def rows_of(directory: Path) -> dict[int, tuple[int, str]]:
+    """The place and the text of each message's row by the number in its id."""
+    with duckdb.connect(str(directory / "remora.duckdb"), read_only=True) as connection:
+        found = connection.execute("SELECT id, rowid, text FROM messages").fetchall()
+    return {int(message_id[1:]): (row, text) for message_id, row, text in found}
 
 
 class Short:
