@@ -171,6 +171,23 @@ def test_a_model_that_stays_out_of_reach_is_told_long_before_the_deadline(
     assert len(server.calls) <= MODEL_PATIENCE / 0.1
 
 
+def test_a_model_that_is_asked_again_until_the_deadline_is_told(
+    client: Remora, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_retry, "MODEL_PATIENCE", 60.0)
+    ended = threading.Event()
+
+    def hang(request: text_service_pb2.EmbedRequest) -> text_service_pb2.EmbedResponse:
+        ended.wait(30)
+        return text_service_pb2.EmbedResponse()
+
+    server.answer("Embed", model_unreachable(0.01), hang)
+
+    with pytest.raises(errors.ModelUnreachableError):
+        client.embed("tea", timeout=3)
+    ended.set()
+
+
 def test_a_model_that_rests_is_not_waited_for(client: Remora, server: ScriptedServer) -> None:
     server.answer("Embed", model_unreachable(30))
 

@@ -13,10 +13,10 @@ from remora import Remora, RemoraError, errors
 CLASSES = [item for item in vars(errors).values() if isinstance(item, type) and issubclass(item, RemoraError)]
 
 
-def failure_of(client: Remora, server: ScriptedServer, failure: Failure) -> RemoraError:
+def failure_of(client: Remora, server: ScriptedServer, failure: Failure, timeout: float = 0.3) -> RemoraError:
     server.answer("CountConversations", failure)
     with pytest.raises(RemoraError) as caught:
-        client.count_conversations(timeout=0.3)
+        client.count_conversations(timeout=timeout)
     return caught.value
 
 
@@ -40,7 +40,7 @@ def test_a_reason_raises_its_class(client: Remora, server: ScriptedServer, reaso
     kind = errors.OF_REASON[reason]
     (code,) = [code for code, general in errors.OF_CODE.items() if issubclass(kind, general)]
 
-    error = failure_of(client, server, Failure(code, reason))
+    error = failure_of(client, server, Failure(code, reason, retry_delay=3600), timeout=60)
 
     assert type(error) is kind
     assert (error.reason, error.code) == (reason, code)

@@ -16,7 +16,13 @@ from remora._revision import LatestRevision
 from remora._status import to_exception
 from remora._sync.stubs import Stubs
 from remora.address import require_own_default
-from remora.errors import ConnectionFailedError, DeadlineExceededError, RemoraError, RevisionUnknownError
+from remora.errors import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    ModelUnreachableError,
+    RemoraError,
+    RevisionUnknownError,
+)
 from remora.v1.message_pb2 import Origin
 
 OPTIONS: tuple[tuple[str, str | int], ...] = (
@@ -197,6 +203,7 @@ class Calls:
 
     def _failure(self, error: grpc.RpcError, previous: RemoraError | None) -> RemoraError:
         failure = to_exception(error, self.endpoint)
-        if isinstance(failure, DeadlineExceededError) and isinstance(previous, ConnectionFailedError):
-            return previous  # the deadline passed while connecting anew
+        passing = (ConnectionFailedError, ModelUnreachableError)
+        if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
+            return previous  # the deadline passed while connecting anew, or while the model was asked again
         return failure
