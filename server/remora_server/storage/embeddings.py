@@ -30,7 +30,7 @@ from remora_server.storage.database import Database
 from remora_server.storage.embedded_texts import without_names
 from remora_server.storage.embedding_order import EmbeddingOrder, part_of
 from remora_server.storage.left_behind import LeftBehind
-from remora_server.storage.places import Part, Place
+from remora_server.storage.places import Part, Place, Tally
 from remora_server.storage.review_schedule import ReviewSchedule
 from remora_server.storage.reviews import Reviews
 from remora_server.storage.speakers import Speakers
@@ -80,6 +80,8 @@ class PendingEmbeddings:
         """What is in the order, or was taken from it and has no vector yet."""
         self._again: dict[Key, Part] = {}
         """What of that has a vector of another text."""
+        self._again_in = Tally()
+        """How many of these are in each place, which every search asks."""
         self._names: dict[Key, list[str]] = {}
         """The names without which texts are embedded now."""
         self._waits: list[Wait] = []
@@ -115,7 +117,7 @@ class PendingEmbeddings:
     def count_again(self, place: Place) -> int:
         """How many messages of a place are known to have a vector of another text."""
         with self._filled:
-            return sum(map(place.holds, self._again.values()))
+            return self._again_in.count(place)
 
     def count_reviews(self, place: Place) -> int:
         """How many parts of conversations in a place may have vectors of other texts that are not known yet."""
@@ -208,14 +210,11 @@ class PendingEmbeddings:
 
     def _take(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:
-            self._filled.wait_for(lambda: self._order or self._must_scan or self._must_review(), timeout)
+            self._filled.wait_for(lambda: self._order or self._must_scan or self._reviews.are_due(), timeout)
             taken = self._order.take(portion)
         if not taken and self._must_scan and self._scan():
             return self._take(portion, 0)
         return taken
-
-    def _must_review(self) -> bool:
-        return self._reviews.are_due()
 
     def _take_wanted(self, portion: Portion, timeout: float) -> list[Unembedded]:
         with self._filled:
@@ -336,7 +335,9 @@ class PendingEmbeddings:
         if not (self._order.add if is_wanted else self._order.add_left)(message):
             return False
         self._held[_key(message)] += 1
-        self._again[_key(message)] = part
+        if _key(message) not in self._again:
+            self._again[_key(message)] = part
+            self._again_in.add(part)
         return True
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
@@ -366,7 +367,8 @@ class PendingEmbeddings:
         self._held[key] -= 1
         if self._held[key] <= 0:
             del self._held[key]
-            self._again.pop(key, None)
+            if part := self._again.pop(key, None):
+                self._again_in.add(part, -1)
 
 
 class EmbeddingQueues:

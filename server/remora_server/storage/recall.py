@@ -128,11 +128,9 @@ class EmbeddedIndex:
         """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
         if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
             return
-        queue = self._queues.of_tenant(place.tenant_id)
-        reviews = queue.count_reviews(place)
-        waiting = reviews + self._waiting(place, self._core.published())
+        waiting = self._not_compared(place) + self._without(place, self._core.published())
         if waiting > FUTILE_RATE * query.index_wait:
-            queue.hint(place)
+            self._queues.of_tenant(place.tenant_id).hint(place)
         elif waiting and self._waiters.acquire(blocking=False):
             until = time.monotonic() + query.index_wait
             try:
@@ -156,10 +154,6 @@ class EmbeddedIndex:
                     break
                 time.sleep(PAUSE_SECONDS)
                 revision = self._core.published()
-
-    def _waiting(self, place: Place, revision: int) -> int:
-        """How many messages have no vector, or are known to have one that is to be made again."""
-        return self._without(place, revision) + self._queues.of_tenant(place.tenant_id).count_again(place)
 
     def _without(self, place: Place, revision: int) -> int:
         """How many messages have no vector."""
@@ -220,8 +214,7 @@ class EmbeddedIndex:
         """Only the tenant's own model has vectors that are still to come; `without` messages have none."""
         own = self._models.of(place.tenant_id).name
         if query.words_only is WordsOnly.MODEL_UNREACHABLE:
-            reviews = self._queues.of_tenant(place.tenant_id).count_reviews(place)
-            return IndexState(own, reviews + self._waiting(place, revision), query.words_only)
+            return IndexState(own, self._not_compared(place) + self._without(place, revision), query.words_only)
         if query.vector is None:
             return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model
