@@ -3,7 +3,7 @@
 
 use crate::recall::words::Word;
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -182,9 +182,9 @@ fn numeric_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
 fn month_at(question: &[Word<'_>], place: usize) -> Option<u32> {
     let word = question[place].text;
     let numbered = || {
-        let next = question.get(place + 1)?;
-        let is_number = day(next.text).is_some() || year(next.text).is_some();
-        (is_number && [" ", ". "].contains(&next.gap)).then(|| cut_month(word))?
+        let next = word_after(question, place)?;
+        let is_number = day(next).is_some() || year(next).is_some();
+        is_number.then(|| cut_month(word))?
     };
     month(word).or_else(numbered)
 }
@@ -198,8 +198,13 @@ fn year_of(question: &[Word<'_>], place: usize) -> Option<i64> {
 }
 
 fn day_after(question: &[Word<'_>], place: usize) -> Option<u32> {
+    day(word_after(question, place)?)
+}
+
+/// The word behind the one at a place, which may end in a period: it may be cut.
+fn word_after<'a>(question: &[Word<'a>], place: usize) -> Option<&'a str> {
     let next = question.get(place + 1)?;
-    [" ", ". "].contains(&next.gap).then(|| day(next.text))?
+    [" ", ". "].contains(&next.gap).then_some(next.text)
 }
 
 fn is_month_of_may(question: &[Word<'_>], place: usize) -> bool {

@@ -1,8 +1,9 @@
 //! Component `temporal`: messages that speak of a time, where the question asks when. English only.
 
+use super::dates::MONTHS;
 use crate::recall::words::{Word, begin_with, words};
 
-/// Words that speak of a time by themselves. "may" is more often the verb.
+/// Words that speak of a time by themselves, as months do.
 const TIMES: &[&str] = &[
     "yesterday",
     "today",
@@ -24,17 +25,6 @@ const TIMES: &[&str] = &[
     "friday",
     "saturday",
     "sunday",
-    "january",
-    "february",
-    "march",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
 ];
 
 const PERIODS: &[&str] = &["week", "weekend", "month", "year"];
@@ -95,10 +85,16 @@ pub(in crate::recall) fn speaks_of_time(text: &str) -> bool {
 fn is_time(words: &[Word<'_>]) -> bool {
     let first = words[0].text;
     TIMES.contains(&first)
+        || is_month(first)
         || is_year(first)
         || is_relative(words)
         || is_span(words)
         || begin_with(words, &["the", "other", "day"])
+}
+
+/// A month; "may" is more often the verb.
+fn is_month(word: &str) -> bool {
+    MONTHS.contains(&word) && word != "may"
 }
 
 /// A year from 1900 to 2099.
