@@ -8,12 +8,31 @@ use crate::protocol::{Protocol, Reply};
 
 const READ_BYTES: usize = 1 << 16;
 
+/// Where bytes are received, of one connection after the other: a buffer for each would be as many times more memory,
+/// which the caches of the machine would lack for the server.
+pub(crate) struct Input(Vec<u8>);
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; READ_BYTES])
+    }
+
+    /// Room behind so many bytes.
+    fn behind(&mut self, held: usize) -> &mut [u8] {
+        if held == self.0.len() {
+            self.0.resize(2 * held, 0);
+        }
+        &mut self.0[held..]
+    }
+}
+
 /// A connection that keeps up to `streams` requests under way.
 pub(crate) struct Connection {
     socket: UnixStream,
     protocol: Box<dyn Protocol>,
     streams: usize,
-    input: Vec<u8>,
+    /// The beginning of what is not complete.
+    held: Vec<u8>,
     output: Vec<u8>,
     under_way: Vec<(u32, u64)>,
 }
@@ -38,7 +57,7 @@ impl Connection {
             socket,
             protocol,
             streams,
-            input: Vec::new(),
+            held: Vec::new(),
             output,
             under_way: Vec::new(),
         })
@@ -71,16 +90,40 @@ impl Connection {
     }
 
     /// Reads what is there and gives the exchanges that ended with it.
-    pub(crate) fn receive(&mut self) -> Result<Vec<Ended>, Error> {
-        self.read()?;
+    pub(crate) fn receive(&mut self, input: &mut Input) -> Result<Vec<Ended>, Error> {
         let mut replies = Vec::new();
-        self.protocol
-            .receive(&mut self.input, &mut self.output, &mut replies)
-            .map_err(Error::other)?;
+        while self.receive_some(input, &mut replies)? {}
         Ok(replies
             .iter()
             .filter_map(|reply| self.ended(reply))
             .collect())
+    }
+
+    /// Reads once and takes what is complete; whether there may be more.
+    fn receive_some(&mut self, input: &mut Input, replies: &mut Vec<Reply>) -> Result<bool, Error> {
+        let held = self.held.len();
+        let room = input.behind(held);
+        let count = match self.socket.read(room) {
+            Ok(0) => {
+                return Err(Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "the server closed the connection",
+                ));
+            }
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let is_full = count == room.len();
+        let received = &mut input.0[..held + count];
+        received[..held].copy_from_slice(&self.held);
+        let taken = self
+            .protocol
+            .receive(received, &mut self.output, replies)
+            .map_err(Error::other)?;
+        self.held.clear();
+        self.held.extend_from_slice(&received[taken..]);
+        Ok(is_full)
     }
 
     fn ended(&mut self, reply: &Reply) -> Option<Ended> {
@@ -90,28 +133,6 @@ impl Connection {
             began,
             ok: reply.ok,
         })
-    }
-
-    fn read(&mut self) -> Result<(), Error> {
-        loop {
-            let before = self.input.len();
-            self.input.resize(before + READ_BYTES, 0);
-            let outcome = self.socket.read(&mut self.input[before..]);
-            self.input
-                .truncate(before + outcome.as_ref().map_or(0, |count| *count));
-            match outcome {
-                Ok(0) => {
-                    return Err(Error::new(
-                        ErrorKind::UnexpectedEof,
-                        "the server closed the connection",
-                    ));
-                }
-                Ok(count) if count < READ_BYTES => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// Writes as much as the socket takes.
@@ -124,5 +145,61 @@ impl Connection {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+    use super::*;
+    use crate::http1::Http1;
+    use crate::template::Templates;
+
+    const BODY: usize = 3 * READ_BYTES;
+
+    fn asked() -> (Connection, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let templates = Templates::parse(&[0; 4]).unwrap();
+        let mut connection = Connection::new(ours, Box::new(Http1::new(templates)), 1).unwrap();
+        connection.start(0, &mut 0);
+        (connection, theirs)
+    }
+
+    fn received(connection: &mut Connection, input: &mut Input) -> usize {
+        connection.receive(input).unwrap().len()
+    }
+
+    #[test]
+    fn replies_that_come_in_turns_are_told_apart() {
+        let (mut first, mut to_first) = asked();
+        let (mut second, mut to_second) = asked();
+        let mut input = Input::new();
+
+        to_first.write_all(b"HTTP/1.1 200 OK\r\ncont").unwrap();
+        assert_eq!(received(&mut first, &mut input), 0);
+        to_second.write_all(b"HTTP/1.1 500 No\r\n").unwrap();
+        assert_eq!(received(&mut second, &mut input), 0);
+        to_first.write_all(b"ent-length: 2\r\n\r\nok").unwrap();
+        let ended = first.receive(&mut input).unwrap();
+
+        assert!(matches!(ended[..], [Ended { ok: true, .. }]));
+    }
+
+    #[test]
+    fn a_reply_that_is_larger_than_a_read_is_taken_whole() {
+        let (mut connection, mut to_it) = asked();
+        let mut input = Input::new();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+        to_it.write_all(head.as_bytes()).unwrap();
+
+        let mut ended = 0;
+        for part in vec![0; BODY].chunks(READ_BYTES) {
+            assert_eq!(ended, 0);
+            to_it.write_all(part).unwrap();
+            ended = received(&mut connection, &mut input);
+        }
+
+        assert_eq!(ended, 1);
     }
 }

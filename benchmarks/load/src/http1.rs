@@ -28,23 +28,23 @@ impl Protocol for Http1 {
 
     fn receive(
         &mut self,
-        input: &mut Vec<u8>,
+        input: &[u8],
         _out: &mut Vec<u8>,
         replies: &mut Vec<Reply>,
-    ) -> Result<(), String> {
+    ) -> Result<usize, String> {
         let Some(head) = find(input, END_OF_HEAD) else {
-            return Ok(());
+            return Ok(0);
         };
         let text = String::from_utf8_lossy(&input[..head]).to_ascii_lowercase();
         let end = head + END_OF_HEAD.len() + length(&text)?;
-        if input.len() >= end {
-            replies.push(Reply {
-                id: 0,
-                ok: text.starts_with("http/1.1 200"),
-            });
-            input.drain(..end);
+        if input.len() < end {
+            return Ok(0);
         }
-        Ok(())
+        replies.push(Reply {
+            id: 0,
+            ok: text.starts_with("http/1.1 200"),
+        });
+        Ok(end)
     }
 }
 
@@ -68,11 +68,14 @@ mod tests {
     use crate::template::Templates;
 
     fn received(bytes: &[u8]) -> (Vec<bool>, usize) {
-        let (mut input, mut replies) = (bytes.to_vec(), Vec::new());
+        let mut replies = Vec::new();
         let templates = Templates::parse(&[0; 4]).unwrap_or_else(|| panic!("one empty request"));
-        let outcome = Http1::new(templates).receive(&mut input, &mut Vec::new(), &mut replies);
-        assert!(outcome.is_ok());
-        (replies.iter().map(|reply| reply.ok).collect(), input.len())
+        let outcome = Http1::new(templates).receive(bytes, &mut Vec::new(), &mut replies);
+        let taken = outcome.unwrap_or_else(|error| panic!("{error}"));
+        (
+            replies.iter().map(|reply| reply.ok).collect(),
+            bytes.len() - taken,
+        )
     }
 
     #[test]

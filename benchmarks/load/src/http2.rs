@@ -158,18 +158,17 @@ impl Protocol for Http2 {
 
     fn receive(
         &mut self,
-        input: &mut Vec<u8>,
+        input: &[u8],
         out: &mut Vec<u8>,
         replies: &mut Vec<Reply>,
-    ) -> Result<(), String> {
+    ) -> Result<usize, String> {
         let mut at = 0;
         while let Some(frame) = frame(&input[at..]) {
             let body = at + FRAME_HEAD;
             at = body + frame.length;
             self.take(&frame, &input[body..at], out, replies)?;
         }
-        input.drain(..at);
-        Ok(())
+        Ok(at)
     }
 }
 
@@ -252,8 +251,8 @@ mod tests {
             write_frame(&mut input, *kind, *flags, *stream, body);
         }
         let (mut out, mut replies) = (Vec::new(), Vec::new());
-        let outcome = calls_with(0).receive(&mut input, &mut out, &mut replies);
-        assert!(outcome.is_ok() && input.is_empty());
+        let outcome = calls_with(0).receive(&input, &mut out, &mut replies);
+        assert_eq!(outcome, Ok(input.len()));
         (
             replies.iter().map(|reply| (reply.id, reply.ok)).collect(),
             out,

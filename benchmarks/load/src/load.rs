@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::arguments::{Arguments, Wire};
-use crate::connection::Connection;
+use crate::connection::{Connection, Input};
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::protocol::Protocol;
@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         deadline: began + (arguments.seconds * 1e9) as u64,
         next: arguments.first,
         arrivals: (arguments.rate > 0.0).then(|| Arrivals::new(began, arguments.rate)),
+        input: Input::new(),
         outcome: Outcome::default(),
     };
     load.begin(&mut connections)?;
@@ -76,6 +77,7 @@ struct Load {
     next: u64,
     /// When requests are due, in an open loop.
     arrivals: Option<Arrivals>,
+    input: Input,
     outcome: Outcome,
 }
 
@@ -92,7 +94,7 @@ impl Load {
 
     /// Takes what a connection has received; in a closed loop it asks again.
     fn serve(&mut self, connection: &mut Connection) -> Result<(), Error> {
-        let ended = connection.receive()?;
+        let ended = connection.receive(&mut self.input)?;
         let time = now();
         for exchange in ended {
             let samples = match exchange.ok {

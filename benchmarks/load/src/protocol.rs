@@ -14,11 +14,12 @@ pub(crate) trait Protocol {
     /// Appends a request and says its id; None while the server's flow control leaves no room.
     fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32>;
 
-    /// Takes what is complete from the front of `input`; what must be answered at once goes to `out`.
+    /// Takes what is complete at the front of `input` and says how long that is; what must be answered at once goes to
+    /// `out`.
     fn receive(
         &mut self,
-        input: &mut Vec<u8>,
+        input: &[u8],
         out: &mut Vec<u8>,
         replies: &mut Vec<Reply>,
-    ) -> Result<(), String>;
+    ) -> Result<usize, String>;
 }
