@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ SHIMS = Path(__file__).with_name("shims")
 
 
 def built(name: str, directory: Path) -> Path:
-    """A library of `shims`, compiled. Skips the test where there is no compiler."""
+    """A library of `shims`, compiled: by the compiler that Rust links with, so that who has built the server has it."""
+    if sys.platform != "linux":
+        pytest.skip("calls are made to fail by what Linux preloads")
     compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    assert compiler, "there is no C compiler"
     library = directory / f"{name}.so"
     source = SHIMS / f"{name}.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)

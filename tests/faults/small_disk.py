@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 BLOCK = 4096
+CAP_SYS_ADMIN = 1 << 21
+"""The right to mount (linux/capability.h)."""
+
+
+def may_mount() -> bool:
+    """Whether this process may mount file systems: root may, unless its container keeps it from that."""
+    if sys.platform != "linux":
+        return False
+    held = re.search(r"^CapEff:\s+(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return held is not None and bool(int(held[1], 16) & CAP_SYS_ADMIN)
+
+
+def not_mounted(reason: bytes) -> NoReturn:
+    """End a test that needs a mount: it fails for who may mount, and is skipped for others."""
+    told = f"no file system can be mounted here: {reason.decode().strip()}"
+    if may_mount():
+        pytest.fail(told)
+    pytest.skip(told)
 
 
 class SmallDisk:
     """A file system of so many bytes on `directory`, seen by processes that are started behind `prefix`."""
 
     def __init__(self, directory: Path, size: int) -> None:
-        """Mount it. Skips the test where the kernel does not let ordinary users have mounts of their own."""
+        """Mount it. Who may not needs a namespace of users, too, which not every kernel gives to everybody."""
+        if sys.platform != "linux":
+            pytest.skip("namespaces that have mounts of their own are Linux's")
         directory.mkdir()
+        own = ["--mount"] if may_mount() else ["--mount", "--user"]
+        map_user = ["--map-root-user"] if "--user" in own else []
         mount = f'mount -t tmpfs -o size={size} remora "$0" && echo mounted && exec sleep infinity'
         self._holder = subprocess.Popen(
-            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, str(directory)],
+            ["unshare", *own, *map_user, "sh", "-c", mount, str(directory)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         assert self._holder.stdout is not None
         if self._holder.stdout.readline() != b"mounted\n":
-            reason = self._holder.communicate()[1].decode().strip()
-            pytest.skip(f"no file system can be mounted in a namespace of one's own here: {reason}")
+            not_mounted(self._holder.communicate()[1])
         self._seen = Path(f"/proc/{self._holder.pid}/root{directory}")
         self._ballast = self._seen / "ballast"
-        self.prefix = (
-            "nsenter",
-            f"--target={self._holder.pid}",
-            "--user",
-            "--mount",
-            "--preserve-credentials",
-            f"--wd={Path.cwd()}",
-        )
+        self.prefix = ("nsenter", f"--target={self._holder.pid}", *own, "--preserve-credentials", f"--wd={Path.cwd()}")
 
     def free(self) -> int:
         """The bytes left."""
