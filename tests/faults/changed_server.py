@@ -24,6 +24,7 @@ from remora_server.rpc.calls import Call
 from remora_server.storage import applier, database, embedded
 from remora_server.storage.applier import Applier
 from remora_server.storage.clock import wall_clock
+from remora_server.storage.database import Database
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embeddings import PendingEmbeddings
 
@@ -109,6 +110,18 @@ def look_without_a_pause() -> None:
     applier.TICK_SECONDS = 0.0
 
 
+def keep_what_is_read() -> None:
+    """What a user's load read is never given back."""
+    snapshot, kept = Database.snapshot, []
+
+    def keeping(self: Database, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        found = snapshot(self, ask)
+        kept.append(found)
+        return found
+
+    Database.snapshot = keeping  # type: ignore[method-assign]
+
+
 def forget_refusals() -> None:
     """It is not recorded that a model refuses a message."""
     put = PendingEmbeddings.put_embeddings
@@ -164,6 +177,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "trust_the_wall_clock": trust_the_wall_clock,
     "look_without_a_pause": look_without_a_pause,
+    "keep_what_is_read": keep_what_is_read,
 }
 
 
