@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use _native::index::VectorError;
 use _native::kernels::Kernels;
 use _native::late::Pieces;
-use _native::recall::{Filter, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights};
+use _native::recall::{
+    Filter, Later, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights,
+};
 use _native::wire::{Message, Timestamp};
 use prost::Message as _;
 
@@ -69,7 +71,14 @@ fn fill(recall: &Recall, messages: u64, threads: u64) {
     recall.begin_user("t", "u");
     for uid in recall.declare_threads("t", "u", &uids) {
         let sequences = (1..=messages).filter(|sequence| sequence % threads + 1 == uid);
-        recall.fill_thread("t", "u", uid, "c", sequences.map(document).collect());
+        recall.fill_thread(
+            "t",
+            "u",
+            uid,
+            "c",
+            sequences.map(document).collect(),
+            Later::default(),
+        );
     }
     recall.finish_user("t", "u");
 }

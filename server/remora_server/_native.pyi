@@ -361,8 +361,10 @@ class Recovery:
     @property
     def segments(self) -> int: ...
     @property
-    def cut(self) -> tuple[str, int, int, str] | None:
-        """The torn end of the last segment, where there was one: segment, offset, bytes, the file that keeps them."""
+    def cut(self) -> tuple[str, int, int, str | None] | None:
+        """The torn end of the last segment, where there was one: segment, offset, bytes, the file that keeps them; None
+        where there was no room for one.
+        """
 
     @property
     def noted_applied(self) -> int:
@@ -621,14 +623,25 @@ class Core:
         bodies: Sequence[bytes],
         *,
         as_of: int,
+        with_journal: bool = False,
     ) -> bool:
-        """Make a conversation resident as the database has it.
+        """Make a conversation resident as the database has it, `with_journal` with what was published since.
 
         `messages` are all that it holds, ascending: (sequence, revision, user id, id, role, create time, token count).
         `bodies` are the newest of them as they are served, ascending. A head of None: it is known not to be there.
         `as_of` is the applied revision, read before the database was asked. Returns False where the conversation
         changed since, or is not applied that far: wait until everything accepted is applied, ask the database again.
         A conversation that is resident stays as it is. ValueError where there are more bodies than messages.
+        """
+
+    def follow_unapplied(self, applied: int, *, now: int) -> int:
+        """Follow in memory what was published after revision `applied`, as commits did; once, before any commit. `now`
+        is what the wall clock shows, in microseconds since 1970. Returns how many records that were.
+        """
+
+    def unapplied(self, tenant: str, after: int) -> Unapplied | None:
+        """Return what was published of a tenant's threads after a revision; None where the journal has released some of
+        it, because it is applied by now.
         """
 
     def head(self, tenant: str, conversation_id: str, *, accepted: bool) -> Head | None:
@@ -737,6 +750,16 @@ class SearchResult:
         """
 
 @final
+class Unapplied:
+    """The changes of a tenant's threads that the database lacks."""
+
+    def users(self) -> list[str]:
+        """Return whose threads have changed."""
+
+    def threads(self, user_id: str) -> list[tuple[int, str]]:
+        """Return the uids of a user's changed threads, and their conversations' ids."""
+
+@final
 class Recall:
     """The messages of active users in memory, searched by vectors and words. Safe to share between threads.
 
@@ -775,8 +798,9 @@ class Recall:
         conversation_id: str,
         messages: Sequence[bytes],
         embeddings: Sequence[Sequence[tuple[str, bytes, bool, bytes]]],
+        unapplied: Unapplied | None = None,
     ) -> None:
-        """Give what the database has of a thread: messages as they are served, and the vectors of each.
+        """Give what the database has of a thread: messages as they are served, the vectors of each; and what it lacks.
 
         A vector is (model, little-endian f32, whether the caller made it, word pieces or b""), at most one a model, of
         the message's present revision. ValueError unless there is one list of vectors a message.

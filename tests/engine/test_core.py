@@ -48,11 +48,12 @@ def open_core(
     segment_bytes: int = 64 << 20,
     queue_bytes: int = 16 << 20,
     window_bytes: int = 64 << 20,
+    applied_revision: int = 0,
 ) -> Core:
     return Core(
         directory,
         store_id=STORE_ID,
-        applied_revision=0,
+        applied_revision=applied_revision,
         segment_bytes=segment_bytes,
         queue_bytes=queue_bytes,
         window_bytes=window_bytes,
@@ -295,7 +296,7 @@ def stored(sequence: int, revision: int) -> bytes:
     return Message(role="user", text=str(sequence), sequence=sequence, revision=revision).SerializeToString()
 
 
-def load(core: Core, *, uid: int, sequences: range, bodies: range, as_of: int) -> bool:
+def load(core: Core, *, uid: int, sequences: range, bodies: range, as_of: int, with_journal: bool = False) -> bool:
     loaded = Head(
         uid=uid,
         user_id=ANN,
@@ -308,7 +309,8 @@ def load(core: Core, *, uid: int, sequences: range, bodies: range, as_of: int) -
         revision=uid,
     )
     rows = [(n, uid, ANN, f"m{n}", "user", n * SECOND, n) for n in sequences]
-    return core.load_conversation(TENANT, CHAT, loaded, rows, [stored(n, uid) for n in bodies], as_of=as_of)
+    encoded = [stored(n, uid) for n in bodies]
+    return core.load_conversation(TENANT, CHAT, loaded, rows, encoded, as_of=as_of, with_journal=with_journal)
 
 
 def test_a_loaded_conversation_is_as_the_database_has_it() -> None:
@@ -470,11 +472,28 @@ def test_after_a_restart_the_records_are_there_and_the_windows_empty(tmp_path: P
     assert (core.recovery.first_revision, core.recovery.last_revision, core.recovery.cut) == (1, 1, None)
     assert core.records_after(0, 1 << 20) == [(1, encoded)]
     assert core.conversation_state(TENANT, CHAT) == "cold"
-    assert not load(core, uid=1, sequences=range(1, 2), bodies=range(1, 2), as_of=0)
     core.mark_applied(1)
     assert load(core, uid=1, sequences=range(1, 2), bodies=range(1, 2), as_of=1)
     assert write(core, message(1, 2, "next"), head(1, 2, 2)) == 2
     assert texts(core) == ["1", "next"]
+
+
+def test_what_the_database_lacks_after_a_restart_is_in_the_journal(tmp_path: Path) -> None:
+    core = open_core(tmp_path)
+    core.wait(write(core, creation(), message(0, 1, "1"), head(0, 1, 1)), 5.0)
+    core.wait(write(core, message(1, 2, "2"), head(1, 2, 2)), 5.0)
+    del core
+
+    core = open_core(tmp_path, applied_revision=1)
+    core.know_conversations([(TENANT, CHAT)])
+    assert core.follow_unapplied(1, now=0) == 1
+
+    assert not load(core, uid=1, sequences=range(1, 2), bodies=range(1, 2), as_of=1)
+    assert load(core, uid=1, sequences=range(1, 2), bodies=range(1, 2), as_of=1, with_journal=True)
+    assert texts(core) == ["1", "2"]
+    unapplied = core.unapplied(TENANT, 1)
+    assert unapplied is not None
+    assert [(user, unapplied.threads(user)) for user in unapplied.users()] == [(ANN, [(1, CHAT)])]
 
 
 def test_a_journal_of_another_store_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from remora_server.storage.clock import wall_clock
 from remora_server.storage.database import Database
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.lacks import Lack
+from remora_server.storage.loading import Loader
 
 T = TypeVar("T")
 MARK = "a mark of the next schema"
@@ -74,6 +76,21 @@ def leave_out_what_finds_no_room() -> None:
             self._advance(records[-1][0])
 
     Applier._apply = leaving_out  # type: ignore[method-assign]
+
+
+def leave_the_journal_out() -> None:
+    """A start does not look at what the journal holds beyond the database."""
+
+    def follow_nothing(self: EmbeddedStore, lack: Lack) -> None:
+        pass
+
+    EmbeddedStore._follow_unapplied = follow_nothing  # type: ignore[method-assign]
+    read = Loader._read
+
+    def read_without_journal(self: Loader, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
+        return read(self, tenant_id, conversation_id, with_journal=False)
+
+    Loader._read = read_without_journal  # type: ignore[method-assign]
 
 
 def send_before_it_is_published() -> None:
@@ -175,6 +192,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_soon": checkpoint_soon,
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
+    "leave_the_journal_out": leave_the_journal_out,
     "trust_the_wall_clock": trust_the_wall_clock,
     "look_without_a_pause": look_without_a_pause,
     "keep_what_is_read": keep_what_is_read,

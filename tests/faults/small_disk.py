@@ -66,6 +66,10 @@ class SmallDisk:
         file = self._seen / name
         return file.stat().st_size if file.exists() else 0
 
+    def remove(self, name: str) -> None:
+        """Delete a file, where it is there."""
+        (self._seen / name).unlink(missing_ok=True)
+
     def fill(self, leave: int = 0) -> None:
         """Write until just so many bytes are left, or less than a block."""
         with self._ballast.open("ab") as ballast:

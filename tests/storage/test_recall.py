@@ -358,7 +358,7 @@ def test_a_load_that_failed_is_made_again(tmp_path: Path, scope: Scope, monkeypa
         assert sorted(here.texts("tea", scope)) == ["more tea", "tea"]
 
 
-def _deadline_exceeded(_loader: RecallLoader, _deadline: float | None) -> None:
+def _deadline_exceeded(_loader: RecallLoader, _tenant_id: str, _deadline: float | None) -> None:
     raise DeadlineExceeded
 
 

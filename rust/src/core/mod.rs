@@ -10,6 +10,7 @@ mod plan;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod unapplied;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use bytes::Bytes;
 
 pub use plan::InvalidRecord;
 pub use requests::Known;
+pub use unapplied::{FollowError, Unapplied};
 
 use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
@@ -90,13 +92,14 @@ pub struct Core {
 
 impl Core {
     /// Opens the journal in `directory`; without one, a journal in memory. Nothing is resident: what the journal holds
-    /// beyond `settings.journal.applied_revision` must be applied to the database and marked so before it is loaded.
+    /// beyond `settings.journal.applied_revision` must be applied to the database and marked so, or followed
+    /// (`follow_unapplied`), before anything is loaded.
     pub fn open(directory: Option<&Path>, settings: &Settings) -> Result<Self, JournalError> {
         let (journal, recovery) = match directory {
             Some(directory) => Journal::open(directory, settings.journal.clone())?,
             None => (Journal::volatile(), no_recovery(&settings.journal)),
         };
-        let windows = Windows::new(settings.windows.clone(), recovery.last_revision);
+        let windows = Windows::new(settings.windows.clone(), settings.journal.applied_revision);
         Ok(Self {
             windows,
             recall: Recall::new(settings.kernels, settings.recall_bytes),

@@ -24,6 +24,8 @@ pub enum InvalidRecord {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) tenant: String,
+    /// When its record was made, in microseconds since 1970.
+    pub(super) time: i64,
     pub(super) request: Option<Request>,
     pub(super) runs: Vec<Run>,
 }
@@ -40,6 +42,7 @@ impl Plan {
         let runs = runs(&record.tenant_id, record.changes, fingerprints)?;
         Ok(Self {
             tenant: record.tenant_id,
+            time: record.time,
             request,
             runs,
         })

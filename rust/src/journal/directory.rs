@@ -89,8 +89,11 @@ impl Directory {
         let kept = self.path.join("damaged");
         fs::create_dir_all(&kept)?;
         let (path, mut file) = create_numbered(&kept, &format!("{segment}-{offset}"))?;
-        io::copy(&mut bytes, &mut file)?;
-        file.sync_all()?;
+        let written = io::copy(&mut bytes, &mut file).and_then(|_| file.sync_all());
+        written.inspect_err(|_| {
+            // A part of them would be taken for all.
+            let _ = fs::remove_file(&path);
+        })?;
         sync_directory(&kept)?;
         self.sync()?;
         Ok(path)

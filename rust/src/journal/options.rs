@@ -79,7 +79,8 @@ pub struct Recovery {
     pub note: Note,
 }
 
-/// Bytes at the end of the last segment that were no whole batch. They were set aside and overwritten with zeros.
+/// Bytes at the end of the last segment that were no whole batch. They were set aside, where there was room, and
+/// overwritten with zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// File name of the segment.
@@ -89,5 +90,5 @@ pub struct Cut {
     /// How many there were, up to the last that was not zero.
     pub bytes: u64,
     /// The file that keeps them.
-    pub kept_in: std::path::PathBuf,
+    pub kept_in: Option<std::path::PathBuf>,
 }

@@ -18,6 +18,7 @@ use super::failpoints::{self, Point};
 use super::faults::{Fault, is_planted};
 use super::reach::{Note, Reached};
 use super::segment::{Segment, Spare};
+use super::writer::is_lack;
 use super::{Cut, JournalError, Options, Recovery};
 
 /// A journal that can be written on.
@@ -305,15 +306,20 @@ enum Stop {
 }
 
 impl Tear {
-    /// Sets the bytes aside, then overwrites them, so that they are never taken for anything later.
+    /// Sets the bytes aside where there is room, then overwrites them, so that they are never taken for anything later.
     fn cut(&self, directory: &Directory, segment: &Segment) -> Result<Cut, JournalError> {
         let refused = |source| segment.refused(source);
         let bytes = self.to - self.from;
         let torn = segment.bytes_from(self.from).take(bytes);
-        let kept_in = directory
-            .keep_damaged(&segment.name, self.from, torn)
-            .map_err(refused)?;
-        failpoints::hit(Point::CutKept, directory.path()).map_err(refused)?;
+        let kept_in = directory.keep_damaged(&segment.name, self.from, torn);
+        let kept_in = kept_in.and_then(|file| {
+            failpoints::hit(Point::CutKept, directory.path()).map(|()| Some(file))
+        });
+        let kept_in = match kept_in {
+            // They were never acknowledged: a full disk is no reason not to serve what was.
+            Err(error) if is_lack(&error) => None,
+            kept_in => kept_in.map_err(refused)?,
+        };
         segment.erase(self.from, self.to).map_err(refused)?;
         failpoints::hit(Point::CutErased, directory.path()).map_err(refused)?;
         Ok(Cut {

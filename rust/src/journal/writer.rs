@@ -191,7 +191,7 @@ impl From<Entry> for Record {
 }
 
 /// Whether a file could not be made for lack of something that may come back.
-fn is_lack(error: &io::Error) -> bool {
+pub(super) fn is_lack(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     use rustix::io::Errno;
 

@@ -11,11 +11,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyBytes;
 
-use super::recall::PyRecall;
-use crate::core::{CommitError, Committed, Core, Known, Settings};
+use super::recall::{PyRecall, PyUnapplied};
+use crate::core::{CommitError, Committed, Core, FollowError, Known, Settings};
 use crate::journal::{self, Options};
 use crate::kernels::Kernels;
-use crate::windows::{Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection};
+use crate::windows::{
+    Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation,
+};
 
 /// Records up to this size are committed without releasing the GIL: that takes longer than the commit.
 const BRIEF_RECORD_BYTES: usize = 16 << 10;
@@ -105,7 +107,8 @@ impl PyCore {
             segments: found.segments,
             noted_applied: found.note.reached().applied,
             cut: cut.map(|cut| {
-                let kept_in = cut.kept_in.display().to_string();
+                let kept_in = cut.kept_in.as_ref();
+                let kept_in = kept_in.map(|file| file.display().to_string());
                 (cut.segment.clone(), cut.offset, cut.bytes, kept_in)
             }),
         }
@@ -252,8 +255,8 @@ impl PyCore {
         }
     }
 
-    #[pyo3(signature = (tenant, conversation_id, head, messages, bodies, *, as_of))]
-    #[expect(clippy::too_many_arguments, reason = "the last is a keyword in Python")]
+    #[pyo3(signature = (tenant, conversation_id, head, messages, bodies, *, as_of, with_journal = false))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
     fn load_conversation(
         &self,
         py: Python<'_>,
@@ -263,6 +266,7 @@ impl PyCore {
         messages: Vec<MessageRow>,
         bodies: Vec<Bound<'_, PyBytes>>,
         as_of: u64,
+        with_journal: bool,
     ) -> PyResult<bool> {
         let head = head.map(|head| head.0.clone());
         let bodies: Vec<Bytes> = bodies
@@ -271,10 +275,26 @@ impl PyCore {
             .collect();
         let loaded = py.detach(|| {
             let messages: Vec<_> = messages.iter().map(loaded_message).collect();
-            let windows = self.core.windows();
-            windows.load(tenant, conversation_id, as_of, head, &messages, bodies)
+            let stored = StoredConversation {
+                head,
+                messages: &messages,
+                bodies,
+            };
+            let core = &self.core;
+            core.load_conversation(tenant, conversation_id, as_of, stored, with_journal)
         });
-        loaded.map_err(|error| PyValueError::new_err(error.to_string()))
+        loaded.map_err(follow_error)
+    }
+
+    #[pyo3(signature = (applied, *, now))]
+    fn follow_unapplied(&self, py: Python<'_>, applied: u64, now: i64) -> PyResult<u64> {
+        py.detach(|| self.core.follow_unapplied(applied, now))
+            .map_err(follow_error)
+    }
+
+    fn unapplied(&self, py: Python<'_>, tenant: &str, after: u64) -> PyResult<Option<PyUnapplied>> {
+        let found = py.detach(|| self.core.unapplied(tenant, after));
+        Ok(found.map_err(follow_error)?.map(PyUnapplied))
     }
 
     #[pyo3(signature = (tenant, conversation_id, *, accepted))]
@@ -558,7 +578,7 @@ struct Recovery {
     first_revision: u64,
     last_revision: u64,
     segments: usize,
-    cut: Option<(String, u64, u64, String)>,
+    cut: Option<(String, u64, u64, Option<String>)>,
     noted_applied: u64,
 }
 
@@ -615,6 +635,14 @@ fn commit_error(error: CommitError) -> PyErr {
         CommitError::Invalid(invalid) => InvalidRecord::new_err(invalid.to_string()),
         CommitError::Journal(error) => journal_error(error),
         CommitError::Behind => JournalBehind::new_err(error.to_string()),
+    }
+}
+
+fn follow_error(error: FollowError) -> PyErr {
+    match error {
+        FollowError::Journal(error) => journal_error(error),
+        FollowError::Record { .. } => InvalidRecord::new_err(error.to_string()),
+        FollowError::Bodies(_) => PyValueError::new_err(error.to_string()),
     }
 }
 

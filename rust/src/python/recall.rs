@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use super::index::{floats, refused};
-use crate::core::Core;
+use crate::core::{Core, Unapplied};
 use crate::late::Pieces;
 use crate::recall::{
     Condition, Filter, Found, FoundMessage, Names, Scalar, Scope, Search, StoredDocument, Vector,
@@ -26,6 +26,22 @@ pub(super) struct PyRecall {
 impl PyRecall {
     pub(super) fn of(core: Arc<Core>) -> Self {
         Self { core }
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(name = "Unapplied", module = "remora_server._native", frozen)]
+pub(super) struct PyUnapplied(pub(super) Unapplied);
+
+#[pymethods]
+impl PyUnapplied {
+    fn users(&self) -> Vec<String> {
+        self.0.users().into_iter().map(str::to_owned).collect()
+    }
+
+    fn threads(&self, user_id: &str) -> Vec<(u64, String)> {
+        let threads = self.0.threads(user_id).into_iter();
+        threads.map(|(uid, id)| (uid, id.to_owned())).collect()
     }
 }
 
@@ -63,6 +79,7 @@ impl PyRecall {
         py.detach(|| self.core.recall().finish_user(tenant, user_id));
     }
 
+    #[pyo3(signature = (tenant, user_id, uid, conversation_id, messages, embeddings, unapplied = None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn fill_thread(
         &self,
@@ -73,6 +90,7 @@ impl PyRecall {
         conversation_id: &str,
         messages: Vec<PyBackedBytes>,
         embeddings: Vec<StoredVectors>,
+        unapplied: Option<&PyUnapplied>,
     ) -> PyResult<()> {
         if messages.len() != embeddings.len() {
             return Err(PyValueError::new_err("embeddings are one list a message"));
@@ -80,7 +98,9 @@ impl PyRecall {
         let recall = self.core.recall();
         py.detach(|| {
             let documents = messages.iter().zip(&embeddings).map(stored).collect();
-            recall.fill_thread(tenant, user_id, uid, conversation_id, documents);
+            let later = unapplied.map(|unapplied| unapplied.0.later(user_id, uid));
+            let later = later.unwrap_or_default();
+            recall.fill_thread(tenant, user_id, uid, conversation_id, documents, later);
         });
         Ok(())
     }
@@ -341,6 +361,7 @@ fn strip_names(py: Python<'_>, texts: Vec<String>, speakers: Vec<String>) -> Vec
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRecall>()?;
+    module.add_class::<PyUnapplied>()?;
     module.add_class::<SearchResult>()?;
     module.add_class::<RecallHit>()?;
     module.add_function(wrap_pyfunction!(strip_names, module)?)

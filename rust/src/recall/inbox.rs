@@ -8,7 +8,7 @@ use super::document::Vector;
 
 /// One change of a thread.
 #[derive(Debug, Clone)]
-pub(super) enum Op {
+pub(crate) enum Op {
     /// A message is added or replaced: its encoded stored form and its caller's vector.
     Put {
         encoded: Bytes,
@@ -65,5 +65,19 @@ impl Inbox {
         let ops: Vec<_> = self.ops.drain(..count).collect();
         let bytes = ops.iter().map(|(_, op)| op.bytes()).sum();
         (ops, bytes)
+    }
+}
+
+/// Changes of a thread that the store does not hold yet, in the order of their revisions.
+#[derive(Debug, Default, Clone)]
+pub struct Later(Vec<(u64, Op)>);
+
+impl Later {
+    pub(crate) fn push(&mut self, revision: u64, op: Op) {
+        self.0.push((revision, op));
+    }
+
+    pub(super) fn into_ops(self) -> impl Iterator<Item = (u64, Op)> {
+        self.0.into_iter()
     }
 }

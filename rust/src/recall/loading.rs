@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::Recall;
+use super::inbox::Later;
 use super::registry::Registry;
 use super::thread::{StoredDocument, Thread};
 
@@ -81,7 +82,8 @@ impl Recall {
         self.evict();
     }
 
-    /// Takes what the store holds of a thread; the vectors are those of each message's present revision.
+    /// Takes what the store holds of a thread, and `later` what it lacks of what was delivered before the load began; the
+    /// vectors are those of each message's present revision.
     pub fn fill_thread(
         &self,
         tenant: &str,
@@ -89,10 +91,11 @@ impl Recall {
         uid: u64,
         conversation_id: &str,
         documents: Vec<StoredDocument>,
+        later: Later,
     ) {
         let thread = self.registry.lock().thread(tenant, user, uid).cloned();
         if let Some(thread) = thread {
-            thread.fill(conversation_id, documents, &self.analyzer);
+            thread.fill(conversation_id, documents, later, &self.analyzer);
             thread.touch(self.now());
             let registry = self.registry.lock();
             thread.end_loader();

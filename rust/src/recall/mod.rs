@@ -45,11 +45,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use document::Vector;
 pub use filter::{Condition, Filter, Operator, UnknownOperator};
+pub use inbox::Later;
+pub(crate) use inbox::Op;
 pub use names::Names;
 pub use profile::{Profile, UnknownProfile, Weights};
 pub use scalar::Scalar;
@@ -60,7 +61,6 @@ pub use thread::StoredDocument;
 
 use crate::kernels::Kernels;
 use crate::lexical::Analyzer;
-use inbox::Op;
 use registry::Registry;
 use sheet::Buffers;
 
@@ -119,36 +119,17 @@ impl Recall {
         }
     }
 
-    /// A message is added or replaced: its encoded stored form, with its sequence and `revision` inside, and the vector
-    /// that its caller made. Changes are delivered in ascending order of revisions, by one caller at a time.
-    pub fn put(
-        &self,
-        key: ThreadKey<'_>,
-        conversation_id: &str,
-        encoded: Bytes,
-        vector: Option<Vector>,
-        revision: u64,
-    ) {
+    /// Takes in a change of a thread. Changes are delivered in ascending order of revisions, by one caller at a time.
+    pub(crate) fn deliver(&self, key: ThreadKey<'_>, conversation_id: &str, op: Op, revision: u64) {
         let mut registry = self.registry.lock();
         registry.revision = registry.revision.max(revision);
         let Some(thread) = registry.receiver(key.tenant, key.user, key.uid) else {
             return;
         };
         thread.name_conversation(conversation_id);
-        thread.push(revision, Op::Put { encoded, vector });
+        thread.push(revision, op);
         drop(registry);
         self.evict_idle(key.tenant, key.user, &thread);
-    }
-
-    /// Messages of the thread go.
-    pub fn remove(&self, key: ThreadKey<'_>, sequences: &[u64], revision: u64) {
-        let sequences = sequences.into();
-        self.deliver(key, revision, Op::Remove { sequences });
-    }
-
-    /// All messages of the thread go.
-    pub fn remove_all(&self, key: ThreadKey<'_>, revision: u64) {
-        self.deliver(key, revision, Op::RemoveAll);
     }
 
     /// All messages of the conversation go.
@@ -158,23 +139,6 @@ impl Recall {
         for thread in registry.receivers(tenant, uid) {
             thread.push(revision, Op::RemoveAll);
         }
-    }
-
-    /// The message at `sequence` gets a vector, if it is still of `message_revision`.
-    pub fn embed(
-        &self,
-        key: ThreadKey<'_>,
-        sequence: u64,
-        message_revision: u64,
-        vector: Vector,
-        revision: u64,
-    ) {
-        let op = Op::Embed {
-            sequence,
-            message_revision,
-            vector,
-        };
-        self.deliver(key, revision, op);
     }
 
     /// The highest revision delivered, kept in memory or not: what a load that began before must find in the store.
@@ -189,14 +153,6 @@ impl Recall {
         Statistics {
             threads,
             bytes: self.bytes(),
-        }
-    }
-
-    fn deliver(&self, key: ThreadKey<'_>, revision: u64, op: Op) {
-        let mut registry = self.registry.lock();
-        registry.revision = registry.revision.max(revision);
-        if let Some(thread) = registry.receiver(key.tenant, key.user, key.uid) {
-            thread.push(revision, op);
         }
     }
 

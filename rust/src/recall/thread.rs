@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use super::account::Account;
 use super::content::{Content, ModelVector};
 use super::document::{Reading, Vector};
-use super::inbox::{Inbox, Op};
+use super::inbox::{Inbox, Later, Op};
 use crate::kernels::Kernels;
 use crate::late::Pieces;
 use crate::lexical::Analyzer;
@@ -141,11 +141,12 @@ impl Thread {
         self.waiting.fetch_sub(count, Ordering::Release);
     }
 
-    /// Takes what the store holds, unless the thread is ready already.
+    /// Takes what the store holds, and the changes since then, unless the thread is ready already.
     pub(super) fn fill(
         &self,
         conversation_id: &str,
         documents: Vec<StoredDocument>,
+        later: Later,
         analyzer: &Analyzer,
     ) {
         let _draining = self.draining.lock();
@@ -153,10 +154,13 @@ impl Thread {
             return;
         }
         self.name_conversation(conversation_id);
-        let prepared: Vec<_> = documents
+        let stored = documents
             .into_iter()
-            .filter_map(|document| Change::stored(document, analyzer))
-            .collect();
+            .filter_map(|document| Change::stored(document, analyzer));
+        let later = later
+            .into_ops()
+            .filter_map(|(revision, op)| Change::prepare(revision, op, analyzer));
+        let prepared: Vec<_> = stored.chain(later).collect();
         self.change(|content| {
             content.remove_all(u64::MAX);
             prepared

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Windows;
+use super::change::Run;
 use super::conversation::Conversation;
 use super::head::Head;
 use super::incarnation::Incarnation;
@@ -25,6 +26,16 @@ pub struct LoadedMessage<'a> {
     pub token_count: i32,
 }
 
+/// A conversation as the database holds it. Without a head it is known not to be there.
+#[derive(Debug, Default)]
+pub struct StoredConversation<'a> {
+    pub head: Option<Head>,
+    /// All of its messages, ascending.
+    pub messages: &'a [LoadedMessage<'a>],
+    /// Those of the newest of them, as they are served.
+    pub bodies: Vec<Bytes>,
+}
+
 /// There are more bodies than messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bodies} bodies for {messages} messages")]
@@ -34,36 +45,44 @@ pub struct UnknownBodies {
 }
 
 impl Windows {
-    /// Makes a conversation resident as the database has it.
+    /// Makes a conversation resident as the database has it, with the changes that it lacks, in the order of revisions.
     ///
-    /// `messages` are all it holds, ascending; `bodies` those of the newest of them, as they are served. Without a head the
-    /// conversation is known not to be there. `as_of` is a revision up to which everything was applied when the database
-    /// was asked: false where the conversation changed since, so that it must be asked again. A conversation that is
-    /// resident already stays as it is.
-    pub fn load(
+    /// `as_of` is a revision up to which the two hold everything: what had been applied when the database was asked, and
+    /// what was published when `later` was read. False where the conversation changed since, so that it must be asked
+    /// again. A conversation that is resident already stays as it is.
+    pub(crate) fn load(
         &self,
         tenant: &str,
         id: &str,
         as_of: u64,
-        head: Option<Head>,
-        messages: &[LoadedMessage<'_>],
-        bodies: Vec<Bytes>,
+        stored: StoredConversation<'_>,
+        later: &[(u64, Run)],
     ) -> Result<bool, UnknownBodies> {
         let key = self.key(tenant, id);
-        let exists = head.is_some();
-        let incarnation = head.map(|head| self.incarnation(head, messages, bodies));
-        let incarnation = incarnation.transpose()?;
-        let conversation = Conversation::new(as_of);
-        let bytes = conversation.change(|state| state.load(incarnation));
+        let exists = stored.head.is_some() || !later.is_empty();
+        let incarnation = self.incarnation(stored)?;
+        let conversation = Arc::new(Conversation::new(as_of));
+        let bytes = conversation.change(|state| {
+            state.load(incarnation);
+            for (revision, run) in later {
+                for change in &run.changes {
+                    state.apply(change, *revision);
+                }
+            }
+            state.forget_heads(as_of);
+        });
         self.use_now(&conversation);
         let mut shard = self.shard(key).lock();
         if exists {
             shard.know(key);
         }
-        let admission = shard.admit(key, as_of, conversation);
+        let admission = shard.admit(key, as_of, Arc::clone(&conversation));
         drop(shard);
         if admission == Admission::Admitted {
             self.count(bytes);
+            if let Some((revision, _)) = later.last() {
+                self.add_unapplied(*revision, conversation);
+            }
             let _upkeep = self.upkeep.lock();
             self.evict();
         }
@@ -72,10 +91,16 @@ impl Windows {
 
     fn incarnation(
         &self,
-        head: Head,
-        messages: &[LoadedMessage<'_>],
-        bodies: Vec<Bytes>,
-    ) -> Result<Incarnation, UnknownBodies> {
+        stored: StoredConversation<'_>,
+    ) -> Result<Option<Incarnation>, UnknownBodies> {
+        let StoredConversation {
+            head,
+            messages,
+            bodies,
+        } = stored;
+        let Some(head) = head else {
+            return Ok(None);
+        };
         let unknown = UnknownBodies {
             bodies: bodies.len(),
             messages: messages.len(),
@@ -90,7 +115,7 @@ impl Windows {
             incarnation.messages.load(loaded, message.revision);
         }
         incarnation.settle(u64::MAX, 0, &self.bounds);
-        Ok(incarnation)
+        Ok(Some(incarnation))
     }
 }
 

@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 pub(crate) use change::{Change, ChangeKind, Counters, Embed, PutMessage, PutRow, Run, Stored};
 pub use head::Head;
-pub use load::{LoadedMessage, UnknownBodies};
+pub use load::{LoadedMessage, StoredConversation, UnknownBodies};
 pub use page::{Page, Selection};
 
 use crate::fingerprint::{Fingerprint, Fingerprints};
@@ -149,7 +149,14 @@ impl Windows {
             }
             state.forget_heads(published);
         }));
-        self.unapplied.lock().push_back((revision, conversation));
+        self.add_unapplied(revision, conversation);
+    }
+
+    /// In the order of revisions: a load comes with earlier ones than were applied last.
+    fn add_unapplied(&self, revision: u64, conversation: Arc<Conversation>) {
+        let mut unapplied = self.unapplied.lock();
+        let place = unapplied.partition_point(|(other, _)| *other <= revision);
+        unapplied.insert(place, (revision, conversation));
     }
 
     /// Says that the database has everything up to `applied`, so that it may be dropped here.

@@ -58,7 +58,7 @@ impl Shard {
         &mut self,
         key: Fingerprint,
         as_of: u64,
-        loaded: Conversation,
+        loaded: Arc<Conversation>,
     ) -> Admission {
         if self.residents.contains_key(&key) {
             return Admission::Resident;
@@ -66,7 +66,7 @@ impl Shard {
         if as_of < self.absences.needed(key) {
             return Admission::Stale;
         }
-        self.residents.insert(key, Arc::new(loaded));
+        self.residents.insert(key, loaded);
         Admission::Admitted
     }
 

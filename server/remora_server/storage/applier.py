@@ -64,10 +64,18 @@ class Applier:
         return self._applied
 
     def catch_up(self) -> int:
-        """Apply everything that is published, in the calling thread; how many records that was. Before `start`."""
+        """Apply what is published, in the calling thread, before `start`: all of it, unless something is lacking.
+
+        Returns how many records that was.
+        """
         before = self._applied
-        while self._apply_next():
-            pass
+        try:
+            self._apply_all()
+        except (duckdb.Error, OSError) as error:
+            if lack_of(error) is None:
+                raise
+            self._failed(error)
+            self._reopen_if_failed()
         return self._applied - before
 
     def start(self) -> None:
@@ -88,7 +96,7 @@ class Applier:
         self._stopping = True
         self._kick.set()
         self._thread.join()
-        self.catch_up()
+        self._apply_all()
         try:
             self._checkpoint()
         except (duckdb.Error, OSError) as error:
@@ -104,11 +112,12 @@ class Applier:
                 self._work(at_once=kicked or self.lacking is not None or bool(self.failure))
             except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
+                time.sleep(RETRY_SECONDS)
             else:
                 self._succeeded()
 
     def _failed(self, error: Exception) -> None:
-        """Log the first of a row of failures, tell who waits, and wait before the next try."""
+        """Log the first of a row of failures, and tell who waits."""
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         self._must_reopen |= isinstance(error, duckdb.FatalException)
@@ -118,7 +127,6 @@ class Applier:
             self.lacking, self.stuck = lack, lack if self._applying else None
             self.failure = "" if lack else f"the database cannot be written: {type(error).__name__}"
             self._changed.notify_all()
-        time.sleep(RETRY_SECONDS)
 
     def _is_lost(self) -> bool:
         """Whether the database has failed for good, and nothing is left of it to be opened again."""
@@ -155,6 +163,10 @@ class Applier:
             return False
         waited = now - max(self._last_idle, self._last_batch)
         return waited >= BATCH_SECONDS or self._core.unapplied_bytes() >= BATCH_BYTES
+
+    def _apply_all(self) -> None:
+        while self._apply_next():
+            pass
 
     def _apply_next(self) -> bool:
         """Apply a batch, a smaller one where there is no memory for it; False where nothing is left."""

@@ -158,7 +158,7 @@ class EmbeddedStore:
             segment, offset, size, kept_in = recovery.cut
             logger.warning(
                 "the end of the journal was torn and is cut off: it was never acknowledged",
-                extra={"segment": segment, "offset": offset, "bytes": size, "kept_in": kept_in},
+                extra={"segment": segment, "offset": offset, "bytes": size, "kept_in": kept_in or "nothing: no room"},
             )
         if recovery.noted_applied > applied:
             logger.warning(
@@ -168,6 +168,8 @@ class EmbeddedStore:
         records = self.applier.catch_up()
         self.core.mark_applied(self.applier.applied)
         self._remember()
+        if self.applier.stuck:
+            self._follow_unapplied(self.applier.stuck)
         failpoints.hit("store_recovered")
         logger.info(
             "store opened",
@@ -177,6 +179,13 @@ class EmbeddedStore:
                 "records_applied": records,
                 "seconds": round(time.monotonic() - began, 3),
             },
+        )
+
+    def _follow_unapplied(self, lack: Lack) -> None:
+        """Have memory follow what the database cannot take now."""
+        followed = self.core.follow_unapplied(self.applier.applied, now=wall_clock())
+        logger.warning(
+            "what the database lacks is served from the journal", extra={"reason": _TOLD[lack], "records": followed}
         )
 
     def _remember(self) -> None:

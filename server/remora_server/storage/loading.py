@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from remora_server import _native
@@ -104,7 +105,8 @@ class NewConversation:
 
 
 class Loader:
-    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it.
+    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it; only
+    after a start that found no room there, the journal holds the rest.
 
     Whatever asks DuckDB raises DeadlineExceeded instead where the deadline has passed.
     """
@@ -146,28 +148,32 @@ class Loader:
             self._load(terms, conversation_id)
 
     def _load(self, terms: Terms, conversation_id: str) -> None:
-        """Read it from DuckDB, again where it changed meanwhile. Raises StoreFailed where that is never applied,
-        StoreFull or MemoryExhausted where it is not now.
+        """Read it from DuckDB, again where it changed meanwhile; what is not applied for want of something, from the
+        journal. Raises StoreFailed where that is never applied.
         """
         require_time(terms.deadline)
-        while not self._read(terms.tenant_id, conversation_id):
+        while not self._read(terms.tenant_id, conversation_id, with_journal=self._applier.stuck is not None):
             if self._core.failure() is not None:
                 raise StoreFailed
-            if self._applier.stuck:
-                raise self._applier.stuck
             require_time(terms.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
-    def _read(self, tenant_id: str, conversation_id: str) -> bool:
-        as_of = self._applier.applied
+    def _read(self, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
+        load = partial(
+            self._core.load_conversation,
+            tenant_id,
+            conversation_id,
+            as_of=self._applier.applied,
+            with_journal=with_journal,
+        )
         found = self._database.rows(_HEAD, [tenant_id, conversation_id])
         if not found:
-            return self._core.load_conversation(tenant_id, conversation_id, None, [], [], as_of=as_of)
+            return load(None, [], [])
         head = _native.Head(**dict(zip(_HEAD_FIELDS, found[0], strict=True)))
         messages = self._database.rows(_MESSAGES, [head.uid])
         start = messages[-WINDOW_MESSAGES:][0][0] if messages else 0
         bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
-        return self._core.load_conversation(tenant_id, conversation_id, head, messages, bodies, as_of=as_of)
+        return load(head, messages, bodies)
 
     def missing(self, terms: Terms, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
         """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import duckdb
 
-from remora_server._native import Core
-from remora_server.domain.errors import StoreFailed
+from remora_server._native import Core, Unapplied
+from remora_server.domain.errors import MemoryExhausted, StoreFailed, StoreFull
 from remora_server.domain.models import ServedModels
 from remora_server.storage import arrow
 from remora_server.storage.commits import Commits
@@ -52,8 +52,9 @@ class RecallLoader:
     """Loads threads (one user's part of one conversation), users and tenants that are not in memory.
 
     A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
-    Several may load the same at once: the first counts. Vectors of models that are neither the tenant's nor a caller's
-    stay on disk, and word pieces unless the tenant's model makes some.
+    What DuckDB has no room for is added from the journal. Several may load the same at once: the first counts. Vectors
+    of models that are neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's model makes
+    some.
     """
 
     def __init__(self, core: Core, database: Database, commits: Commits, models: ServedModels) -> None:
@@ -62,31 +63,36 @@ class RecallLoader:
         self._database = database
         self._commits = commits
         self._models = models
+        self._last_unapplied: tuple[tuple[str, int, int], Unapplied] | None = None
+        """Of a tenant, after a revision that is applied, as of one that was delivered."""
 
     def thread(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
         """Have one user's part of a conversation in memory."""
         if self._recall.begin_thread(tenant_id, user_id, uid):
             with self._loading(tenant_id, user_id, [uid]):
-                self._settle(deadline)
-                self._fill(tenant_id, user_id, {uid: conversation_id})
+                unapplied = self._settle(tenant_id, deadline)
+                self._fill(tenant_id, user_id, {uid: conversation_id}, unapplied)
 
     def user(self, tenant_id: str, user_id: str, deadline: float | None) -> None:
         """Have all of a user's messages in memory."""
         if self._recall.begin_user(tenant_id, user_id):
             with self._loading(tenant_id, user_id, [None]):
-                self._settle(deadline)
-                stored = {row[0]: row for row in self._database.rows(_THREADS, [tenant_id, user_id])}
+                unapplied = self._settle(tenant_id, deadline)
+                changed = unapplied.threads(user_id) if unapplied else []
+                stored = {uid: (uid, conversation_id, 0) for uid, conversation_id in changed}
+                stored |= {row[0]: row for row in self._database.rows(_THREADS, [tenant_id, user_id])}
                 absent = self._recall.declare_threads(tenant_id, user_id, list(stored))
                 with self._loading(tenant_id, user_id, absent):
                     for group in _groups([stored[uid] for uid in absent]):
-                        self._fill(tenant_id, user_id, group)
+                        self._fill(tenant_id, user_id, group, unapplied)
                         del absent[: len(group)]
                 self._recall.finish_user(tenant_id, user_id)
 
     def tenant(self, tenant_id: str, deadline: float | None) -> None:
         """Have all of a tenant's messages in memory, as far as there is room."""
-        self._settle(deadline)
-        for (user_id,) in self._database.rows(_USERS, [tenant_id]):
+        unapplied = self._settle(tenant_id, deadline)
+        stored = {user_id for (user_id,) in self._database.rows(_USERS, [tenant_id])}
+        for user_id in sorted(stored.union(unapplied.users() if unapplied else [])):
             self.user(tenant_id, user_id, deadline)
 
     @contextmanager
@@ -98,16 +104,36 @@ class RecallLoader:
                 self._recall.abandon(tenant_id, user_id, uid)
             raise
 
-    def _settle(self, deadline: float | None) -> None:
-        """Wait until DuckDB holds every change that was delivered, except those that never become durable."""
+    def _settle(self, tenant_id: str, deadline: float | None) -> Unapplied | None:
+        """Wait until DuckDB holds every change that was delivered, except those that never become durable.
+
+        Returns those that it lacks, where something is lacking to apply them.
+        """
         revision = self._recall.revision()
         try:
             self._commits.wait_published(revision, deadline)
         except StoreFailed:
             revision = min(revision, self._core.published())
-        self._commits.wait_applied(revision, deadline)
+        while True:
+            try:
+                self._commits.wait_applied(revision, deadline)
+            except (StoreFull, MemoryExhausted):
+                unapplied = self._unapplied(tenant_id, self._commits.applied(), revision)
+                if unapplied is not None:
+                    return unapplied
+            else:
+                self._last_unapplied = None
+                return None
 
-    def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str]) -> None:
+    def _unapplied(self, tenant_id: str, applied: int, revision: int) -> Unapplied | None:
+        """What DuckDB lacks of a tenant, read once for all users; None where it has some of it by now."""
+        key, last = (tenant_id, applied, revision), self._last_unapplied
+        if last is None or last[0] != key:
+            found = self._core.unapplied(tenant_id, applied)
+            last = self._last_unapplied = None if found is None else (key, found)
+        return None if last is None else last[1]
+
+    def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str], unapplied: Unapplied | None) -> None:
         """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
         scope, model = {"tenant": tenant_id, "uids": list(threads)}, self._models.of(tenant_id)
         rows, vectors = self._database.snapshot(
@@ -120,9 +146,8 @@ class RecallLoader:
         for uid, conversation_id in threads.items():
             part = messages.get(uid, [])
             encoded = [stored_message(*row[1:]) for row in part]
-            self._recall.fill_thread(
-                tenant_id, user_id, uid, conversation_id, encoded, [vectors.get(row[:3], []) for row in part]
-            )
+            made = [vectors.get(row[:3], []) for row in part]
+            self._recall.fill_thread(tenant_id, user_id, uid, conversation_id, encoded, made, unapplied)
 
 
 def _groups(threads: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:

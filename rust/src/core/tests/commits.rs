@@ -9,16 +9,16 @@ use prost::Message as _;
 
 use crate::core::{CommitError, Committed, Core, Settings};
 use crate::journal::JournalError;
-use crate::windows::{Bounds, Page, Selection};
+use crate::windows::{Bounds, Page, Selection, StoredConversation};
 use crate::wire::{self, Kind};
 
-const TENANT: &str = "acme";
+pub(super) const TENANT: &str = "acme";
 
 fn volatile() -> Core {
     Core::open(None, &Settings::default()).unwrap()
 }
 
-fn record(kinds: impl IntoIterator<Item = Kind>) -> wire::Record {
+pub(super) fn record(kinds: impl IntoIterator<Item = Kind>) -> wire::Record {
     let changes = kinds
         .into_iter()
         .map(|kind| wire::Change { kind: Some(kind) });
@@ -29,11 +29,11 @@ fn record(kinds: impl IntoIterator<Item = Kind>) -> wire::Record {
     }
 }
 
-fn encoded(record: &wire::Record) -> Bytes {
+pub(super) fn encoded(record: &wire::Record) -> Bytes {
     record.encode_to_vec().into()
 }
 
-fn creation(id: &str) -> Kind {
+pub(super) fn creation(id: &str) -> Kind {
     let row = wire::Conversation {
         id: id.to_owned(),
         user_id: "ann".to_owned(),
@@ -45,7 +45,7 @@ fn creation(id: &str) -> Kind {
     })
 }
 
-fn message(id: &str, uid: u64, sequence: u64) -> Kind {
+pub(super) fn message(id: &str, uid: u64, sequence: u64) -> Kind {
     let body = wire::Message {
         role: "user".to_owned(),
         text: format!("text {sequence}"),
@@ -62,14 +62,14 @@ fn message(id: &str, uid: u64, sequence: u64) -> Kind {
     })
 }
 
-fn commit(core: &Core, kinds: impl IntoIterator<Item = Kind>) -> u64 {
+pub(super) fn commit(core: &Core, kinds: impl IntoIterator<Item = Kind>) -> u64 {
     match core.commit(encoded(&record(kinds)), None).unwrap() {
         Committed::New(revision) => revision,
         Committed::Known(known) => panic!("{known:?}"),
     }
 }
 
-fn list(core: &Core, id: &str) -> Page {
+pub(super) fn list(core: &Core, id: &str) -> Page {
     let selection = Selection {
         user: "ann".to_owned(),
         roles: Vec::new(),
@@ -188,11 +188,12 @@ fn a_change_of_a_cold_conversation_makes_older_loads_stale() {
     core.windows().know(TENANT, "chat");
     let revision = commit(&core, [message("chat", 1, 1)]);
     let load = |as_of| {
-        core.windows()
-            .load(TENANT, "chat", as_of, None, &[], Vec::new())
+        let stored = StoredConversation::default();
+        core.load_conversation(TENANT, "chat", as_of, stored, false)
+            .unwrap()
     };
-    assert_eq!(load(revision - 1), Ok(false));
-    assert_eq!(load(revision), Ok(true));
+    assert!(!load(revision - 1));
+    assert!(load(revision));
 }
 
 #[test]

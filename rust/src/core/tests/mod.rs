@@ -3,3 +3,4 @@
 
 mod commits;
 mod requests;
+mod unapplied;

@@ -9,7 +9,7 @@ use super::model::{
     MODEL, Question, RULES, Row, Rows, Store, TENANT, conversation, key, places, recall, vector,
 };
 use crate::kernels::Kernels;
-use crate::recall::{Profile, Recall, Scope, Weights};
+use crate::recall::{Later, Op, Profile, Recall, Scope, Weights};
 
 const USERS: [&str; 2] = ["ann", "bob"];
 const WORDS: [&str; 5] = ["river", "boat?", "market", "lantern yesterday", "garden"];
@@ -52,9 +52,12 @@ enum Step {
     BeginUser {
         user: usize,
     },
-    /// The store is read for the load.
+    /// The store gets what was delivered so far; until then it can be read without that.
+    Apply,
+    /// The store is read for the load: what it has by now, or what it had when it was applied to, and what it lacks.
     Read {
         load: usize,
+        lagging: bool,
     },
     Finish {
         load: usize,
@@ -87,7 +90,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(user, uid, sequence, stale, values)| Step::Embed { user, uid, sequence, stale, values }),
         3 => (user(), uid()).prop_map(|(user, uid)| Step::Begin { user, uid }),
         2 => user().prop_map(|user| Step::BeginUser { user }),
-        4 => (0usize..8).prop_map(|load| Step::Read { load }),
+        2 => Just(Step::Apply),
+        4 => (0usize..8, any::<bool>()).prop_map(|(load, lagging)| Step::Read { load, lagging }),
         4 => (0usize..8).prop_map(|load| Step::Finish { load }),
         1 => (0usize..8).prop_map(|load| Step::Abandon { load }),
         2 => (user(), uid()).prop_map(|(user, uid)| Step::Evict { user, uid }),
@@ -101,14 +105,17 @@ struct Load {
     user: &'static str,
     /// The thread; `None` for all of the user.
     uid: Option<u64>,
-    /// What the store held when it was read: of a user's load, the threads that must be filled.
-    read: Option<BTreeMap<u64, Rows>>,
+    /// What the store held when it was read, and what it lacked: of a user's load, the threads that must be filled.
+    read: Option<BTreeMap<u64, (Rows, Later)>>,
 }
 
 /// A recall and the store that it follows.
 struct World {
     recall: Recall,
     store: Store,
+    /// An older state of the store, and what came after it: whose (`None`: everybody's) part of which conversation.
+    applied: Store,
+    unapplied: Vec<(u64, Option<String>, u64, Op)>,
     revision: u64,
     loads: Vec<Load>,
 }
@@ -118,6 +125,8 @@ impl World {
         Self {
             recall: recall(),
             store: Store::default(),
+            applied: Store::default(),
+            unapplied: Vec::new(),
             revision: 0,
             loads: Vec::new(),
         }
@@ -159,7 +168,11 @@ impl World {
             }
             Step::Begin { user, uid } => self.begin(USERS[user], uid),
             Step::BeginUser { user } => self.begin_user(USERS[user]),
-            Step::Read { load } => self.read(load),
+            Step::Apply => {
+                self.applied = self.store.clone();
+                self.unapplied.clear();
+            }
+            Step::Read { load, lagging } => self.read(load, lagging),
             Step::Finish { load } => self.finish(load),
             Step::Abandon { load } => self.abandon(load),
             Step::Evict { user, uid } => drop(self.recall.take_out(TENANT, USERS[user], uid)),
@@ -172,6 +185,13 @@ impl World {
         self.revision
     }
 
+    fn deliver(&mut self, user: &str, uid: u64, op: Op) {
+        let whose = Some(user.to_owned());
+        self.unapplied.push((self.revision, whose, uid, op.clone()));
+        self.recall
+            .deliver(key(user, uid), &conversation(uid), op, self.revision);
+    }
+
     fn put(&mut self, user: &str, uid: u64, mut row: Row, values: Option<[i8; 2]>) {
         let revision = self.next_revision();
         row.revision = revision;
@@ -180,39 +200,38 @@ impl World {
             row = row.embedded(MODEL, &values);
             row.own_vector = true;
         }
-        let made = values.map(|values| vector(MODEL, &values));
-        self.recall.put(
-            key(user, uid),
-            &conversation(uid),
-            row.encoded(),
-            made,
-            revision,
-        );
+        let op = Op::Put {
+            encoded: row.encoded(),
+            vector: values.map(|values| vector(MODEL, &values)),
+        };
+        self.deliver(user, uid, op);
         self.store.put(user, uid, row);
     }
 
     fn remove(&mut self, user: &str, uid: u64, sequences: &[u64]) {
-        let revision = self.next_revision();
-        self.recall.remove(key(user, uid), sequences, revision);
+        self.next_revision();
+        let places = sequences.into();
+        self.deliver(user, uid, Op::Remove { sequences: places });
         if let Some(rows) = self.store.threads.get_mut(&(user.to_owned(), uid)) {
             rows.retain(|sequence, _| !sequences.contains(sequence));
         }
     }
 
     fn remove_all(&mut self, user: &str, uid: u64) {
-        let revision = self.next_revision();
-        self.recall.remove_all(key(user, uid), revision);
+        self.next_revision();
+        self.deliver(user, uid, Op::RemoveAll);
         self.store.threads.remove(&(user.to_owned(), uid));
     }
 
     fn drop_conversation(&mut self, uid: u64) {
         let revision = self.next_revision();
         self.recall.drop_conversation(TENANT, uid, revision);
+        self.unapplied.push((revision, None, uid, Op::RemoveAll));
         self.store.threads.retain(|(_, other), _| *other != uid);
     }
 
     fn embed(&mut self, user: &str, uid: u64, sequence: u64, stale: bool, values: [i8; 2]) {
-        let revision = self.next_revision();
+        self.next_revision();
         let values = values.map(f32::from);
         let row = self
             .store
@@ -223,13 +242,12 @@ impl World {
         if let Some(row) = row.filter(|_| !stale) {
             row.vectors.insert(MODEL.to_owned(), values.to_vec());
         }
-        self.recall.embed(
-            key(user, uid),
+        let op = Op::Embed {
             sequence,
-            of,
-            vector(MODEL, &values),
-            revision,
-        );
+            message_revision: of,
+            vector: vector(MODEL, &values),
+        };
+        self.deliver(user, uid, op);
     }
 
     fn begin(&mut self, user: &'static str, uid: u64) {
@@ -253,7 +271,7 @@ impl World {
     }
 
     /// Reads the store for a load, once.
-    fn read(&mut self, number: usize) {
+    fn read(&mut self, number: usize, lagging: bool) {
         let count = self.loads.len().max(1);
         let Some(load) = self
             .loads
@@ -262,15 +280,30 @@ impl World {
         else {
             return;
         };
+        let (store, unapplied) = match lagging {
+            true => (&self.applied, self.unapplied.as_slice()),
+            false => (&self.store, [].as_slice()),
+        };
+        let is_of = |whose: &Option<String>| whose.as_deref().is_none_or(|user| user == load.user);
+        let changed = unapplied.iter().filter(|(_, whose, ..)| is_of(whose));
         let uids = match load.uid {
             Some(uid) => vec![uid],
-            None => self
-                .recall
-                .declare_threads(TENANT, load.user, &self.store.uids(load.user)),
+            None => {
+                let mut uids = store.uids(load.user);
+                uids.extend(changed.clone().map(|(_, _, uid, _)| uid));
+                self.recall.declare_threads(TENANT, load.user, &uids)
+            }
         };
+        let later = |uid| {
+            let mut later = Later::default();
+            for (revision, _, _, op) in changed.clone().filter(|(_, _, other, _)| *other == uid) {
+                later.push(*revision, op.clone());
+            }
+            later
+        };
+        let read = uids.into_iter();
         load.read = Some(
-            uids.into_iter()
-                .map(|uid| (uid, self.store.rows(load.user, uid)))
+            read.map(|uid| (uid, (store.rows(load.user, uid), later(uid))))
                 .collect(),
         );
     }
@@ -285,10 +318,10 @@ impl World {
             return;
         }
         let load = self.loads.swap_remove(number % count);
-        for (uid, rows) in load.read.unwrap_or_default() {
+        for (uid, (rows, later)) in load.read.unwrap_or_default() {
             let documents = Store::documents(&rows);
             self.recall
-                .fill_thread(TENANT, load.user, uid, &conversation(uid), documents);
+                .fill_thread(TENANT, load.user, uid, &conversation(uid), documents, later);
         }
         if load.uid.is_none() {
             self.recall.finish_user(TENANT, load.user);
@@ -345,7 +378,7 @@ impl World {
 
     fn end(mut self) {
         while !self.loads.is_empty() {
-            self.read(0);
+            self.read(0, true);
             self.finish(0);
         }
         for user in USERS {
@@ -392,7 +425,8 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
         5,
     );
 
-    recall.fill_thread(TENANT, "ann", 1, "c", vec![old.stored(), gone.stored()]);
+    let stored = vec![old.stored(), gone.stored()];
+    recall.fill_thread(TENANT, "ann", 1, "c", stored, Later::default());
 
     let found = all().ask(
         &recall,

@@ -7,3 +7,33 @@ pub(super) mod naive;
 mod phrases;
 mod rules;
 mod scores;
+
+use bytes::Bytes;
+use model::conversation;
+
+use super::{Op, Recall, ThreadKey, Vector};
+
+/// The changes that writes deliver.
+impl Recall {
+    fn put(
+        &self,
+        key: ThreadKey<'_>,
+        conversation_id: &str,
+        encoded: Bytes,
+        vector: Option<Vector>,
+        revision: u64,
+    ) {
+        let op = Op::Put { encoded, vector };
+        self.deliver(key, conversation_id, op, revision);
+    }
+
+    fn remove(&self, key: ThreadKey<'_>, sequences: &[u64], revision: u64) {
+        let sequences = sequences.into();
+        self.deliver(
+            key,
+            &conversation(key.uid),
+            Op::Remove { sequences },
+            revision,
+        );
+    }
+}

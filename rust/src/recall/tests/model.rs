@@ -9,7 +9,8 @@ use prost::Message as _;
 use crate::kernels::{CODE, Kernels};
 use crate::late::Pieces;
 use crate::recall::{
-    Filter, Found, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector, Weights,
+    Filter, Found, Later, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector,
+    Weights,
 };
 use crate::wire;
 
@@ -159,7 +160,8 @@ impl Store {
         }
         for uid in recall.declare_threads(TENANT, user, &self.uids(user)) {
             let documents = Self::documents(&self.rows(user, uid));
-            recall.fill_thread(TENANT, user, uid, &conversation(uid), documents);
+            let later = Later::default();
+            recall.fill_thread(TENANT, user, uid, &conversation(uid), documents, later);
         }
         recall.finish_user(TENANT, user);
     }

@@ -205,7 +205,13 @@ impl Harness {
 
     fn cool(&self) {
         self.windows
-            .load(TENANT, "filler", u64::MAX, None, &[], Vec::new())
+            .load(
+                TENANT,
+                "filler",
+                u64::MAX,
+                StoredConversation::default(),
+                &[],
+            )
             .unwrap();
         for _ in 0..=RECENT_USES {
             self.windows.residency(TENANT, "filler");
@@ -242,8 +248,13 @@ impl Harness {
         let bodies: Vec<_> = bodies.map(|m| m.body.clone()).collect();
         let newest = bodies[bodies.len().saturating_sub(3)..].to_vec();
         let name = name(conversation);
+        let stored = StoredConversation {
+            head,
+            messages: &rows,
+            bodies: newest,
+        };
         self.windows
-            .load(TENANT, &name, applied, head, &rows, newest)
+            .load(TENANT, &name, applied, stored, &[])
             .unwrap()
     }
 

@@ -17,6 +17,7 @@ use self::image::{Image, NOTE, Original, Written, layout, scratch};
 use self::kinds::{Case, cases};
 use self::oracle::{Verdict, judge};
 use super::super::directory::segment_name;
+use super::super::failpoints::{Action, Point, arm, disarm};
 use super::super::faults::{Fault, plant};
 use super::super::reach::{Note, Reach, Reached};
 use super::*;
@@ -308,7 +309,22 @@ fn a_torn_last_batch_is_cut_kept_and_reported() {
         (recovery.last_revision, cut.offset),
         (4, written[4].bytes.start as u64)
     );
-    assert!(fs::read(cut.kept_in).unwrap().len() <= written[4].bytes.len());
+    let kept = fs::read(cut.kept_in.unwrap()).unwrap();
+    assert!(kept.len() <= written[4].bytes.len());
+    assert_eq!(append(&journal, payload(8, 8)), 5);
+}
+
+#[test]
+fn a_torn_last_batch_is_cut_where_there_is_no_room_to_keep_it() {
+    let directory = tempdir().unwrap();
+    let (written, path) = one_segment(directory.path(), 5);
+    damage_byte(&path, written[4].bytes.end - 20);
+    arm(directory.path(), Point::CutKept, 0, Action::NoSpace);
+
+    let (journal, recovery) = open(directory.path());
+    disarm(directory.path());
+    let cut = recovery.cut.unwrap();
+    assert_eq!((recovery.last_revision, cut.kept_in), (4, None));
     assert_eq!(append(&journal, payload(8, 8)), 5);
 }
 

@@ -158,7 +158,8 @@ impl Trial<'_> {
         if let Some(cut) = &recovery.cut {
             let range = cut.offset as usize..(cut.offset + cut.bytes) as usize;
             let torn = &self.image.0[&cut.segment][range];
-            let kept = std::fs::read(&cut.kept_in).map_err(|error| error.to_string())?;
+            let kept_in = cut.kept_in.as_ref().ok_or("the cut bytes are not kept")?;
+            let kept = std::fs::read(kept_in).map_err(|error| error.to_string())?;
             require!(kept == torn, "the cut bytes are not kept");
         }
         let lost = |batch: &&Written| !batch.is_seal && batch.last_revision > last;
