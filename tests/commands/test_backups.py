@@ -26,6 +26,8 @@ from remora.errors import (
     OperatorOnlyError,
     UnauthenticatedError,
 )
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.unfinished import unfinished
 
 WRITERS = 8
 TOGETHER = 3
@@ -334,3 +336,48 @@ def test_a_folder_that_is_there_is_not_backed_up_over(directory: Path) -> None:
     assert (code, error.count("\n")) == (1, 1)
     assert "exists" in error
     assert list((directory / "backup").iterdir()) == []
+
+
+@pytest.mark.parametrize("contents", [["precious"], [], ["manifest.json", "remora.duckdb"]])
+def test_a_folder_of_the_working_name_that_no_backup_left_is_not_touched(directory: Path, contents: list[str]) -> None:
+    with serving(directory / "a") as sidecar:
+        (directory / "backup.partial").mkdir()
+        for name in contents:
+            (directory / "backup.partial" / name).write_text("mine")
+
+        code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", "--data", sidecar.directory / "data")
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert "backup.partial exists and is no unfinished backup" in error
+    assert sorted(path.name for path in (directory / "backup.partial").iterdir()) == contents
+    assert not (directory / "backup").exists()
+
+
+def test_of_two_backups_into_one_folder_the_second_is_refused_and_takes_nothing_from_the_first(
+    directory: Path,
+) -> None:
+    with serving(directory / "a") as sidecar:
+        with unfinished(directory / "backup", names=("half",)) as folder:
+            (folder / "half").write_text("of the first")
+
+            code, _, error = remora(
+                sidecar.endpoint, "backup", directory / "backup", "--data", sidecar.directory / "data"
+            )
+
+            assert (code, error.count("\n")) == (1, 1)
+            assert "another backup is being made" in error
+        assert [path.name for path in (directory / "backup").iterdir()] == ["half"]
+    assert not (directory / "backup.partial").exists()
+
+
+def test_a_backup_that_failed_removes_its_own_files_and_no_others(tmp_path: Path) -> None:
+    def back_up_and_fail() -> None:
+        with unfinished(tmp_path / "backup", names=("own",)) as folder:
+            (folder / "own").touch()
+            (folder / "precious").touch()
+            raise CommandFailed("the server went away")
+
+    with pytest.raises(CommandFailed, match="the server went away"):
+        back_up_and_fail()
+
+    assert [path.name for path in tmp_path.rglob("*")] == ["backup.partial", "precious"]

@@ -16,7 +16,7 @@ from remora_server.main import main
 
 FURNITURE = {
     "__init__", "connecting", "failures", "machine", "manifest", "messages", "numbers", "output", "parsing", "records",
-    "setting_flags",
+    "setting_flags", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 

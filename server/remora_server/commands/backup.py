@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
 from remora_server.commands.output import diagnostics, progress_of_bytes
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
+from remora_server.commands.unfinished import unfinished
 from remora_server.storage.directory import OPERATOR_TOKEN_FILE
 
 
@@ -52,28 +52,14 @@ def _operator_token(data: str | None) -> str | None:
 
 
 def _backup(client: Remora, destination: Path, seconds: float) -> Manifest:
-    partial = destination.with_name(destination.name + ".partial")
     try:
-        with _cleared(partial), _made(client, seconds) as backup:
-            _receive(client, backup, partial / SNAPSHOT_NAME)
+        with unfinished(destination, names=(SNAPSHOT_NAME, FILE_NAME)) as folder, _made(client, seconds) as backup:
+            _receive(client, backup, folder / SNAPSHOT_NAME)
             manifest = Manifest.of(backup)
-            _write(partial / FILE_NAME, manifest.text().encode())
-            partial.rename(destination)
+            _write(folder / FILE_NAME, manifest.text().encode())
     except OSError as error:
         raise CommandFailed(f"{destination} cannot be written: {error.strerror}") from error
     return manifest
-
-
-@contextmanager
-def _cleared(folder: Path) -> Iterator[None]:
-    """A folder that is new, and gone again where what is done in it fails."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700, parents=True)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 @contextmanager
