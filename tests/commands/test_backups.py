@@ -28,6 +28,7 @@ from remora.errors import (
 )
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.unfinished import unfinished
+from remora_server.main import main
 
 WRITERS = 8
 TOGETHER = 3
@@ -381,3 +382,28 @@ def test_a_backup_that_failed_removes_its_own_files_and_no_others(tmp_path: Path
         back_up_and_fail()
 
     assert [path.name for path in tmp_path.rglob("*")] == ["backup.partial", "precious"]
+
+
+def test_a_snapshot_that_changed_on_its_way_is_no_backup(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = Remora.read_backup
+    damaged: list[int] = []
+
+    def flipped(self: Remora, backup_id: str, offset: int) -> bytes:
+        part = bytearray(read(self, backup_id, offset))
+        if part and not damaged:
+            part[len(part) // 2] ^= 1
+            damaged.append(offset)
+        return bytes(part)
+
+    monkeypatch.setattr(Remora, "read_backup", flipped)
+    with serving(directory / "a") as sidecar:
+        arguments = ["backup", directory / "backup", "--data", directory / "a" / "data", "--endpoint", sidecar.endpoint]
+
+        assert main([str(argument) for argument in arguments]) == 1
+
+        assert damaged
+        assert "what arrived is not what the server has sent" in capsys.readouterr().err
+        assert [path.name for path in directory.iterdir()] == ["a"]
+        assert list((directory / "a" / "data" / "backups").iterdir()) == []
