@@ -139,7 +139,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
         (["search", "x", "--endpoint", "nonsense"], 2, "remora: an endpoint is unix:/path or host:port"),
         (["log", "nowhere"], 1, "remora: CONVERSATION_NOT_FOUND: the conversation does not exist"),
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
-        (["search", ""], 1, "remora: INVALID_FIELD: "),
+        (["search", "x" * 40_000], 1, "remora: INVALID_FIELD: "),
         (["log", "--limit", "0"], 2, "0 is no whole number from 1 on"),
         (["search"], 2, "the following arguments are required: QUERY"),
     ],

@@ -16,7 +16,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
 from remora_server.commands.output import diagnostics, progress_of_bytes
-from remora_server.commands.parsing import path
+from remora_server.commands.parsing import filled, path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.storage.directory import OPERATOR_TOKEN_FILE
@@ -25,7 +25,7 @@ from remora_server.storage.directory import OPERATOR_TOKEN_FILE
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("destination", metavar="DEST", type=path, help="the folder to make")
-    parser.add_argument("--data", metavar="DIR", help="the server's data directory, where its token is")
+    parser.add_argument("--data", type=filled, metavar="DIR", help="the server's data directory, where its token is")
     parser.add_argument("--seconds", type=float, default=3_600.0, help="how long the server may take (default 3600)")
     add_connection_flags(parser)
 

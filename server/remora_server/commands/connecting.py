@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from remora import Remora, RemoraError
 from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.parsing import name
 from remora_server.domain.errors import one_line
 from remora_server.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
@@ -18,9 +19,15 @@ CALL_SECONDS = 60.0
 
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--endpoint`, `--tenant` and `--token`."""
-    parser.add_argument("--endpoint", help="unix:/path or host:port (default: $REMORA_ENDPOINT, else serve's own)")
-    parser.add_argument("--tenant", help=f"the tenant, where no token names it (default: ${TENANT_VARIABLE})")
-    parser.add_argument("--token", help=f"the token, where the server asks for one (default: ${TOKEN_VARIABLE})")
+    parser.add_argument(
+        "--endpoint", type=name, help="unix:/path or host:port (default: $REMORA_ENDPOINT, else serve's own)"
+    )
+    parser.add_argument(
+        "--tenant", type=name, help=f"the tenant, where no token names it (default: ${TENANT_VARIABLE})"
+    )
+    parser.add_argument(
+        "--token", type=name, help=f"the token, where the server asks for one (default: ${TOKEN_VARIABLE})"
+    )
 
 
 @contextmanager

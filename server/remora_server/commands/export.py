@@ -15,6 +15,7 @@ from remora import Remora
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.output import diagnostics, progress_of_conversations
+from remora_server.commands.parsing import filled, name
 from remora_server.commands.records import first_line, is_last_line, last_line, record_line
 
 STANDARD_OUTPUT = "-"
@@ -47,9 +48,11 @@ class Reached(Struct, frozen=True):
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="where to, a file that is not there yet; - for standard output")
-    parser.add_argument("--user", help="only the conversations that this user owns, and its working memory")
-    parser.add_argument("--conversation", help="only this conversation")
+    parser.add_argument(
+        "file", type=filled, metavar="FILE", help="where to, a file that is not there yet; - for standard output"
+    )
+    parser.add_argument("--user", type=name, help="only the conversations that this user owns, and its working memory")
+    parser.add_argument("--conversation", type=name, help="only this conversation")
     parser.add_argument(
         "--resume", action="store_true", help="go on where an export to FILE was interrupted; it must be one"
     )
@@ -161,7 +164,7 @@ def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Cal
 
 def _conversations(client: Remora, given: dict[str, Any]) -> int:
     """How many conversations there are to export."""
-    return 1 if given["conversation"] else client.count_conversations(user_id=given["user"])
+    return 1 if given["conversation"] is not None else client.count_conversations(user_id=given["user"])
 
 
 def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached) -> Reached:

@@ -17,6 +17,7 @@ from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.output import diagnostics, progress_of_bytes
+from remora_server.commands.parsing import filled
 from remora_server.commands.records import LineError, conversation_of, parse_line, parse_record, require_format
 
 STANDARD_INPUT = "-"
@@ -84,7 +85,7 @@ class Lines:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="what export wrote; - for standard input")
+    parser.add_argument("file", type=filled, metavar="FILE", help="what export wrote; - for standard input")
     add_connection_flags(parser)
 
 

@@ -15,14 +15,17 @@ from remora_server.commands.failures import Misused
 from remora_server.commands.messages import local_time, message_json, message_line
 from remora_server.commands.numbers import positive
 from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.parsing import name
 
 FOLLOW_SECONDS = 0.5
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="show its messages")
-    parser.add_argument("--user", help="this user's conversations; with a conversation, this user's messages")
+    parser.add_argument("conversation", type=name, metavar="CONVERSATION", nargs="?", help="show its messages")
+    parser.add_argument(
+        "--user", type=name, help="this user's conversations; with a conversation, this user's messages"
+    )
     parser.add_argument("--limit", type=positive, default=20, help="how many at most, the newest (default 20)")
     parser.add_argument("--follow", action="store_true", help="go on showing messages as they come, until interrupted")
     add_json_flag(parser)
@@ -31,10 +34,10 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(given: dict[str, Any]) -> None:
     """Show what was asked for."""
-    if given["follow"] and not given["conversation"]:
+    if given["follow"] and given["conversation"] is None:
         raise Misused("--follow needs a conversation")
     with connected(given) as client:
-        if not given["conversation"]:
+        if given["conversation"] is None:
             _show_conversations(client.list_conversations(user_id=given["user"], limit=given["limit"]), given)
             return
         conversation = client.conversation(given["conversation"], user_id=given["user"])
@@ -66,8 +69,8 @@ def _show_conversations(conversations: Iterable[ConversationRecord], given: dict
             write_json(_json(conversation))
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("updated", "conversation", "user", "messages", "title"):
-        table.add_column(name, justify="right" if name == "messages" else "left", overflow="fold")
+    for column in ("updated", "conversation", "user", "messages", "title"):
+        table.add_column(column, justify="right" if column == "messages" else "left", overflow="fold")
     for found in conversations:
         texts = (printable(text) for text in (found.id, found.user_id))
         table.add_row(local_time(found.update_time), *texts, f"{found.message_count:,}", printable(found.title))

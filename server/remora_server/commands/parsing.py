@@ -35,6 +35,22 @@ class CommandParser(Parser):
         return super().parse_known_args(args, namespace)
 
 
+def filled(text: str) -> str:
+    """What is not empty. Taken for what was left out, a variable that is not set would widen what is asked for."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty: is a variable not set?")
+    return text
+
+
+def name(text: str) -> str:
+    """Text that says who or what, as it travels: not empty, and UTF-8."""
+    try:
+        filled(text).encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError("is not UTF-8") from error
+    return text
+
+
 def path(text: str) -> Path:
     """A path, absolute, `~` expanded."""
-    return Path(text).expanduser().absolute()
+    return Path(filled(text)).expanduser().absolute()

@@ -12,6 +12,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, printable, write_json
+from remora_server.commands.parsing import name
 
 SHORTEST_WORD = 3
 FOUND_WORD = "bold underline"
@@ -24,9 +25,9 @@ WHY_WORDS_ONLY: dict[WordsOnlyReason, str] = {
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("query", metavar="QUERY", help="a question, or words")
-    parser.add_argument("--user", help="only this user's messages")
-    parser.add_argument("--conversation", help="only this conversation's messages")
+    parser.add_argument("query", type=name, metavar="QUERY", help="a question, or words")
+    parser.add_argument("--user", type=name, help="only this user's messages")
+    parser.add_argument("--conversation", type=name, help="only this conversation's messages")
     parser.add_argument("--limit", type=positive, default=10, help="how many at most (default 10)")
     add_json_flag(parser)
     add_connection_flags(parser)
@@ -44,9 +45,9 @@ def run(given: dict[str, Any]) -> None:
 
 def _search(client: Remora, given: dict[str, Any]) -> SearchResult:
     query, user, k = given["query"], given["user"], given["limit"]
-    if given["conversation"]:
+    if given["conversation"] is not None:
         return client.conversation(given["conversation"], user_id=user).search(query, k=k)
-    if user:
+    if user is not None:
         return client.user(user).search(query, k=k)
     return client.search(query, k=k)
 

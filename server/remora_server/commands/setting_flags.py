@@ -8,11 +8,12 @@ from typing import Any
 
 from remora_server import settings
 from remora_server.commands.failures import Misused
+from remora_server.commands.parsing import filled
 
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each setting, and one for the file of settings. What is not given is not in the result."""
-    parser.add_argument("--config", metavar="FILE", default=None, help="a YAML file of settings")
+    parser.add_argument("--config", type=filled, metavar="FILE", default=None, help="a YAML file of settings")
     for key in settings.KEYS:
         _add_flag(parser, key)
 

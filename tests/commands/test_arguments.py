@@ -1,0 +1,73 @@
+"""What a shell may hand to a command by mistake: nothing where a name should be, or bytes that are no text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from remora_server.commands import COMMANDS, module_of
+from remora_server.main import main
+
+NO_TEXT = os.fsdecode(b"\xff")
+
+
+def arguments_of(command: str) -> Iterator[tuple[str, list[str]]]:
+    """The name of each argument that takes a value, and a command line with `VALUE` where it stands."""
+    parser = argparse.ArgumentParser()
+    import_module(module_of(command)).fill(parser)
+    for action in parser._actions:
+        if action.nargs == 0 or isinstance(action, argparse._SubParsersAction):
+            continue
+        if action.option_strings:
+            yield action.option_strings[-1], [command, *_required(parser), f"{action.option_strings[-1]}=VALUE"]
+        else:
+            yield str(action.metavar), [command, "VALUE"]
+
+
+def _required(parser: argparse.ArgumentParser) -> list[str]:
+    return ["x" for action in parser._actions if action.required and not action.option_strings]
+
+
+COMMANDS_OF_CALLERS = sorted(COMMANDS.keys() - {"serve", "config", "doctor"})
+"""Those whose arguments are not settings."""
+
+CASES = [
+    pytest.param(name, line, id=f"{command} {name}")
+    for command in COMMANDS_OF_CALLERS
+    for name, line in arguments_of(command)
+]
+
+TEXTS = {"--user", "--conversation", "CONVERSATION", "QUERY", "--tenant", "--token", "--endpoint"}
+"""Arguments that travel; the others may be paths, which are any bytes."""
+
+
+def refusal(line: list[str], value: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said of a command line that is not taken."""
+    with pytest.raises(SystemExit) as ended:
+        main([part.replace("VALUE", value) for part in line])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_there_are_arguments_to_try() -> None:
+    assert {case.values[0] for case in CASES} >= TEXTS | {"FILE", "DEST", "--data", "--to", "--limit"}
+
+
+@pytest.mark.parametrize(("name", "line"), CASES)
+def test_an_empty_argument_is_not_taken_for_one_that_was_left_out(
+    name: str, line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert name in refusal(line, "", capsys)
+
+
+@pytest.mark.parametrize(("name", "line"), [case for case in CASES if case.values[0] in TEXTS])
+def test_bytes_that_no_name_can_have_are_said_to_be_none(
+    name: str, line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"argument {name}: is not UTF-8" in refusal(line, NO_TEXT, capsys)
