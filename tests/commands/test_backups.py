@@ -191,7 +191,6 @@ def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory
         first = file.read_text()
 
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert remora(sidecar.endpoint, "backup", directory / "backup", "--data", directory)[0] == 1
         sidecar.kill()
         sidecar.start()
         assert file.read_text() != first
@@ -232,10 +231,46 @@ def test_one_backup_is_kept_and_is_read_until_it_is_deleted(directory: Path) -> 
 
 def test_a_store_in_memory_has_no_backup_and_no_operator(directory: Path) -> None:
     with serving(directory / "a", "--data=:memory:") as sidecar:
-        code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", "--data", directory)
+        code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", variables={"REMORA_TOKEN": "guessed"})
 
     assert code == 1
     assert "OPERATOR_ONLY" in error
+
+
+def test_the_token_of_the_directory_that_is_named_goes_before_that_of_the_environment(directory: Path) -> None:
+    tenant = {"REMORA_TOKEN": "a tenant's"}
+    with serving(directory / "a") as sidecar:
+        data = sidecar.directory / "data"
+        named = remora(sidecar.endpoint, "backup", directory / "b", "--data", data, variables=tenant)
+        given = remora(sidecar.endpoint, "backup", directory / "c", "--data", data, "--token", "guessed")
+        unnamed = remora(sidecar.endpoint, "backup", directory / "c", variables=tenant)
+        elsewhere = remora(sidecar.endpoint, "backup", directory / "c", "--data", directory)
+
+    assert named[0] == 0, named
+    assert [given[0], unnamed[0], elsewhere[0]] == [1, 1, 1]
+    assert "OPERATOR_ONLY" in given[2]
+    assert "OPERATOR_ONLY" in unnamed[2]
+    assert "name that directory (--data)" in unnamed[2]
+    assert f"{directory / 'operator.token'} cannot be read" in elsewhere[2]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "1e9", "soon"])
+def test_a_time_that_no_call_can_take_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["backup", "x", f"--seconds={text}"])
+
+    assert ended.value.code == 2
+    assert f"argument --seconds: {text} is no number of seconds" in capsys.readouterr().err
+
+
+def test_a_snapshot_that_takes_longer_than_it_may_says_what_to_raise(directory: Path) -> None:
+    with serving(directory / "a") as sidecar:
+        arguments = ("backup", directory / "backup", "--data", sidecar.directory / "data", "--seconds", "0.0001")
+
+        code, _, error = remora(sidecar.endpoint, *arguments)
+
+        assert (code, error) == (1, "remora: the server made no snapshot in 0.0001 s: raise --seconds\n")
+        assert [path.name for path in directory.iterdir()] == ["a"]
 
 
 @pytest.fixture(scope="module")

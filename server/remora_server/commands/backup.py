@@ -11,22 +11,27 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from remora import Remora, RemoraError
+from remora.errors import DeadlineExceededError, OperatorOnlyError
 from remora.v1.admin_service_pb2 import Backup
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
+from remora_server.commands.numbers import duration
 from remora_server.commands.output import diagnostics, progress_of_bytes
-from remora_server.commands.parsing import filled, path
+from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
+from remora_server.domain.errors import one_line
 from remora_server.storage.directory import OPERATOR_TOKEN_FILE
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("destination", metavar="DEST", type=path, help="the folder to make")
-    parser.add_argument("--data", type=filled, metavar="DIR", help="the server's data directory, where its token is")
-    parser.add_argument("--seconds", type=float, default=3_600.0, help="how long the server may take (default 3600)")
+    parser.add_argument(
+        "--data", type=path, metavar="DIR", help="the server's data directory: its operator.token is used"
+    )
+    parser.add_argument("--seconds", type=duration, default=3_600.0, help="how long the server may take (default 3600)")
     add_connection_flags(parser)
 
 
@@ -35,19 +40,31 @@ def run(given: dict[str, Any]) -> None:
     destination: Path = given["destination"]
     if destination.exists():
         raise CommandFailed(f"{destination} exists: name a folder that does not")
-    with connected(given, token=_operator_token(given["data"])) as client:
+    if given["token"] is None and given["data"] is not None:
+        given["token"] = _token_in(given["data"])
+    with connected(given, token=_token_of_settings()) as client:
         manifest = _backup(client, destination, given["seconds"])
     held = f"revision {manifest.revision}, {manifest.messages:,} messages, {manifest.bytes:,} bytes"
     diagnostics().print(f"{destination}: {held}, verified")
 
 
-def _operator_token(data: str | None) -> str | None:
-    """The token in the data directory; None where there is none that can be read."""
-    directory = load_settings({} if data is None else {"data": data}).settings.data
-    if directory is None:
-        return None
-    with suppress(OSError):
-        return (directory / OPERATOR_TOKEN_FILE).read_text("ascii")
+def _token_in(directory: Path) -> str:
+    """The operator's token in a data directory. Raises CommandFailed."""
+    file = directory / OPERATOR_TOKEN_FILE
+    try:
+        return file.read_text("ascii")
+    except OSError as error:
+        why = f"{error.strerror}: name the data directory of a server that runs"
+        raise CommandFailed(f"{file} cannot be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{file} is damaged: restart the server, which writes it anew") from error
+
+
+def _token_of_settings() -> str | None:
+    """The operator's token where the settings say that the data is; None where there is none that can be read."""
+    directory = load_settings({}).settings.data
+    with suppress(CommandFailed):
+        return None if directory is None else _token_in(directory)
     return None
 
 
@@ -65,12 +82,21 @@ def _backup(client: Remora, destination: Path, seconds: float) -> Manifest:
 @contextmanager
 def _made(client: Remora, seconds: float) -> Iterator[Backup]:
     """A snapshot on the server, which is deleted in the end; where that fails, the next backup does it."""
-    backup = client.create_backup(timeout=seconds)
+    backup = _snapshot(client, seconds)
     try:
         yield backup
     finally:
         with suppress(RemoraError):
             client.delete_backup(backup.id)
+
+
+def _snapshot(client: Remora, seconds: float) -> Backup:
+    try:
+        return client.create_backup(timeout=seconds)
+    except DeadlineExceededError as error:
+        raise CommandFailed(f"the server made no snapshot in {seconds:g} s: raise --seconds") from error
+    except OperatorOnlyError as error:
+        raise CommandFailed(f"{one_line(error)}: name that directory (--data)") from error
 
 
 def _receive(client: Remora, backup: Backup, file: Path) -> None:

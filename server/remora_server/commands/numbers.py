@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
+
+LONGEST_SECONDS = 30 * 86_400
 
 
 def positive(text: str) -> int:
@@ -10,3 +13,14 @@ def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
     return int(text)
+
+
+def duration(text: str) -> float:
+    """A time that a call may take: more than none, and an end to it."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = math.nan
+    if not 0 < given <= LONGEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0, at most {LONGEST_SECONDS:,}")
+    return given
