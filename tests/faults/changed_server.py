@@ -59,6 +59,11 @@ def checkpoint_soon() -> None:
     applier.CHECKPOINT_IDLE_SECONDS = 1.0
 
 
+def apply_when_asked() -> None:
+    """Only what a read waits for is applied: the journal alone holds the rest."""
+    applier.BATCH_SECONDS = 3600.0
+
+
 def checkpoint_without_looking() -> None:
     """Checkpoints are tried where there is no room for them."""
     database.CHECKPOINT_ROOM = -1 << 40
@@ -190,6 +195,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "send_before_it_is_published": send_before_it_is_published,
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
+    "apply_when_asked": apply_when_asked,
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "leave_the_journal_out": leave_the_journal_out,

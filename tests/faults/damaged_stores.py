@@ -100,6 +100,19 @@ def write_released(directory: Path, other: Path) -> Written:
     return Written(directory, texts, order, older_copies(directory, "first", "released"), other)
 
 
+def write_unapplied(directory: Path, other: Path) -> Written:
+    """A store whose journal alone holds what was written last."""
+    sidecar, texts, order = Sidecar(directory, *ARGUMENTS), Texts(), Order()
+    sidecar.start()
+    order += append(sidecar, texts, "early", 3)
+    sidecar.stop()
+    sidecar.changes = ("apply_when_asked",)
+    sidecar.start()
+    order += append(sidecar, texts, "unapplied", 20)
+    sidecar.kill()
+    return Written(directory, texts, order, {}, other)
+
+
 def checkpoint_more(sidecar: Sidecar, texts: Texts) -> Order:
     """Write something that is in the database's file and not in a copy made before."""
     sidecar.start()
@@ -244,6 +257,46 @@ def _delete_all(data: Path, written: Written) -> None:
     shutil.rmtree(data / "journal")
 
 
+def _delete_journal(data: Path, _: Written) -> None:
+    shutil.rmtree(data / "journal")
+
+
+def _put_file_for_journal(data: Path, _: Written) -> None:
+    shutil.rmtree(data / "journal")
+    (data / "journal").touch()
+
+
+def _empty_journal(data: Path, _: Written) -> None:
+    shutil.rmtree(data / "journal")
+    (data / "journal").mkdir()
+
+
+def _delete_segments(data: Path, _: Written) -> None:
+    for segment in segments(data):
+        segment.unlink()
+
+
+def _empty_segments(data: Path, _: Written) -> None:
+    (data / "journal" / "reach").unlink()
+    for segment in segments(data):
+        segment.write_bytes(b"")
+
+
+def _wipe_segments(data: Path, _: Written) -> None:
+    (data / "journal" / "reach").unlink()
+    for segment in segments(data):
+        zero(segment, 0, SEGMENT)
+
+
+JOURNAL_LOST: dict[str, Callable[[Path, Written], None]] = {
+    "the journal missing": _delete_journal,
+    "a file for the journal": _put_file_for_journal,
+    "an empty journal": _empty_journal,
+    "the journal's segments empty, its note missing": _empty_segments,
+    "the journal's segments zeros, its note missing": _wipe_segments,
+}
+"""Nothing of the journal is left, nor anything that says how far it came."""
+
 CASES = (
     Case(
         "a flipped byte in the log", "whole", lambda d, _: flip(d / WAL, 300), "mended", "write-ahead log|lost from it"
@@ -291,7 +344,8 @@ CASES = (
     Case("a segment missing", "released", lambda d, _: segments(d)[1].unlink(), "refused", "was expected"),
     Case("two segments exchanged", "released", _swap_segments, "refused", "the header begins at revision"),
     Case("the last segment missing", "released", lambda d, _: segments(d)[-1].unlink(), "refused", "is missing"),
-    Case("the journal missing", "whole", lambda d, _: shutil.rmtree(d / "journal"), "refused", "journal"),
+    *(Case(name, "unapplied", damage, "refused", "journal") for name, damage in JOURNAL_LOST.items()),
+    Case("the journal's segments missing", "unapplied", _delete_segments, "refused", "was acknowledged|was applied"),
     Case("all missing", "whole", _delete_all, "refused", "it is missing"),
     *(
         Case(f"another store's {name}", store, damage, "refused", "belongs to store")

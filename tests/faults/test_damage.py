@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,26 @@ from tests.faults.damaged_stores import (
     CONVERSATIONS,
     DATABASE,
     FIRST,
+    JOURNAL_LOST,
     WAL,
     Case,
+    Order,
     Texts,
     Written,
     digest,
+    flip,
     held,
     segments,
+    truncate,
     write_other,
     write_released,
+    write_unapplied,
     write_whole,
 )
 from tests.faults.sidecar import Sidecar
 
 from remora_server.main import main
+from remora_server.storage.inspection import inspect_store
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -41,6 +48,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
     return {
         "whole": write_whole(tmp_path_factory.mktemp("w"), other),
         "released": write_released(tmp_path_factory.mktemp("r"), other),
+        "unapplied": write_unapplied(tmp_path_factory.mktemp("u"), other),
     }
 
 
@@ -166,10 +174,83 @@ def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
     for name, kept in saved.items():
         assert is_subsequence(kept, texts[name]), name
     is_all = saved == texts
-    assert report["complete"] or not is_all or report["lost_revisions"] or report["lost_rows"]
+    is_listed = report["lost_revisions"] or report["lost_rows"] or report["lost_after"] is not None
+    assert report["complete"] or not is_all or is_listed
     if not is_all:
         assert not report["complete"]
-        assert report["lost_revisions"] or report["lost_rows"] or report["conversations"]
+        assert is_listed or report["conversations"]
+
+
+@pytest.mark.parametrize("damage", JOURNAL_LOST.values(), ids=JOURNAL_LOST)
+def test_what_a_lost_journal_alone_held_is_never_said_to_be_saved(
+    damage: Callable[[Path, Written], None],
+    stores: dict[str, Written],
+    directory: Path,
+    sidecar: Sidecar,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written, data = stores["unapplied"], stores["unapplied"].copy(directory)
+    applied = inspect_store(data).database.applied_revision
+    assert 0 < applied < len(written.order)
+    damage(data, written)
+
+    code, report = command(capsys, "repair", f"--data={data}", f"--to={directory / 'new'}")
+
+    assert (code, report["complete"]) == (0, False)
+    assert (report["revision"], report["lost_revisions"], report["lost_after"]) == (applied, [], applied)
+    said = repair_for_people(capsys, data, directory / "again")
+    assert f"lost: what was written after revision {applied}, if anything" in said
+    assert "nothing is lost" not in said
+    data.rename(directory / "old")
+    (directory / "new").rename(data)
+    sidecar.start()
+    assert held(sidecar) == texts_of(written.order[:applied])
+
+
+def test_where_the_note_is_left_of_a_journal_exactly_what_it_held_is_listed_as_lost(
+    stores: dict[str, Written], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written, data = stores["unapplied"], stores["unapplied"].copy(directory)
+    applied, newest = inspect_store(data).database.applied_revision, len(written.order)
+    for segment in segments(data):
+        segment.unlink()
+
+    code, report = command(capsys, "repair", f"--data={data}", f"--to={directory / 'new'}")
+
+    assert (code, report["complete"], report["revision"]) == (0, False, newest)
+    assert (report["lost_revisions"], report["lost_after"]) == ([[applied + 1, newest]], None)
+    assert report["notes"] == [f"journal: the journal ends at revision 0, but revision {applied} was applied"]
+    said = repair_for_people(capsys, data, directory / "again")
+    assert f"lost: revisions {applied + 1} to {newest}\n" in said
+    assert "nothing is lost" not in said
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, partial(flip, at=20), partial(truncate, length=0)], ids=["missing", "flipped", "empty"]
+)
+def test_without_the_journals_note_nobody_knows_that_nothing_is_lost(
+    damage: Callable[[Path], None], stores: dict[str, Written], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written, data = stores["unapplied"], stores["unapplied"].copy(directory)
+    damage(data / "journal" / "reach")
+
+    code, report = command(capsys, "repair", f"--data={data}", f"--to={directory / 'new'}")
+
+    assert (code, report["complete"], report["lost_after"]) == (0, False, len(written.order))
+    assert (report["rows"]["messages"], report["lost_revisions"]) == (len(written.order), [])
+
+
+@pytest.mark.parametrize("store", ["whole", "released", "unapplied"])
+def test_of_a_store_that_was_only_killed_nothing_is_lost(
+    store: str, stores: dict[str, Written], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = stores[store].copy(directory)
+
+    code, report = command(capsys, "repair", f"--data={data}", f"--to={directory / 'new'}")
+
+    assert (code, report["complete"], report["notes"]) == (0, True, [])
+    assert (report["lost_after"], report["rows"]["messages"]) == (None, len(stores[store].order))
+    assert "nothing is lost" in repair_for_people(capsys, data, directory / "again")
 
 
 def test_repair_saves_what_is_before_and_behind_each_gap_and_lists_exactly_the_rest(
@@ -188,16 +269,29 @@ def test_repair_saves_what_is_before_and_behind_each_gap_and_lists_exactly_the_r
 
     assert report["revision"] == newest
     assert report["lost_revisions"] == [[copied + 1, begin - 1], [gap, behind - 1]]
-    left, lost = Texts(), Counter(name for name, _ in written.order)
-    for name, text in (written.order[revision - 1] for revision in saved):
-        left.setdefault(name, []).append(text)
-        lost[name] -= 1
+    left = [written.order[revision - 1] for revision in saved]
+    lost = Counter(name for name, _ in written.order) - Counter(name for name, _ in left)
     touched = {one["conversation_id"]: one["lost_messages"] for one in report["conversations"]}
-    assert touched == {name: count for name, count in lost.items() if count}
+    assert touched == lost
     data.rename(directory / "old")
     target.rename(data)
     sidecar.start()
-    assert held(sidecar) == left
+    assert held(sidecar) == texts_of(left)
+
+
+def repair_for_people(capsys: pytest.CaptureFixture[str], data: Path, target: Path) -> str:
+    """What repair shows without `--json`."""
+    capsys.readouterr()
+    assert main(["repair", f"--data={data}", f"--to={target}"]) == 0
+    return capsys.readouterr().out
+
+
+def texts_of(order: Order) -> Texts:
+    """The texts by conversation."""
+    texts = Texts()
+    for name, text in order:
+        texts.setdefault(name, []).append(text)
+    return texts
 
 
 def data_files(data: Path) -> set[str]:

@@ -39,6 +39,9 @@ def _show(report: RepairReport) -> None:
     console.print(f"saved in {printable(str(report.target))}: {held}; the store is at revision {report.revision}")
     for first, last in report.lost_revisions:
         console.print(f"lost: revisions {first} to {last}")
+    if report.lost_after is not None:
+        lost = f"lost: what was written after revision {report.lost_after}, if anything"
+        console.print(f"{lost}; how far the journal came is not known")
     for table, count in report.lost_rows.items():
         console.print(f"not readable: {count:,} rows of {table}; the journal may have brought some of them back")
     for touched in report.conversations:

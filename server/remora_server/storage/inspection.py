@@ -311,12 +311,15 @@ def _inspect_journal(report: StoreReport, store_id: bytes | None, unusable: str)
 
 
 def _find_in_journal(report: StoreReport, finding: _native.JournalFinding) -> None:
-    place = f"{finding.segment} at byte {finding.offset}: " if finding.segment else ""
     remedy = "nothing: the next start cuts it off and keeps it aside; it was never acknowledged"
-    if finding.torn_end:
-        report.find("journal", f"{place}a torn end of {finding.bytes} bytes ({finding.reason})", remedy)
-    else:
-        report.find("journal", f"{place}{finding.reason}")
+    report.find("journal", told(finding), remedy if finding.torn_end else None)
+
+
+def told(finding: _native.JournalFinding) -> str:
+    """What is wrong with a journal, led by the place where that is in one of its segments."""
+    place = f"{finding.segment} at byte {finding.offset}: " if finding.segment else ""
+    what = f"a torn end of {finding.bytes} bytes ({finding.reason})" if finding.torn_end else finding.reason
+    return place + what
 
 
 def _compare(report: StoreReport, found: _native.JournalInspection, unusable: str) -> None:

@@ -22,7 +22,7 @@ from remora_server.domain.errors import one_line
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import FILE_NAME, Database, is_damage
 from remora_server.storage.directory import NewDirectory, sync_file
-from remora_server.storage.inspection import inspect_store, locked
+from remora_server.storage.inspection import inspect_store, locked, told
 from remora_server.storage.lacks import lack_of
 from remora_server.storage.mending import TABLES, linked_file, read_only
 from remora_server.storage.v1 import record_pb2
@@ -51,8 +51,10 @@ class Touched(Struct, frozen=True):
 class RepairReport(Struct):
     """What was saved, and what was not.
 
-    `lost_revisions`: writes, first and last, of which nothing was saved. `lost_rows`: of each table, how many could not
-    be read; where the journal does not reach back to the first revision, some of them may have come back from it.
+    `lost_revisions`: writes, first and last, of which nothing was saved. `lost_after`: what was written after this
+    revision, if anything, is lost as well; None where it is known how far the journal came. `lost_rows`: of each table,
+    how many could not be read; where the journal does not reach back to the first revision, some of them may have come
+    back from it.
     """
 
     source: Path
@@ -61,14 +63,16 @@ class RepairReport(Struct):
     revision: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     lost_revisions: list[tuple[int, int]] = field(default_factory=list)
+    lost_after: int | None = None
     lost_rows: dict[str, int] = field(default_factory=dict)
     conversations: list[Touched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing was lost."""
-        return not (self.lost_revisions or self.lost_rows or self.conversations)
+        """Whether it is certain that nothing was lost."""
+        is_known = self.lost_after is None
+        return is_known and not (self.lost_revisions or self.lost_rows or self.conversations)
 
 
 def repair(source: Path, target: Path) -> RepairReport:
@@ -217,7 +221,7 @@ class _Repair:
             self._report.notes.append(f"the journal cannot be read: {error}")
             return None
         for finding in found.findings:
-            self._report.notes.append(f"journal: {finding.segment} at byte {finding.offset}: {finding.reason}")
+            self._report.notes.append(f"journal: {told(finding)}")
         return found
 
     def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
@@ -232,6 +236,7 @@ class _Repair:
     def _replay(self, database: Database, found: _native.JournalInspection | None, applied: int) -> int:
         """Apply what the journal holds; the revision that the store has reached."""
         if found is None:
+            self._report.lost_after = applied
             return applied
         after = applied if self._is_whole else self._resume_after(database, found, applied)
         replay = _Replay(database, after, self._names)
@@ -241,7 +246,10 @@ class _Repair:
         replay.flush()
         known = applied if self._is_whole else min(after, applied)
         self._report.lost_revisions = [(max(first, known + 1), last) for first, last in found.missing if last > known]
-        return max(applied, replay.revision, found.last_revision, found.noted_published or 0)
+        reached = max(applied, replay.revision, found.last_revision, found.noted_published or 0)
+        if found.noted_published is None:
+            self._report.lost_after = reached
+        return reached
 
     def _resume_after(self, database: Database, found: _native.JournalInspection, applied: int) -> int:
         """Where tables are damaged, what was applied is applied again, as far back as the records have no gap."""
@@ -406,6 +414,7 @@ def saved_facts(report: RepairReport) -> dict[str, Any]:
         "complete": report.is_complete,
         "rows": report.rows,
         "lost_revisions": [list(lost) for lost in report.lost_revisions],
+        "lost_after": report.lost_after,
         "lost_rows": report.lost_rows,
         "conversations": [
             {
