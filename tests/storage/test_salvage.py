@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from tests.storage.opening import WRITE, draft, open_store, shown
 
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.storage import salvage
+from remora_server.storage import applier, salvage
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.inspection import inspect_store
@@ -209,6 +209,67 @@ def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
     again = open_store(tmp_path / "new")
     assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
     again.close()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder", "the note"])
+def test_a_store_without_its_journal_is_neither_begun_anew_nor_healthy(
+    left: str, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where nothing of the journal was applied, so that the database lacks nothing that it says it had."""
+    monkeypatch.setattr(applier, "BATCH_SECONDS", 3600.0)
+    store = open_store(tmp_path / "living")
+    store.append_messages(WRITE, "c0", "sarah", [draft("a", "lost")], ConversationDraft(id=""))
+    shutil.copytree(tmp_path / "living", directory)
+    store.close()
+    sound = inspect_store(directory)
+    assert (sound.findings, sound.database.applied_revision, sound.journal.records) == ([], 0, 1)
+    for file in (directory / "journal").iterdir():
+        if left != "the note" or file.name != "reach":
+            file.unlink()
+    if left == "nothing":
+        (directory / "journal").rmdir()
+
+    with pytest.raises(DirectoryError, match=rf"journal is missing.*`remora repair --data {directory} --to NEWDIR`"):
+        open_store(directory)
+
+    assert [finding.part for finding in inspect_store(directory).findings] == ["journal"]
+    report = repair(directory, tmp_path / "new")
+    assert (report.lost_revisions, report.lost_after) == (([(1, 1)], None) if left == "the note" else ([], 0))
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [(Path.unlink, "how far it came is missing"), (flip_middle, "how far it came cannot be read")],
+)
+def test_a_journal_without_its_note_is_found_and_the_next_start_writes_it(
+    directory: Path, damage: Callable[[Path], None], what: str
+) -> None:
+    open_store(directory).close()
+    damage(directory / "journal" / "reach")
+
+    [found] = inspect_store(directory).findings
+    open_store(directory).close()
+
+    assert what in found.what
+    assert "the next start writes it" in found.remedy
+    assert inspect_store(directory).findings == []
+
+
+@pytest.mark.parametrize("has_note", [True, False])
+def test_a_torn_end_is_called_unacknowledged_only_where_the_note_says_so(directory: Path, *, has_note: bool) -> None:
+    open_store(directory).close()
+    [segment] = (directory / "journal").glob("*.journal")
+    with segment.open("r+b") as stream:
+        stream.seek(4096)
+        stream.write(b"torn")
+    if not has_note:
+        (directory / "journal" / "reach").unlink()
+
+    found = inspect_store(directory).findings[0]
+
+    assert "a torn end of" in found.what
+    assert ("it was never acknowledged" in found.remedy) == has_note
+    assert ("whether it was acknowledged is not known" in found.remedy) != has_note
 
 
 def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:

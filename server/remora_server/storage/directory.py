@@ -38,6 +38,7 @@ class DataDirectory:
         self._lock = _locked(path)
         try:
             self.store_id = self._read_format()
+            self._require_journal()
         except BaseException:
             self.close()
             raise
@@ -103,7 +104,21 @@ class DataDirectory:
         return store_id
 
     def _holds_store(self) -> bool:
-        return (self.path / FILE_NAME).exists() or any(self.journal.glob("*.journal"))
+        return (self.path / FILE_NAME).exists() or self._holds_journal()
+
+    def _require_journal(self) -> None:
+        """A store that was open has a journal from then on. Begun anew, it would hide the loss of what was in it."""
+        if self._has_begun and not self._holds_journal():
+            raise DirectoryError(
+                f"{self.path} holds a store, but its journal is missing, and what was in it alone is lost: restore a "
+                f"backup, or save the rest into a new directory: `remora repair --data {self.path} --to NEWDIR`"
+            )
+
+    def _holds_journal(self) -> bool:
+        try:
+            return any(entry.name.endswith(".journal") for entry in self.journal.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 class NewDirectory:

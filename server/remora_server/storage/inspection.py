@@ -48,13 +48,17 @@ class JournalReport(Struct, frozen=True):
 
 
 class StoreReport(Struct):
-    """A store that was looked over. `served`: a process has it open, so that nothing but its id was looked at."""
+    """A store that was looked over. `served`: a process has it open, so that nothing but its id was looked at.
+
+    `begun`: it was open once, so that its database and its journal were there.
+    """
 
     directory: Path
     present: bool = False
     served: bool = False
     store_id: str = ""
     format_version: int = 0
+    begun: bool = False
     database: DatabaseReport = field(default_factory=DatabaseReport)
     journal: JournalReport = field(default_factory=JournalReport)
     findings: list[Finding] = field(default_factory=list)
@@ -134,6 +138,7 @@ def _inspect_format(report: StoreReport) -> None:
         found = json.loads((report.directory / "FORMAT").read_text("utf-8"))
         report.format_version = int(found["format_version"])
         report.store_id = bytes.fromhex(found["store_id"]).hex()
+        report.begun = bool(found.get("begun"))
     except FileNotFoundError:
         report.find("format", "the file FORMAT is missing")
     except (OSError, ValueError, KeyError, TypeError):
@@ -304,14 +309,18 @@ def _inspect_journal(report: StoreReport, store_id: bytes | None, unusable: str)
         last_revision=found.last_revision,
     )
     for finding in found.findings:
-        _find_in_journal(report, finding)
-    if found.note_unreadable:
-        report.find("journal", "the note of how far it came cannot be read", "nothing: the next start writes it anew")
+        _find_in_journal(report, finding, is_reach_known=found.noted_published is not None)
+    if report.begun and not (found.segments or found.findings):
+        report.find("journal", "its segments are missing")
+    if found.segments and found.noted_published is None:
+        what = "cannot be read" if found.note_unreadable else "is missing"
+        report.find("journal", f"the note of how far it came {what}", "nothing: the next start writes it anew")
     _compare(report, found, unusable)
 
 
-def _find_in_journal(report: StoreReport, finding: _native.JournalFinding) -> None:
-    remedy = "nothing: the next start cuts it off and keeps it aside; it was never acknowledged"
+def _find_in_journal(report: StoreReport, finding: _native.JournalFinding, *, is_reach_known: bool) -> None:
+    acknowledged = "it was never acknowledged" if is_reach_known else "whether it was acknowledged is not known"
+    remedy = f"nothing: the next start cuts it off and keeps it aside; {acknowledged}"
     report.find("journal", told(finding), remedy if finding.torn_end else None)
 
 
