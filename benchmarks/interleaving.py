@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.engines.engine import Engine, Unavailable
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
-from benchmarks.slices import Measured, Row, Slice, kept
+from benchmarks.slices import Measured, Row, Slice, quiet
 from rich.console import Console
 from rich.progress import Progress
 
 WARM_UP_SECONDS = 0.2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,8 @@ class Bench:
     messages: int
     console: Console
 
-    def slice_of(self, operation: Callable[[], Measured]) -> Slice:
-        """One load between two probes."""
+    def slice_of(self, operation: Callable[[], T]) -> Slice[T]:
+        """One operation between two probes."""
         before = self.probe.seconds()
         measured = operation()
         return Slice(measured, before, self.probe.seconds())
@@ -65,7 +68,7 @@ def started(engines: Iterable[Engine], console: Console) -> list[Engine]:
 def measure(bench: Bench, cells: list[Cell], title: str) -> list[Row]:
     """A slice of each cell in turn, until each has enough quiet ones; where the time is up, until each has enough."""
     cells = [cell for cell in cells if _warmed(cell)]
-    slices: list[list[Slice]] = [[] for _ in cells]
+    slices: list[list[Slice[Measured]]] = [[] for _ in cells]
     deadline = time.monotonic() + bench.budget
     with Progress(console=bench.console, transient=True, refresh_per_second=1) as progress:
         task = progress.add_task(title, total=bench.rounds)
@@ -73,11 +76,11 @@ def measure(bench: Bench, cells: list[Cell], title: str) -> list[Row]:
             for cell, own in zip(cells, slices, strict=True):
                 own.append(bench.slice_of(lambda cell=cell: cell.operation(bench.seconds)))  # type: ignore[misc]
             progress.update(task, completed=_least(slices))
-    return [kept(cell.engine, cell.load, own) for cell, own in zip(cells, slices, strict=True)]
+    return [Row(cell.engine, cell.load, own) for cell, own in zip(cells, slices, strict=True)]
 
 
-def _least(slices: list[list[Slice]]) -> int:
-    return min(sum(one.is_quiet for one in own) for own in slices)
+def _least(slices: list[list[Slice[Measured]]]) -> int:
+    return min(map(quiet, slices))
 
 
 def _warmed(cell: Cell) -> bool:

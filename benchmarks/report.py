@@ -1,4 +1,4 @@
-"""What a person and a program read: the table of rows, the figures and the machine."""
+"""What a person and a program read: the table of rows, the figures with their spreads, and the machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.slices import Row, Spread
+from benchmarks.slices import Figure, Row, cpu, latency, quiet, rate
 from rich.console import Console
 from rich.table import Table
 
 
 def show(console: Console, title: str, rows: Sequence[Row], tail: float = 0.99) -> None:
-    """The rows as a table: the median of the slices, the smallest and the largest behind it."""
+    """The rows as a table: the median of the slices, the quartiles behind it."""
     table = Table(title=title, title_justify="left")
     table.add_column("engine")
     for heading in (
@@ -32,26 +32,33 @@ def show(console: Console, title: str, rows: Sequence[Row], tail: float = 0.99) 
         table.add_row(
             row.engine,
             row.load,
-            _spread(row.rate(), 1, ".0f"),
-            _spread(row.quantile(0.5), 1e3, ".3f"),
-            _spread(row.quantile(tail), 1e3, ".2f"),
-            _spread(row.cpu(), 1e6, ".0f"),
-            _spread(Spread.of(one.probe for one in row.slices), 1e3, ".3f"),
-            str(row.quiet),
+            _spread(row.figure(rate), ".0f"),
+            _spread(row.figure(latency(0.5)).times(1e3), ".3f"),
+            _spread(row.figure(latency(tail)).times(1e3), ".2f"),
+            _spread(row.figure(cpu).times(1e6), ".0f"),
+            _spread(row.probe().times(1e3), ".3f"),
+            f"{quiet(row.slices)}/{len(row.slices)}",
             str(row.failed()),
         )
     console.print(table)
 
 
-def show_figures(console: Console, figures: Mapping[str, float]) -> None:
-    """The figures by name."""
-    for name, value in figures.items():
-        console.print(f"{name:44} {value:,.4g}", highlight=False)
+def show_figures(console: Console, figures: Mapping[str, Figure]) -> None:
+    """The figures by name, those that were measured several times with their quartiles."""
+    for name, figure in figures.items():
+        spread = f"({figure.low:,.4g}-{figure.high:,.4g})" if figure.slices > 1 else ""
+        console.print(f"{name:44} {figure.median:<9,.4g} {spread}", highlight=False)
 
 
-def write(path: Path, workload: str, figures: Mapping[str, float]) -> None:
-    """The figures as JSON, in one step."""
-    report = {"workload": workload, "machine": machine(), "figures": figures}
+def write(path: Path, workload: str, figures: Mapping[str, Figure]) -> None:
+    """The figures as JSON, in one step; beside them, by the same names, their quartiles and what they rest on."""
+    report = {
+        "workload": workload,
+        "machine": machine(),
+        "figures": {name: figure.median for name, figure in figures.items()},
+        "spread": {name: [figure.low, figure.high] for name, figure in figures.items()},
+        "slices": {name: {"quiet": figure.quiet, "all": figure.slices} for name, figure in figures.items()},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(report, indent=2) + "\n")
@@ -74,6 +81,6 @@ def _first(path: str, key: str) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "unknown")
 
 
-def _spread(spread: Spread, scale: float, form: str) -> str:
-    middle, low, high = (format(value * scale, form) for value in (spread.median, spread.low, spread.high))
+def _spread(figure: Figure, form: str) -> str:
+    middle, low, high = (format(value, form) for value in (figure.median, figure.low, figure.high))
     return f"{middle} ({low}-{high})"

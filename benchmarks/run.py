@@ -15,6 +15,7 @@ from benchmarks import report
 from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
+from benchmarks.slices import Figure
 from benchmarks.workloads import append, backlog, overload, recall, scale, search, window
 from rich.console import Console
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "bench"
 LOAD = ROOT / "target" / "release" / "remora-load"
 
-WORKLOADS: dict[str, Callable[[Bench], dict[str, float]]] = {
+WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "append": append.run,
     "window": window.run,
     "overload": overload.run,
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     short = not options.workload
     names = list(BRIEF) if short else [options.workload]
     console = Console(width=None if sys.stdout.isatty() else 150)
-    figures: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
     for name in names:
         figures |= _run(name, options, console, short=short)
     report.show_figures(console, figures)
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(name: str, options: argparse.Namespace, console: Console, *, short: bool) -> dict[str, float]:
+def _run(name: str, options: argparse.Namespace, console: Console, *, short: bool) -> dict[str, Figure]:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="data-", dir=options.directory) as directory:
         Path(directory).chmod(0o755)  # PostgreSQL runs as another user

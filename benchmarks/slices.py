@@ -1,10 +1,13 @@
-"""What is measured, and the arithmetic of it: slices, which of them are quiet, medians and spreads."""
+"""What is measured, and the arithmetic of it: slices, which of them are quiet, and the figures that they give."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 QUIET_SECONDS = 0.4e-3
 """A probe of write+fdatasync below this says that the machine is quiet: with busy cores, it takes up to 4 ms."""
@@ -48,16 +51,41 @@ class Measured:
         """Seconds of CPU time an operation."""
         return self.cpu_seconds / len(self.spans)
 
+    @property
+    def load_cores(self) -> float:
+        """Cores that the load itself took."""
+        return self.load_cpu_seconds / self.seconds
+
+    def failed_after(self, share: float) -> float:
+        """The time, in seconds, within which this share of the errors came; 0 where there is none."""
+        waits = [ended - began for began, ended in self.failures]
+        return quantile(waits, share) if waits else 0.0
+
+
+def rate(measured: Measured) -> float:
+    """Operations a second."""
+    return measured.rate
+
+
+def cpu(measured: Measured) -> float:
+    """Seconds of CPU time an operation."""
+    return measured.cpu
+
+
+def latency(share: float) -> Callable[[Measured], float]:
+    """The latency that this share of the operations stays below, in seconds."""
+    return lambda measured: quantile(measured.latencies, share)
+
 
 LEAST_SLICES = 5
 """What a median is made of at least, where so many were measured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A load with the probes of raw write+fdatasync, in seconds, before and after it."""
+class Slice(Generic[T]):
+    """Something measured, with the probes of raw write+fdatasync, in seconds, before and after it."""
 
-    measured: Measured
+    measured: T
     before: float
     after: float
 
@@ -72,65 +100,90 @@ class Slice:
         return (self.before + self.after) / 2
 
 
+def kept(slices: Sequence[Slice[T]]) -> Sequence[Slice[T]]:
+    """Those that count: the quiet ones; where they are fewer than LEAST_SLICES, the quietest so many."""
+    quietest = sorted(slices, key=lambda one: max(one.before, one.after))
+    return quietest[: max(quiet(slices), LEAST_SLICES)]
+
+
+def quiet(slices: Iterable[Slice[T]]) -> int:
+    """How many are quiet."""
+    return sum(one.is_quiet for one in slices)
+
+
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """A median with the smallest and the largest value."""
+class Figure:
+    """A median between its quartiles; how many slices were measured for it, and how many of these were quiet, None
+    where nothing was probed.
+    """
 
     median: float
     low: float
     high: float
+    quiet: int | None
+    slices: int
 
     @staticmethod
-    def of(values: Iterable[float]) -> Spread:
-        """Of at least one value."""
-        ordered = sorted(values)
-        return Spread(statistics.median(ordered), ordered[0], ordered[-1])
+    def unprobed(*values: float) -> Figure:
+        """Measured once, or several times."""
+        return Figure(statistics.median(values), *quartiles(values), None, len(values))
+
+    @staticmethod
+    def of(slices: Sequence[Slice[T]], value: Callable[[T], float]) -> Figure:
+        """A value of what was measured in each slice that counts, of at least one."""
+        values = _values(slices, value)
+        return Figure(statistics.median(values), *quartiles(values), quiet(slices), len(slices))
+
+    def times(self, factor: float) -> Figure:
+        """In another unit."""
+        return Figure(self.median * factor, self.low * factor, self.high * factor, self.quiet, self.slices)
+
+
+def _values(slices: Sequence[Slice[T]], value: Callable[[T], float]) -> list[float]:
+    return [value(one.measured) for one in kept(slices)]
+
+
+def quartiles(values: Iterable[float]) -> tuple[float, float]:
+    """The values that less than a quarter of all are below, and above."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) // 4
+    return ordered[place], ordered[-1 - place]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The slices of one engine under one load that count, and how many of them were quiet."""
+    """All slices of one engine under one load."""
 
     engine: str
     load: str
-    slices: Sequence[Slice]
-    quiet: int
+    slices: Sequence[Slice[Measured]]
 
-    def rate(self) -> Spread:
-        """Operations a second."""
-        return Spread.of(one.measured.rate for one in self.slices)
+    def figure(self, value: Callable[[Measured], float]) -> Figure:
+        """The median of a value."""
+        return Figure.of(self.slices, value)
 
-    def quantile(self, share: float) -> Spread:
-        """The latency that this share of the operations stays below, in seconds."""
-        return Spread.of(quantile(one.measured.latencies, share) for one in self.slices)
+    def over(
+        self, other: Row, value: Callable[[Measured], float], other_value: Callable[[Measured], float] | None = None
+    ) -> Figure:
+        """A median over that of another row, or over another one of it. The quartiles are those of each of its values
+        over each of the other's.
+        """
+        ones, others = _values(self.slices, value), _values(other.slices, other_value or value)
+        return Figure(
+            statistics.median(ones) / statistics.median(others),
+            *quartiles(one / another for one in ones for another in others),
+            min(quiet(self.slices), quiet(other.slices)),
+            min(len(self.slices), len(other.slices)),
+        )
 
-    def cpu(self) -> Spread:
-        """Seconds of CPU time an operation."""
-        return Spread.of(one.measured.cpu for one in self.slices)
+    def probe(self) -> Figure:
+        """Raw write+fdatasync at the time, in seconds."""
+        probes = [Slice(one.probe, one.before, one.after) for one in self.slices]
+        return Figure.of(probes, float)
 
     def failed(self) -> int:
         """Operations that the server answered with an error."""
-        return sum(len(one.measured.failures) for one in self.slices)
-
-    def offered(self) -> Spread:
-        """Operations a second that were asked for."""
-        return Spread.of(one.measured.offered for one in self.slices)
-
-    def load_cores(self) -> Spread:
-        """Cores that the load itself took."""
-        return Spread.of(one.measured.load_cpu_seconds / one.measured.seconds for one in self.slices)
-
-    def failed_after(self, share: float) -> float:
-        """The time, in seconds, within which this share of the errors came; 0 where there is none."""
-        waits = [ended - began for one in self.slices for began, ended in one.measured.failures]
-        return quantile(waits, share) if waits else 0.0
-
-
-def kept(engine: str, load: str, slices: Sequence[Slice]) -> Row:
-    """The quiet slices; where they are fewer than LEAST_SLICES, the quietest so many."""
-    quiet = sum(one.is_quiet for one in slices)
-    quietest = sorted(slices, key=lambda one: max(one.before, one.after))
-    return Row(engine, load, quietest[: max(quiet, LEAST_SLICES)], quiet)
+        return sum(len(one.measured.failures) for one in kept(self.slices))
 
 
 def quantile(values: Iterable[float], share: float) -> float:

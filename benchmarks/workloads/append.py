@@ -11,14 +11,14 @@ from benchmarks.engines.remora import Remora
 from benchmarks.engines.sqlite import Sqlite
 from benchmarks.interleaving import Bench, measure, started
 from benchmarks.report import show
-from benchmarks.slices import Row
+from benchmarks.slices import Figure, Row, cpu, latency, rate
 from benchmarks.workloads import checkpoints, growth
 from benchmarks.workloads.comparison import cells, present, ratio
 
 REMORA, FASTAPI, RAW, IN_PLACE = "remora", "fastapi+sqlite", "write+fdatasync", "write+fdatasync in place"
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name."""
     figures = compare(bench)
     if bench.short:
@@ -26,7 +26,7 @@ def run(bench: Bench) -> dict[str, float]:
     return figures | growth.bytes_written(bench) | checkpoints.run(bench) | growth.slope(bench)
 
 
-def compare(bench: Bench) -> dict[str, float]:
+def compare(bench: Bench) -> dict[str, Figure]:
     """Appends of 1 and of 32 clients to every engine, in interleaved slices."""
     everyone: list[Engine] = [
         Raw(bench.directory),
@@ -49,25 +49,13 @@ def compare(bench: Bench) -> dict[str, float]:
     return figures(rows)
 
 
-def figures(rows: list[Row]) -> dict[str, float]:
+def figures(rows: list[Row]) -> dict[str, Figure]:
     """How Remora's appends compare."""
     return present(
         {
-            "append_c1_p50_over_fdatasync": ratio(rows, (REMORA, "c1"), (RAW, "c1"), _p50),
-            "append_c1_p50_over_fdatasync_in_place": ratio(rows, (REMORA, "c1"), (IN_PLACE, "c1"), _p50),
-            "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), _cpu),
-            "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), _rate),
+            "append_c1_p50_over_fdatasync": ratio(rows, (REMORA, "c1"), (RAW, "c1"), latency(0.5)),
+            "append_c1_p50_over_fdatasync_in_place": ratio(rows, (REMORA, "c1"), (IN_PLACE, "c1"), latency(0.5)),
+            "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), cpu),
+            "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), rate),
         }
     )
-
-
-def _p50(row: Row) -> float:
-    return row.quantile(0.5).median
-
-
-def _cpu(row: Row) -> float:
-    return row.cpu().median
-
-
-def _rate(row: Row) -> float:
-    return row.rate().median

@@ -7,7 +7,6 @@ appends without a backlog, and one with a model and nothing left to embed for se
 from __future__ import annotations
 
 import shutil
-import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from contextlib import ExitStack
 from benchmarks.engines.paused import Paused
 from benchmarks.interleaving import Bench, Cell, measure
 from benchmarks.report import show
-from benchmarks.slices import Measured, Row
+from benchmarks.slices import Figure, Measured, Row, rate
 from benchmarks.workloads.comparison import present, ratio
 
 CLIENTS = (1, 8)
@@ -26,7 +25,7 @@ FRESH = 20
 BACKLOG, PLAIN, IDLE = "backlog", "without a model", "without a backlog"
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name."""
     backlog, plain, idle = _filled(bench)
     with ExitStack() as stopping:
@@ -38,7 +37,7 @@ def run(bench: Bench) -> dict[str, float]:
         before, began = _embedded(backlog), backlog.running
         rows = measure(bench, _cells(backlog, plain, idle), "appends and searches beside a backlog")
         embedded = _embedded(backlog) - before
-        figures["backlog_messages_per_second_under_load"] = embedded / (backlog.running - began)
+        figures["backlog_messages_per_second_under_load"] = Figure.unprobed(embedded / (backlog.running - began))
     show(bench.console, f"{bench.messages:,} messages to embed: appends and searches beside it, and without", rows)
     return figures | _figures(rows)
 
@@ -73,15 +72,15 @@ def _embedded(server: Paused) -> int:
         return server.embedded()
 
 
-def _progress(server: Paused) -> dict[str, float]:
+def _progress(server: Paused) -> dict[str, Figure]:
     """The backlog's own rate, and how soon a new message has its vector meanwhile."""
     with server.resumed():
         time.sleep(ALONE_SECONDS)
-        rate = server.status().model.messages_per_second
-        fresh = [server.embedded_after(number) for number in range(FRESH)]
+        per_second = server.status().model.messages_per_second
+        fresh = [server.embedded_after(number) * 1e3 for number in range(FRESH)]
     return {
-        "backlog_messages_per_second": rate,
-        "fresh_message_embedded_ms_in_backlog": statistics.median(fresh) * 1e3,
+        "backlog_messages_per_second": Figure.unprobed(per_second),
+        "fresh_message_embedded_ms_in_backlog": Figure.unprobed(*fresh),
     }
 
 
@@ -105,22 +104,18 @@ def _cells(backlog: Paused, plain: Paused, idle: Paused) -> list[Cell]:
     ]
 
 
-def _figures(rows: list[Row]) -> dict[str, float]:
+def _figures(rows: list[Row]) -> dict[str, Figure]:
     """What is left of the speed: the worse of one client and of eight, then each."""
-    figures: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
     for what, without in (("append", PLAIN), ("search", IDLE)):
         name = f"{what}_rate_in_backlog_over_without"
         each = present(
             {
                 f"{name}_c{clients}": ratio(
-                    rows, (BACKLOG, f"{what} c{clients}"), (without, f"{what} c{clients}"), _rate
+                    rows, (BACKLOG, f"{what} c{clients}"), (without, f"{what} c{clients}"), rate
                 )
                 for clients in CLIENTS
             }
         )
-        figures |= {name: min(each.values()), **each}
+        figures |= {name: min(each.values(), key=lambda figure: figure.median), **each}
     return figures
-
-
-def _rate(row: Row) -> float:
-    return row.rate().median

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.engines.engine import Engine
 from benchmarks.interleaving import Cell
-from benchmarks.slices import Measured, Row
+from benchmarks.slices import Figure, Measured, Row
 
 CLIENTS = (1, 32)
 
@@ -26,13 +26,13 @@ def row(rows: Sequence[Row], engine: str, load: str) -> Row | None:
 
 
 def ratio(
-    rows: Sequence[Row], one: tuple[str, str], other: tuple[str, str], value: Callable[[Row], float]
-) -> float | None:
+    rows: Sequence[Row], one: tuple[str, str], other: tuple[str, str], value: Callable[[Measured], float]
+) -> Figure | None:
     """A value of a row over that of another, None where one of them is missing."""
     above, below = row(rows, *one), row(rows, *other)
-    return None if above is None or below is None else value(above) / value(below)
+    return None if above is None or below is None else above.over(below, value)
 
 
-def present(figures: dict[str, float | None]) -> dict[str, float]:
+def present(figures: dict[str, Figure | None]) -> dict[str, Figure]:
     """The figures that could be measured."""
-    return {name: value for name, value in figures.items() if value is not None}
+    return {name: figure for name, figure in figures.items() if figure is not None}

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from benchmarks.engines.remora import Remora
 from benchmarks.interleaving import Bench, Cell, measure
 from benchmarks.report import show
-from benchmarks.slices import Measured, Row
-from benchmarks.workloads.comparison import present
+from benchmarks.slices import Figure, Measured, Row, cpu, rate
 
 LOWER = {"8 calls": (8, 1), "32 calls": (32, 1), "16 x 8 calls": (16, 8)}
 """Connections and calls of each at a time, of which the server has room for all."""
@@ -29,9 +28,9 @@ CONVERSATIONS = 32
 NAME, CLOSED, OPEN = "remora", f"{CONNECTIONS} x {STREAMS} calls", f"{FACTOR} times the rate"
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name."""
-    figures: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
     server = Remora(bench.directory, bench.load)
     server.start()
     try:
@@ -66,23 +65,31 @@ def _requests(server: Remora, what: str, client: int) -> list[bytes]:
     return server.append_requests(client) if what == "append" else [server.list_request(client)]
 
 
-def _figures(what: str, rows: dict[str, Row]) -> dict[str, float]:
+def _figures(what: str, rows: dict[str, Row]) -> dict[str, Figure]:
     """Of both ways to ask for too much: the goodput and what was asked for over the best rate, the time in which half
     of the refusals and 99 of 100 came, and the CPU of an answer over that at the best rate.
     """
-    best = max((rows[name] for name in LOWER), key=_goodput)
-    figures: dict[str, float | None] = {f"{what}_best_load_cores": best.load_cores().median}
+    best = max((rows[name] for name in LOWER), key=lambda row: row.figure(rate).median)
+    figures = {f"{what}_best_load_cores": best.figure(_load_cores)}
     for way, row in (("closed_loop", rows[CLOSED]), ("open_loop", rows[OPEN])):
         figures |= {
-            f"{what}_{way}_goodput_over_best": _goodput(row) / _goodput(best),
-            f"{what}_{way}_offered_over_best": row.offered().median / _goodput(best),
-            f"{what}_{way}_refused_p50_ms": row.failed_after(0.5) * 1e3,
-            f"{what}_{way}_refused_p99_ms": row.failed_after(0.99) * 1e3,
-            f"{what}_{way}_cpu_an_answer_over_best": row.cpu().median / best.cpu().median,
-            f"{what}_{way}_load_cores": row.load_cores().median,
+            f"{what}_{way}_goodput_over_best": row.over(best, rate),
+            f"{what}_{way}_offered_over_best": row.over(best, _offered, rate),
+            f"{what}_{way}_refused_p50_ms": row.figure(_refused_after(0.5)).times(1e3),
+            f"{what}_{way}_refused_p99_ms": row.figure(_refused_after(0.99)).times(1e3),
+            f"{what}_{way}_cpu_an_answer_over_best": row.over(best, cpu),
+            f"{what}_{way}_load_cores": row.figure(_load_cores),
         }
-    return present(figures)
+    return figures
 
 
-def _goodput(row: Row) -> float:
-    return row.rate().median
+def _offered(measured: Measured) -> float:
+    return measured.offered
+
+
+def _load_cores(measured: Measured) -> float:
+    return measured.load_cores
+
+
+def _refused_after(share: float) -> Callable[[Measured], float]:
+    return lambda measured: measured.failed_after(share)

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.engines.fastapi_sqlite import PYTHON
 from benchmarks.engines.remora import MODEL
 from benchmarks.interleaving import Bench
+from benchmarks.slices import Figure
 from benchmarks.talks import questions
 from benchmarks.texts import texts
 
@@ -23,7 +24,7 @@ SHORTEST, LONGEST = 40, 240
 """Bytes of a text: what people write in a chat."""
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name, none where onnxruntime is not installed."""
     if not PYTHON.exists():
         bench.console.print(f"[dim]without onnxruntime: {PYTHON} is missing: `make bench` makes it[/dim]")
@@ -36,8 +37,7 @@ def run(bench: Bench) -> dict[str, float]:
             command, check=True, env={**os.environ, "PYTHONPATH": str(SERVER)}, stdout=subprocess.PIPE
         )
     bench.console.print(done.stdout.decode(), highlight=False, end="")
-    figures: dict[str, float] = json.loads(found.read_text())
-    return figures
+    return {name: Figure.unprobed(value) for name, value in json.loads(found.read_text()).items()}
 
 
 def _texts() -> list[str]:

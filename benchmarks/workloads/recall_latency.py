@@ -18,7 +18,7 @@ from benchmarks.engines.voltagent_shape import Item, Vector, VoltagentShape
 from benchmarks.interleaving import Bench, Cell, measure
 from benchmarks.processes import cpu_seconds
 from benchmarks.report import show
-from benchmarks.slices import Measured, Row
+from benchmarks.slices import Figure, Measured, Row, cpu, latency
 from benchmarks.talks import DIMENSION, Talks, questions
 from rich.progress import Progress
 
@@ -35,7 +35,7 @@ COMPARED = "10k"
 VOLTAGENT = "voltagent's way"
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Fill, measure and show; the figures by name."""
     server = RemoraWithModel(bench.directory / "recall", bench.load)
     server.start()
@@ -51,20 +51,16 @@ def run(bench: Bench) -> dict[str, float]:
     return figures({(row.engine, row.load): row for row in rows})
 
 
-def figures(rows: dict[tuple[str, str], Row]) -> dict[str, float]:
+def figures(rows: dict[tuple[str, str], Row]) -> dict[str, Figure]:
     """The 95th percentiles, which count all that the client waits for, and the server's CPU time of a call."""
     ours = {name: rows[RemoraWithModel.name, name] for name in TALKS}
-    voltagent = _tail(rows[VOLTAGENT, COMPARED])
+    voltagent, tail = rows[VOLTAGENT, COMPARED], latency(TAIL)
     return {
-        **{f"recall_p95_ms_{name}": _tail(row) * 1e3 for name, row in ours.items()},
-        **{f"recall_server_cpu_ms_{name}": row.cpu().median * 1e3 for name, row in ours.items()},
-        f"voltagent_shape_p95_ms_{COMPARED}": voltagent * 1e3,
-        "recall_p95_over_voltagent_shape": _tail(ours[COMPARED]) / voltagent,
+        **{f"recall_p95_ms_{name}": row.figure(tail).times(1e3) for name, row in ours.items()},
+        **{f"recall_server_cpu_ms_{name}": row.figure(cpu).times(1e3) for name, row in ours.items()},
+        f"voltagent_shape_p95_ms_{COMPARED}": voltagent.figure(tail).times(1e3),
+        "recall_p95_over_voltagent_shape": ours[COMPARED].over(voltagent, tail),
     }
-
-
-def _tail(row: Row) -> float:
-    return row.quantile(TAIL).median
 
 
 @contextmanager

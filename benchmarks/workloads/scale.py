@@ -16,6 +16,7 @@ import grpc
 from benchmarks.engines.remora import Remora
 from benchmarks.interleaving import Bench
 from benchmarks.processes import peak_bytes, resident_bytes
+from benchmarks.slices import Figure
 from benchmarks.texts import texts
 from rich.console import Console
 
@@ -186,13 +187,13 @@ ACTIVE_USERS = 50
 CHECKED = 200
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """The most resident memory of each phase, and the seconds until a killed server answers again."""
     trial = Trial(Remora(bench.directory / "scale", bench.load), Content(), bench.console)
     trial.server.start()
     trial.note("started")
     try:
-        return trial_figures(trial)
+        return {name: Figure.unprobed(value) for name, value in trial_figures(trial).items()}
     except Exception:
         bench.console.print(f"the server's log ends with\n{trial.server.last_log_lines()}", markup=False)
         trial.server.end(signal.SIGKILL)

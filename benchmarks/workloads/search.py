@@ -5,12 +5,12 @@ from __future__ import annotations
 from benchmarks.engines.remora import Remora
 from benchmarks.interleaving import Bench, Cell, measure
 from benchmarks.report import show
-from benchmarks.slices import Measured
+from benchmarks.slices import Figure, Measured, cpu
 
 SIZES = (1_000, 10_000)
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Searches of 1 client, each in a user's own conversation; the figures by name."""
     server = Remora(bench.directory / "searched", bench.load)
     server.start()
@@ -19,7 +19,7 @@ def run(bench: Bench) -> dict[str, float]:
     rows = measure(bench, [_cell(server, size) for size in SIZES], "search")
     server.stop()
     show(bench.console, "search: the 10 best messages of a user for four words, 500 bytes each", rows)
-    micros = {row.load: row.cpu().median * 1e6 for row in rows}
+    micros = {row.load: row.figure(cpu).times(1e6) for row in rows}
     return {f"search_cpu_us_at_{size}": micros[_load(size)] for size in SIZES}
 
 

@@ -10,20 +10,20 @@ from benchmarks.engines.remora import Remora
 from benchmarks.engines.sqlite import Sqlite
 from benchmarks.interleaving import Bench, measure, started
 from benchmarks.report import show
-from benchmarks.slices import Row
+from benchmarks.slices import Figure, Row, cpu, rate
 from benchmarks.workloads import footprint
 from benchmarks.workloads.comparison import cells, present, ratio
 
 REMORA, FASTAPI = "remora", "fastapi+sqlite"
 
 
-def run(bench: Bench) -> dict[str, float]:
+def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name."""
     figures = compare(bench) | footprint.empty(bench)
     return figures if bench.short else figures | footprint.after_kill(bench) | footprint.filled(bench)
 
 
-def compare(bench: Bench) -> dict[str, float]:
+def compare(bench: Bench) -> dict[str, Figure]:
     """Reads of 1 and of 32 clients from every engine, in interleaved slices."""
     everyone: list[Engine] = [
         Sqlite(bench.directory),
@@ -44,19 +44,11 @@ def compare(bench: Bench) -> dict[str, float]:
     return figures(rows)
 
 
-def figures(rows: list[Row]) -> dict[str, float]:
+def figures(rows: list[Row]) -> dict[str, Figure]:
     """How Remora's reads compare."""
     return present(
         {
-            "list50_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), _rate),
-            "list50_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), _cpu),
+            "list50_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), rate),
+            "list50_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), cpu),
         }
     )
-
-
-def _cpu(row: Row) -> float:
-    return row.cpu().median
-
-
-def _rate(row: Row) -> float:
-    return row.rate().median

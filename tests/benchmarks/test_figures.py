@@ -10,7 +10,7 @@ WORKLOADS = Path(append.__file__).parent
 
 
 def row(engine: str, load: str) -> Row:
-    return Row(engine, load, [Slice(Measured([(0.0, 1.0)], cpu_seconds=0.5), 0.0002, 0.0002)], quiet=1)
+    return Row(engine, load, [Slice(Measured([(0.0, 1.0)], cpu_seconds=0.5), 0.0002, 0.0002)])
 
 
 def rows(*engines: str) -> list[Row]:
