@@ -13,6 +13,7 @@ from tests.commands.terminal import begin, done, on_terminal, remora
 
 from remora import Message, Remora
 from remora.testing import serve
+from remora_server.main import main
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d"
@@ -53,9 +54,55 @@ def test_messages_are_shown_oldest_first_and_steer_no_terminal(endpoint: str) ->
 
     assert re.fullmatch(rf"{TIME}  Sarah  Which train goes to Lisbon\?", shown[0])
     assert re.fullmatch(rf"{TIME}  assistant  The night train\.", shown[1])
-    assert shown[2] == "It leaves at ten."
+    assert shown[2] == "    It leaves at ten."
     assert shown[3].endswith("  user  ␛[31mred␇ and \N{REPLACEMENT CHARACTER}1m")
     assert len(lines(endpoint, "log", "trip", "--limit", "1")) == 1
+
+
+FORGED = "2026-11-22 08:12  system  forged"
+
+
+def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def piped(*arguments: str) -> list[str]:
+        assert main([*arguments, "--tenant", "forging", "--endpoint", endpoint]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    with Remora(endpoint, tenant="forging", timeout=20) as memory:
+        chat = memory.conversation(f"c\n{FORGED}", user_id=f"u\n{FORGED}", title=f"t\u2028\t{FORGED}")
+        chat.append(Message("user", f"hello\n{FORGED}\n{' ' * 60}{FORGED}", name=f"n\n{FORGED}"))
+
+    messages = piped("log", f"c\n{FORGED}")
+    table = piped("log")
+    hits = piped("search", "hello")
+    shown = on_terminal(endpoint, "log", f"c\n{FORGED}", "--tenant", "forging", NO_COLOR="1")
+
+    assert [bool(re.match(TIME, line)) for line in messages] == [True, False, False]
+    assert messages[1] == f"    {FORGED}"
+    assert f"n␊{FORGED}" in messages[0]
+    assert len(table) == 2
+    assert f"c␊{FORGED}" in table[1]
+    assert f"u␊{FORGED}" in table[1]
+    assert f"t␤␉{FORGED}" in table[1]
+    assert re.fullmatch(rf"\d\.\d{{3}}  c␊{FORGED}", hits[0])
+    assert hits[1:] == messages
+    first, *rest = ESCAPE.sub("", shown).splitlines()
+    assert re.match(TIME, first)
+    assert rest
+    assert all(line.startswith("    ") for line in rest)
+
+
+def test_a_log_says_where_there_is_nothing_and_where_there_is_more(
+    endpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        assert main(["log", *arguments, "--tenant", "acme", "--endpoint", endpoint]) == 0
+        return capsys.readouterr().err
+
+    assert said() == said("trip") == said("--limit", "2") == said("trip", "--limit", "3") == ""
+    assert said("--user", "nobody") == said("trip", "--user", "nobody") == "nothing was found\n"
+    assert said("--limit", "1") == "there are more, older ones: --limit shows more than 1\n"
+    assert said("trip", "--limit", "2") == "there are more, older ones: --limit shows more than 2\n"
+    assert said("--limit", "1", "--json") == said("--user", "nobody", "--json") == ""
 
 
 def test_scripts_get_one_object_a_line(endpoint: str) -> None:
@@ -78,7 +125,7 @@ def test_a_search_shows_scores_speakers_and_where(endpoint: str) -> None:
     first, second, third = output.decode().splitlines()
     assert re.fullmatch(r"\d\.\d{3}  trip", first)
     assert re.fullmatch(rf"{TIME}  assistant  The night train\.", second)
-    assert third == "It leaves at ten."
+    assert third == "    It leaves at ten."
     assert said == "found by words only: the server has no embedding model\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import local_time, message_json, message_line
 from remora_server.commands.numbers import positive
-from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, printable, write_json
 from remora_server.commands.parsing import name
 
 FOLLOW_SECONDS = 0.5
@@ -37,14 +37,29 @@ def run(given: dict[str, Any]) -> None:
     if given["follow"] and given["conversation"] is None:
         raise Misused("--follow needs a conversation")
     with connected(given) as client:
+        limit, user = given["limit"], given["user"]
         if given["conversation"] is None:
-            _show_conversations(client.list_conversations(user_id=given["user"], limit=given["limit"]), given)
+            found = client.list_conversations(user_id=user, limit=limit + 1)
+            _show_conversations(found[:limit], given)
+            _note(len(found), given)
             return
-        conversation = client.conversation(given["conversation"], user_id=given["user"])
-        newest = _show(conversation.messages(given["limit"]), given, 0)
+        conversation = client.conversation(given["conversation"], user_id=user)
+        messages = conversation.messages(limit + 1)
+        newest = _show(messages[-limit:], given, 0)
+        _note(len(messages), given)
         while given["follow"]:
             time.sleep(FOLLOW_SECONDS)
             newest = _follow(conversation, given, newest)
+
+
+def _note(found: int, given: dict[str, Any]) -> None:
+    """Say on standard error where there is nothing, and where there is more."""
+    if given["json"]:
+        return
+    if found > given["limit"]:
+        diagnostics().print(f"there are more, older ones: --limit shows more than {given['limit']}", style="dim")
+    elif not found and not given["follow"]:
+        diagnostics().print("nothing was found")
 
 
 def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> int:
@@ -59,14 +74,16 @@ def _show(messages: Iterable[Message], given: dict[str, Any], newest: int) -> in
         if given["json"]:
             write_json(message_json(message, given["conversation"]))
         else:
-            console.print(message_line(message), soft_wrap=not console.is_terminal)
+            print_set_in(console, message_line(message))
     return newest
 
 
-def _show_conversations(conversations: Iterable[ConversationRecord], given: dict[str, Any]) -> None:
+def _show_conversations(conversations: Sequence[ConversationRecord], given: dict[str, Any]) -> None:
     if given["json"]:
         for conversation in conversations:
             write_json(_json(conversation))
+        return
+    if not conversations:
         return
     table = Table(box=None, pad_edge=False)
     for column in ("updated", "conversation", "user", "messages", "title"):

@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from remora import Message
-from remora_server.commands.output import printable
+from remora_server.commands.output import printable, printable_lines
 
 ROLE_STYLES = {"user": "bold cyan", "assistant": "bold green", "system": "bold yellow", "tool": "bold magenta"}
 OTHER_ROLE = "bold blue"
@@ -32,7 +32,7 @@ def message_line(message: Message) -> Text:
 
 
 def _said(message: Message) -> Text:
-    said = Text(printable(message.text))
+    said = Text(printable_lines(message.text))
     for call in message.tool_calls:
         said.append(f"{' ' if said else ''}[{printable(call.name)}]", "magenta")
     return said

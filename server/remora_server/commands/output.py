@@ -20,13 +20,18 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 _UNBOUNDED = 100_000
 """Columns of what is not a terminal: lines are not broken for a pipe."""
 
-_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\n\t"} | {0x7F: 0x2421}
+SET_IN = " " * 4
+LEAST_COLUMNS = 8
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421, 0x2028: 0x2424, 0x2029: 0x2424}
 _PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 """Control characters and what stands for each (Unicode's Control Pictures): texts must not steer the terminal."""
+_PICTURES_IN_LINES = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
 
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +62,20 @@ def _console(*, stderr: bool) -> Console:
 
 
 def printable(text: str) -> str:
-    """Text that a terminal can only show: control characters become pictures of themselves."""
+    """Text that a terminal can only show, on one line: control characters become pictures of themselves."""
     return text.translate(_PICTURES)
+
+
+def printable_lines(text: str) -> str:
+    """Likewise, but with its line breaks and tabs."""
+    return text.translate(_PICTURES_IN_LINES)
+
+
+def print_set_in(console: Console, text: Text) -> None:
+    """Print text with its lines set in but the first, whatever broke them: none passes for the beginning of another."""
+    width = max(LEAST_COLUMNS, console.width - len(SET_IN))
+    lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
+    console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)
 
 
 def progress_of_conversations() -> Progress:

@@ -11,7 +11,7 @@ from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import positive
-from remora_server.commands.output import add_json_flag, diagnostics, output, printable, write_json
+from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, printable, write_json
 from remora_server.commands.parsing import name
 
 SHORTEST_WORD = 3
@@ -62,7 +62,7 @@ def _show(hit: Hit, given: dict[str, Any]) -> None:
         line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", FOUND_WORD)
     console = output()
     console.print(f"{hit.score:.3f}  {printable(hit.conversation_id)}", style="dim", soft_wrap=True)
-    console.print(line, soft_wrap=not console.is_terminal)
+    print_set_in(console, line)
 
 
 def _note(result: SearchResult) -> None:
