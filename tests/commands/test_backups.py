@@ -295,6 +295,11 @@ def flip(backup: Path) -> None:
     (backup / "remora.duckdb").write_bytes(content)
 
 
+def lengthen(backup: Path) -> None:
+    with (backup / "remora.duckdb").open("ab") as stream:
+        stream.write(b"more")
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -308,6 +313,18 @@ def flip(backup: Path) -> None:
         (lambda backup: edited(backup, schema_version=99), "upgrade Remora"),
         (lambda backup: edited(backup, revision=7), "does not hold what its manifest says"),
         (lambda backup: edited(backup, rows={}), "does not hold what its manifest says"),
+        (lambda backup: edited(backup, store_id="00" * 16), "does not hold what its manifest says"),
+        (lambda backup: edited(backup, store_id="00"), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, sha256=5), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, sha256="zz"), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, rows={"messages": "1"}), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, revision=-1), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, more=1), "is damaged, or of a newer version"),
+        (lambda backup: (backup / "manifest.json").write_bytes(b"\xff"), "is damaged, or of a newer version"),
+        (lambda backup: edited(backup, bytes=3), "bytes, its manifest says 3"),
+        (lengthen, "is damaged: it has"),
+        (lambda backup: (backup / "remora.duckdb").write_bytes(b""), "is damaged: it has 0 bytes"),
+        (shutil.rmtree, "is no backup"),
     ],
 )
 def test_a_backup_that_is_not_whole_is_refused_and_restores_nothing(

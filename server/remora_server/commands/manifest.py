@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from remora.v1.admin_service_pb2 import Backup
@@ -15,25 +17,32 @@ FILE_NAME = "manifest.json"
 SNAPSHOT_NAME = "remora.duckdb"
 
 
+Count = Annotated[int, Meta(ge=0)]
+
+
+def _hexadecimal(size: int) -> Meta:
+    return Meta(pattern=f"^[0-9a-f]{{{2 * size}}}$")
+
+
 class ManifestError(Exception):
     """There is no manifest, or not one that this version reads; the message says which."""
 
 
-class Manifest(Struct, frozen=True):
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What a backup holds. Ids and digests in hexadecimal digits, `bytes` of the snapshot, `rows` of each table."""
 
     manifest_version: int
-    store_id: str
-    revision: int
+    store_id: Annotated[str, _hexadecimal(16)]
+    revision: Count
     create_time: str
     format_version: int
     schema_version: int
     remora_version: str
     duckdb_version: str
     file: str
-    bytes: int
-    sha256: str
-    rows: dict[str, int]
+    bytes: Count
+    sha256: Annotated[str, _hexadecimal(32)]
+    rows: dict[str, Count]
 
     @classmethod
     def of(cls, backup: Backup) -> Manifest:
@@ -58,11 +67,11 @@ class Manifest(Struct, frozen=True):
         """The manifest of a backup's folder. Raises ManifestError."""
         path = folder / FILE_NAME
         try:
-            manifest = cls(**json.loads(path.read_text("utf-8")))
+            manifest = msgspec.json.decode(path.read_bytes(), type=cls)
         except OSError as error:
             raise ManifestError(f"{folder} is no backup: {path} cannot be read: {error.strerror}") from error
-        except (ValueError, TypeError) as error:
-            raise ManifestError(f"{path} is damaged, or of a newer version of Remora") from error
+        except msgspec.DecodeError as error:
+            raise ManifestError(f"{path} is damaged, or of a newer version of Remora: {error}") from error
         if manifest.manifest_version != MANIFEST_VERSION or manifest.file != SNAPSHOT_NAME:
             raise ManifestError(f"{path} is of a newer version of Remora: upgrade Remora")
         return manifest

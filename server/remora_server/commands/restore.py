@@ -36,12 +36,13 @@ def run(given: dict[str, Any]) -> None:
 
 
 def _restore(snapshot: Path, directory: Path, manifest: Manifest) -> None:
+    store_id = bytes.fromhex(manifest.store_id)
     require_whole(
         snapshot,
+        size=manifest.bytes,
         sha256=bytes.fromhex(manifest.sha256),
-        rows=manifest.rows,
-        revision=manifest.revision,
+        contents=(store_id.hex(), manifest.revision, manifest.rows),
         format_version=manifest.format_version,
         schema_version=manifest.schema_version,
     )
-    restore(snapshot, directory, store_id=bytes.fromhex(manifest.store_id), revision=manifest.revision)
+    restore(snapshot, directory, store_id=store_id, revision=manifest.revision)

@@ -31,8 +31,11 @@ VERIFYING_BYTES = 128 << 20
 
 
 class Contents(Struct, frozen=True):
-    """What a database holds: of each table how many rows and a sum of their digests, and the revision it reaches."""
+    """What a database holds: whose store, of each table how many rows and a sum of their digests, and the revision that
+    it reaches.
+    """
 
+    store_id: str
     rows: dict[str, int]
     digests: dict[str, int]
     revision: int
@@ -157,12 +160,6 @@ def contents_of(file: Path) -> Contents:
         return _contents(connection)
 
 
-def rows_of(file: Path) -> tuple[dict[str, int], int]:
-    """How many rows each table of a database file has, and the revision that it reaches. Raises duckdb.Error."""
-    contents = contents_of(file)
-    return contents.rows, contents.revision
-
-
 def digest_of(file: Path) -> bytes:
     """The SHA-256 of a file."""
     with file.open("rb") as stream:
@@ -174,8 +171,8 @@ def _contents(cursor: duckdb.DuckDBPyConnection) -> Contents:
     for name in _tables(cursor):
         found = cursor.execute(f'SELECT count(*), coalesce(sum(hash(t)), 0) FROM "{name}" t').fetchall()  # noqa: S608
         rows[name], digests[name] = int(found[0][0]), int(found[0][1])
-    applied = cursor.execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
-    return Contents(rows, digests, int(applied[0][0]) if applied else 0)
+    facts = dict(cursor.execute("SELECT key, value FROM meta").fetchall())
+    return Contents(facts.get("store_id", ""), rows, digests, int(facts.get("applied_revision", 0)))
 
 
 def _tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:

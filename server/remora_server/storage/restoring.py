@@ -9,9 +9,11 @@ import duckdb
 
 from remora_server import _native
 from remora_server._native import Core
-from remora_server.storage.backups import digest_of, rows_of
+from remora_server.domain.errors import one_line
+from remora_server.storage.backups import contents_of, digest_of
 from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
 from remora_server.storage.directory import FORMAT_VERSION, DirectoryError, NewDirectory, sync_file
+from remora_server.storage.disk_space import is_lack_of_space
 
 
 class SnapshotError(Exception):
@@ -23,33 +25,46 @@ def restore(snapshot: Path, directory: Path, *, store_id: bytes, revision: int) 
 
     What a restore before this one left unfinished is made anew. Raises DirectoryError, SnapshotError.
     """
-    with NewDirectory(directory, store_id) as begun:
-        file = directory / FILE_NAME
-        try:
+    file = directory / FILE_NAME
+    try:
+        with NewDirectory(directory, store_id) as begun:
             shutil.copyfile(snapshot, file)
             sync_file(file)
-            _begin_journal(begun.journal, store_id, revision)
-        except (OSError, _native.JournalError) as error:
-            raise DirectoryError(f"{directory} cannot be written: {error}") from error
-        begun.finish()
+            begin_journal(begun.journal, store_id, revision)
+            begun.finish()
+    except (OSError, _native.JournalError) as error:
+        remedy = "make room, or name a directory on another disk: " if is_lack_of_space(error) else ""
+        raise DirectoryError(f"{directory} cannot be written: {remedy}{one_line(error)}") from error
 
 
-def _begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
+def begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
+    """Make a journal that goes on behind a revision. Raises JournalError."""
     core = Core(str(directory), store_id=store_id, applied_revision=revision, start_after=revision)
     core.close()
 
 
 def require_whole(
-    snapshot: Path, *, sha256: bytes, rows: dict[str, int], revision: int, format_version: int, schema_version: int
+    snapshot: Path,
+    *,
+    size: int,
+    sha256: bytes,
+    contents: tuple[str, int, dict[str, int]],
+    format_version: int,
+    schema_version: int,
 ) -> None:
-    """Check that a snapshot is what its manifest says, and that this version can read it. Raises SnapshotError."""
+    """Check that a snapshot is what its manifest says, and that this version can read it. Raises SnapshotError.
+
+    `contents`: the store's id in hexadecimal digits, the revision, and the rows of each table.
+    """
     if format_version > FORMAT_VERSION or schema_version > SCHEMA_VERSION:
         raise SnapshotError("it was written by a newer version of Remora: upgrade Remora")
     try:
+        if (found_size := snapshot.stat().st_size) != size:
+            raise SnapshotError(f"{snapshot} is damaged: it has {found_size} bytes, its manifest says {size}")
         if digest_of(snapshot) != sha256:
             raise SnapshotError(f"{snapshot} is damaged: its SHA-256 is not that of the manifest")
-        found = rows_of(snapshot)
+        found = contents_of(snapshot)
     except (OSError, duckdb.Error) as error:
-        raise SnapshotError(f"{snapshot} cannot be read: {' '.join(str(error).split())}") from error
-    if found != (rows, revision):
+        raise SnapshotError(f"{snapshot} cannot be read: {one_line(error)}") from error
+    if (found.store_id, found.revision, found.rows) != contents:
         raise SnapshotError(f"{snapshot} does not hold what its manifest says")

@@ -18,13 +18,15 @@ import duckdb
 from msgspec import Struct, field
 
 from remora_server import _native
-from remora_server.domain.errors import one_line
+from remora_server.domain.errors import RemoraError, one_line
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import FILE_NAME, Database, is_damage
 from remora_server.storage.directory import NewDirectory, sync_file
+from remora_server.storage.disk_space import is_lack_of_space
 from remora_server.storage.inspection import inspect_store, locked, told
 from remora_server.storage.lacks import lack_of
 from remora_server.storage.mending import TABLES, linked_file, read_only
+from remora_server.storage.restoring import begin_journal
 from remora_server.storage.v1 import record_pb2
 
 Readable = Callable[[], AbstractContextManager[Path]]
@@ -83,7 +85,10 @@ def repair(source: Path, target: Path) -> RepairReport:
         if not is_free:
             raise RepairError(f"a process serves {source}: stop it first")
         before = _digest(source)
-        report = _Repair(source, target).run()
+        try:
+            report = _Repair(source, target).run()
+        except (RemoraError, duckdb.Error, OSError, _native.JournalError) as error:
+            raise _not_saved(target, error) from error
         if _digest(source) != before:
             raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
     for finding in inspect_store(target).findings:
@@ -122,7 +127,7 @@ class _Repair:
         store_id = self._require_something(found, owner)
         with NewDirectory(self._target, store_id) as begun:
             revision = self._fill(found, applied, store_id)
-            _begin_journal(begun.journal, store_id, revision)
+            begin_journal(begun.journal, store_id, revision)
             begun.finish()
         return self._report
 
@@ -342,13 +347,17 @@ class _Replay:
                 self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
 
 
+def _not_saved(target: Path, error: Exception) -> RepairError:
+    cause = error.__cause__ if isinstance(error, RemoraError) and error.__cause__ else error
+    return RepairError(f"nothing was saved in {target}: {_remedy(cause)}{one_line(cause)}")
+
+
 def _not_copied(table: str, error: duckdb.Error) -> RepairError:
-    return RepairError(f"{table} cannot be copied: {one_line(error)}")
+    return RepairError(f"{table} cannot be copied: {_remedy(error)}{one_line(error)}")
 
 
-def _begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
-    core = _native.Core(str(directory), store_id=store_id, applied_revision=revision, start_after=revision)
-    core.close()
+def _remedy(error: BaseException) -> str:
+    return "make room, or name a directory on another disk: " if is_lack_of_space(error) else ""
 
 
 @contextmanager
