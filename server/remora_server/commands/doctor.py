@@ -232,6 +232,10 @@ class Examination:
             return
         disk, data = disk_of(self._settings.data), self._settings.data
         self.parts["disk"] = {"directory": str(data), **asdict(disk)}
+        if not disk.writable:
+            self._find(
+                "disk", f"{data} cannot be written", "ask as the user who serves it, or give that user the right"
+            )
         if disk.free_bytes < 2 * self._settings.segment_bytes:
             self._find("disk", f"{disk.free_bytes >> 20} MiB are free: writes are refused soon", "make room")
         if disk.sync_micros > SLOW_SYNC_MICROS:

@@ -16,14 +16,15 @@ PROBE_BYTES = 4096
 
 
 class Disk(Struct, frozen=True):
-    """A file system: its type (empty where it is not known), bytes, and the median of a few syncs in microseconds, 0
-    where none could be measured.
+    """A file system: its type (empty where it is not known), bytes, the median of a few syncs in microseconds, 0 where
+    none could be measured, and whether this user may write in the directory.
     """
 
     kind: str
     total_bytes: int
     free_bytes: int
     sync_micros: int
+    writable: bool
 
 
 def disk_of(directory: Path) -> Disk:
@@ -31,7 +32,7 @@ def disk_of(directory: Path) -> Disk:
     while not _can_be_seen(directory):
         directory = directory.parent
     usage = shutil.disk_usage(directory)
-    return Disk(_kind(directory), usage.total, usage.free, _sync_micros(directory))
+    return Disk(_kind(directory), usage.total, usage.free, _sync_micros(directory), os.access(directory, os.W_OK))
 
 
 def _can_be_seen(directory: Path) -> bool:
