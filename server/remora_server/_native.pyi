@@ -598,8 +598,10 @@ class Core:
     def is_behind(self) -> bool:
         """Return whether the database is so far behind the journal that commits wait for it."""
 
-    def mark_applied(self, revision: int) -> None:
-        """Say that the database has everything up to a revision, so that it may leave memory."""
+    def mark_applied(self, revision: int, *, durable: bool = True) -> None:
+        """Say that the database has everything up to a revision, so that it may leave memory; not `durable`: only until
+        it is closed.
+        """
 
     def release(self, revision: int) -> None:
         """Say that records up to a revision are checkpointed in the database and will not be asked for again."""

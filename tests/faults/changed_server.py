@@ -81,10 +81,12 @@ def leave_out_what_finds_no_room() -> None:
             self._advance(records[-1][0])
 
     Applier._apply = leaving_out  # type: ignore[method-assign]
+    Applier._restore = lambda self: None  # type: ignore[method-assign]
 
 
 def leave_the_journal_out() -> None:
-    """A start does not look at what the journal holds beyond the database."""
+    """What the journal holds beyond the database is neither applied without a log nor looked at otherwise."""
+    Applier._may_do_without_log = lambda self, lack: False  # type: ignore[method-assign]
 
     def follow_nothing(self: EmbeddedStore, lack: Lack) -> None:
         pass

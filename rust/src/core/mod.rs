@@ -231,11 +231,11 @@ impl Core {
         self.backlog.is_full()
     }
 
-    /// Says that the database has everything up to `revision`: nothing of it need stay in memory.
+    /// Says that the database has everything up to `revision`: nothing of it need stay in memory. Where it has it for
+    /// good, the journal is to be told so, too.
     pub fn mark_applied(&self, revision: u64) {
         self.backlog.applied(revision);
         self.journal.forget(revision);
-        self.journal.mark_applied(revision);
         self.windows
             .mark_applied(revision, self.journal.published());
     }

@@ -218,8 +218,14 @@ impl PyCore {
         self.core.is_behind()
     }
 
-    fn mark_applied(&self, py: Python<'_>, revision: u64) {
-        py.detach(|| self.core.mark_applied(revision));
+    #[pyo3(signature = (revision, *, durable = true))]
+    fn mark_applied(&self, py: Python<'_>, revision: u64, durable: bool) {
+        py.detach(|| {
+            self.core.mark_applied(revision);
+            if durable {
+                self.core.journal().mark_applied(revision);
+            }
+        });
     }
 
     fn release(&self, py: Python<'_>, revision: u64) -> PyResult<()> {

@@ -9,6 +9,7 @@ import time
 import duckdb
 
 from remora_server._native import Core
+from remora_server.domain.errors import StoreFull
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import Database
 from remora_server.storage.lacks import Lack, lack_of
@@ -33,7 +34,8 @@ class Applier:
 
     A failure of the database is logged and tried again: nothing is lost, because the journal keeps what is not applied.
     A lack of room on the disk or of memory is a failure of its own kind: what is applied can be read, and it passes.
-    With too little memory for a batch, smaller ones are tried.
+    Where the database's log finds no room, records are applied without it until a checkpoint finds some. With too
+    little memory for a batch, smaller ones are tried.
     """
 
     def __init__(self, core: Core, database: Database, applied: int) -> None:
@@ -47,6 +49,8 @@ class Applier:
         self._last_batch = self._last_idle = time.monotonic()
         self._last_purge = 0.0
         self._must_reopen = False
+        self._log_is_full = False
+        """Whether records are to be applied without the database's log."""
         self._forgotten_requests = 0
         self.failure = ""
         """Why nothing can be applied at the moment; empty where it can, or only something is lacking."""
@@ -69,14 +73,22 @@ class Applier:
         Returns how many records that was.
         """
         before = self._applied
+        if not self._try_to_apply_all():
+            self._reopen_if_failed()
+            self._try_to_apply_all()
+        return self._applied - before
+
+    def _try_to_apply_all(self) -> bool:
+        """Apply what is published; False where something is lacking for it."""
         try:
             self._apply_all()
         except (duckdb.Error, OSError) as error:
             if lack_of(error) is None:
                 raise
             self._failed(error)
-            self._reopen_if_failed()
-        return self._applied - before
+            return False
+        self.stuck = None
+        return True
 
     def start(self) -> None:
         """Apply in the background from now on."""
@@ -112,7 +124,7 @@ class Applier:
                 self._work(at_once=kicked or self.lacking is not None or bool(self.failure))
             except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
-                time.sleep(RETRY_SECONDS)
+                self._pause()
             else:
                 self._succeeded()
 
@@ -122,11 +134,33 @@ class Applier:
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         self._must_reopen |= isinstance(error, duckdb.FatalException)
         self._database.note_damage(error)
-        lack = None if self._is_lost() else lack_of(error)
+        lack = None if self._is_lost() else self._lack_of(error)
+        is_stuck = self._applying and not self._may_do_without_log(lack)
         with self._changed:
-            self.lacking, self.stuck = lack, lack if self._applying else None
+            self.lacking, self.stuck = lack, lack if is_stuck else None
             self.failure = "" if lack else f"the database cannot be written: {type(error).__name__}"
             self._changed.notify_all()
+
+    def _may_do_without_log(self, lack: Lack | None) -> bool:
+        """Whether what cannot be applied for want of room can be, when the database is opened without a log."""
+        may = lack is StoreFull and self._applying and self._database.logs and not self._database.in_memory
+        if may:
+            logger.warning("the database's log finds no room: records are applied without it until there is some")
+            self._log_is_full = True
+            self._kick.set()
+        return may
+
+    def _pause(self) -> None:
+        """Wait before the next try; where records can be applied, no longer than until somebody waits for them."""
+        if self.stuck or self.failure:
+            time.sleep(RETRY_SECONDS)
+        else:
+            self._kick.wait(RETRY_SECONDS)
+
+    def _lack_of(self, error: Exception) -> Lack | None:
+        """What is lacking: what finds no memory because it finds no room in the log lacks that."""
+        lack = lack_of(error)
+        return lack and (lack if self._database.logs else StoreFull)
 
     def _is_lost(self) -> bool:
         """Whether the database has failed for good, and nothing is left of it to be opened again."""
@@ -138,10 +172,22 @@ class Applier:
         self.lacking, self.stuck, self.failure = None, None, ""
 
     def _reopen_if_failed(self) -> None:
-        """A database that failed for good answers nothing until it is opened again, which may fail, too."""
+        """A database that failed for good answers nothing until it is opened again, which may fail, too. One whose log
+        finds no room is opened again to do without: the journal holds what it would lose.
+        """
+        self._must_reopen |= self._log_is_full == self._database.logs
         if self._must_reopen and not self._database.in_memory:
-            self._database.reopen()
+            self._database.reopen(self._restore, logs=not self._log_is_full)
             self._must_reopen = False
+
+    def _restore(self) -> None:
+        """Apply again what the database has lost since its last checkpoint, where it did not log that."""
+        before, self._applied = self._applied, self._database.applied_revision()
+        try:
+            while self._applied < before and self._apply_next():
+                pass
+        except duckdb.OutOfMemoryException as error:
+            self._failed(error)
 
     def _work(self, *, at_once: bool) -> None:
         """Apply what is published so far. Long runs are checkpointed on the way: a start must read the log again."""
@@ -190,15 +236,19 @@ class Applier:
         self._database.transact(batch.write)
         self._database.make_room_for(batch.dimension)
         self._applying = False
+        if not self._database.logs:
+            self._database.note_unlogged(sum(len(payload) for _, payload in records))
         self._advance(batch.revision)
 
     def _advance(self, revision: int) -> None:
-        self._core.mark_applied(revision)
+        self._core.mark_applied(revision, durable=self._database.logs)
         with self._changed:
             self._applied = revision
             self._changed.notify_all()
 
     def _checkpoint_is_due(self) -> bool:
+        if not self._database.logs:
+            return True
         if self._applied == self._checkpointed:
             return False
         idle = time.monotonic() - self._last_batch > CHECKPOINT_IDLE_SECONDS
@@ -213,6 +263,10 @@ class Applier:
             return
         self._checkpointed = reached
         self._core.release(reached)
+        if self._log_is_full:
+            self._core.mark_applied(reached, durable=True)
+            self._log_is_full = False
+            self._reopen_if_failed()
 
     def _purge_requests(self) -> None:
         """Delete the outcomes of requests that memory had forgotten by the last time: who was told that his request is

@@ -26,6 +26,8 @@ FILE_NAME = "remora.duckdb"
 DAMAGE_MARK = "DAMAGE"
 """An empty file beside the database: damage was met in it, and the next start is to look for all of it."""
 MEMORY = ":memory:"
+NAME = "remora"
+"""What the database is called where it is attached."""
 SCHEMA_VERSION = 2
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes besides what is in the write-ahead log, in bytes."""
@@ -67,6 +69,9 @@ class SchemaTooNew(Exception):
 class Database:
     """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
 
+    Commits go to its write-ahead log, unless it was opened again without: then they are lost where it is closed before
+    a checkpoint, and need no room on the disk.
+
     `memory_bytes` bounds what DuckDB keeps in memory; half of it is for reads, of which so many run at a time as find
     room there. Long vectors add to it what their reads take (`make_room_for`). A database in memory keeps nothing on
     disk, not even for a while. DuckDB's own checkpoints are off, because they would run inside a commit: the applier
@@ -82,6 +87,9 @@ class Database:
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = threading.BoundedSemaphore(self._reads)
         self._dimension = 0
+        self.logs = True
+        """Whether commits are written to the write-ahead log."""
+        self._unlogged_bytes = 0
         self._checkpoint_factor = CHECKPOINT_FACTOR_IN_MEMORY if self.in_memory else 1
         self._connection = self._connect()
         try:
@@ -93,7 +101,7 @@ class Database:
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(
-            MEMORY if self._path is None else str(self._path),
+            str(self._path) if self._path is not None and self.logs else MEMORY,
             config={
                 "threads": 1,
                 "memory_limit": f"{self._limit()}B",
@@ -101,12 +109,14 @@ class Database:
                 "autoload_known_extensions": False,
                 "autoinstall_known_extensions": False,
                 "preserve_insertion_order": False,
-                **({"temp_directory": ""} if self._path is None else {}),
+                "temp_directory": "" if self._path is None else f"{self._path}.tmp",
             },
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if self._path is not None:
             connection.execute("SET allowed_directories = [" + literal(str(self._path.parent)) + "]")
+            if not self.logs:
+                connection.execute(f"ATTACH {literal(str(self._path))} AS {NAME} (RECOVERY_MODE 'no_wal_writes')")
         connection.execute("SET enable_external_access = false")
         return connection
 
@@ -131,22 +141,38 @@ class Database:
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's cursor. Always fetch all of a result: an open one counts as a reader."""
         connection, cursor = getattr(self._own, "cursor", (None, None))
-        if cursor is None or connection is not self._connection:
-            connection, cursor = self._connection, self._connection.cursor()
+        current = getattr(self._own, "opening", self._connection)
+        if cursor is None or connection is not current:
+            connection, cursor = current, current.cursor()
+            if not self.logs:
+                cursor.execute(f"USE {NAME}")
             self._own.cursor = (connection, cursor)
             self._cursors.append(cursor)
         return cursor
 
-    def reopen(self) -> None:
-        """Open the database again: after a FatalException every statement fails until then.
+    def reopen(self, restore: Callable[[], object], *, logs: bool) -> None:
+        """Open the database again: after a FatalException every statement fails until then. Others see it when
+        `restore` has brought back, in this thread, what was not logged.
 
         Where it cannot be opened, it stays closed until the next try. One in memory would be empty: do not.
         """
         self.close()
-        connection = self._connect()
+        self.logs, self._unlogged_bytes = logs, 0
+        connection = self._own.opening = self._connect()
+        try:
+            restore()
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            del self._own.opening
         with self._reopened:
             self._connection = connection
             self._reopened.notify_all()
+
+    def note_unlogged(self, size: int) -> None:
+        """Have the next checkpoint find room for so many bytes more."""
+        self._unlogged_bytes += size
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises what `snapshot` raises; not to be called inside of one."""
@@ -216,6 +242,11 @@ class Database:
         found = self.rows("SELECT value FROM meta WHERE key = ?", [key])
         return found[0][0] if found else None
 
+    def applied_revision(self) -> int:
+        """The revision that it reaches, in a database that is perhaps seen by this thread alone."""
+        found = self.cursor().execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
+        return int(found[0][0]) if found else 0
+
     def set_meta(self, key: str, value: str) -> None:
         """Set a fact."""
         self.cursor().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
@@ -246,7 +277,7 @@ class Database:
         the next one may take twice as much.
         """
         if self._path is not None:
-            require_room(self._path.parent, self.wal_bytes() + CHECKPOINT_ROOM)
+            require_room(self._path.parent, self.wal_bytes() + self._unlogged_bytes + CHECKPOINT_ROOM)
         failpoints.hit("checkpoint_begun")
         self._set_limit(self._checkpoint_factor * self._limit())
         try:

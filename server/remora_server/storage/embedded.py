@@ -166,7 +166,7 @@ class EmbeddedStore:
                 extra={"database_revision": applied, "had_revision": recovery.noted_applied},
             )
         records = self.applier.catch_up()
-        self.core.mark_applied(self.applier.applied)
+        self.core.mark_applied(self.applier.applied, durable=self.database.logs)
         self._remember()
         if self.applier.stuck:
             self._follow_unapplied(self.applier.stuck)

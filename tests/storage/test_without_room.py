@@ -1,4 +1,6 @@
-"""Starts whose database finds no room for what the journal holds: everything acknowledged is served all the same."""
+"""A database that finds no room, on the disk or in memory, for what the journal holds, also when it is opened:
+everything acknowledged is served all the same.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.storage.opening import READ, TENANT, WRITE, draft, open_store, shown,
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Write
 from remora_server.domain.conversations import ConversationDraft, ConversationQuery
-from remora_server.domain.errors import ConversationNotFound, RequestIdReused, StoreFull
+from remora_server.domain.errors import ConversationNotFound, MemoryExhausted, RequestIdReused
 from remora_server.domain.messages import Append, Edit, Keep, Remove
 from remora_server.domain.search import (
     InConversation,
@@ -49,31 +51,40 @@ WORD = "river"
 """In every text."""
 
 
-class Disk:
-    """What the databases of a test have."""
+class Room:
+    """What the databases of a test have: on the disk, for logs and checkpoints, or `in_memory`, for any commit."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_memory: bool) -> None:
         self.is_full = False
+        self._in_memory = in_memory
+
+    def require(self, _directory: Path, _size: int) -> None:
+        """As `require_room`."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     @contextmanager
     def under(self) -> Iterator[None]:
-        """Have databases meet a full disk where this one is."""
+        """Have databases meet the lack of it."""
         write_with_room = Database.transact
 
         def transact(database: Database, write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
-            if self.is_full:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self.is_full and self._in_memory:
+                raise duckdb.OutOfMemoryException("Out of Memory Error")
+            if database.logs:
+                self.require(Path(), 0)
             write_with_room(database, write)
 
         with (
             patch.object(Database, "transact", transact),
+            patch("remora_server.storage.database.require_room", self.require),
             patch.object(applier, "RETRY_SECONDS", 0.01),
             patch.object(applier, "TICK_SECONDS", 0.01),
         ):
             yield
 
     @contextmanager
-    def with_room(self, store: EmbeddedStore) -> Iterator[None]:
+    def given_to(self, store: EmbeddedStore) -> Iterator[None]:
         """Room that lasts until the store has used it."""
         self.is_full = False
         while store.applier.lacking or store.applier.applied < store.core.published():
@@ -82,9 +93,16 @@ class Disk:
         self.is_full = True
 
 
+@pytest.fixture(params=["disk", "memory"])
+def room(request: pytest.FixtureRequest) -> Iterator[Room]:
+    made = Room(in_memory=request.param == "memory")
+    with made.under():
+        yield made
+
+
 @pytest.fixture
-def disk() -> Iterator[Disk]:
-    made = Disk()
+def memory() -> Iterator[Room]:
+    made = Room(in_memory=True)
     with made.under():
         yield made
 
@@ -106,23 +124,25 @@ def found(store: EmbeddedStore, scope: Scope) -> set[tuple[str, str]]:
     return {(hit.conversation_id, message_pb2.Message.FromString(hit.encoded).text) for hit in hits}
 
 
-class FullDiskMachine(RuleBasedStateMachine):
-    """Does each thing to the store and to a model of it. The disk is full but for moments; kills come any time."""
+class FullMachine(RuleBasedStateMachine):
+    """Does each thing to the store and to a model of it. There is no room but for moments; kills come any time, and so
+    do failures of the database that end it for good.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_memory: bool) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="remora-full-"))
         self.directory = self.folder / "data"
-        self.disk = Disk()
-        self.patched = self.disk.under()
+        self.room = Room(in_memory=in_memory)
+        self.patched = self.room.under()
         self.patched.__enter__()
         self.store = open_store(self.directory, window_bytes=20_000)
-        self.disk.is_full = True
+        self.room.is_full = True
         self.model: dict[str, dict[str, dict[str, str]]] = {}
         """Texts by conversation, user and id."""
 
     def teardown(self) -> None:
-        self.disk.is_full = False
+        self.room.is_full = False
         self.store.close()
         self.patched.__exit__(None, None, None)
         shutil.rmtree(self.folder)
@@ -160,8 +180,14 @@ class FullDiskMachine(RuleBasedStateMachine):
 
     @rule()
     def there_is_room_for_a_moment(self) -> None:
-        with self.disk.with_room(self.store):
+        with self.room.given_to(self.store):
             pass
+
+    @rule()
+    def the_database_fails_for_good(self) -> None:
+        self.store.applier._must_reopen = True
+        while self.store.applier._must_reopen:
+            time.sleep(0.001)
 
     @rule()
     def kill_and_start(self) -> None:
@@ -196,56 +222,94 @@ class FullDiskMachine(RuleBasedStateMachine):
         assert found(self.store, OfTenant()) == everywhere
 
 
+class FullDiskMachine(FullMachine):
+    """The disk has no room for the database's log."""
+
+    def __init__(self) -> None:
+        super().__init__(in_memory=False)
+
+    @invariant()
+    def the_database_answers(self) -> None:
+        listed, _ = self.store.list_conversations(READ, ConversationQuery(limit=10))
+        assert {row.draft.id for row in listed} == self.model.keys()
+
+
+class FullMemoryMachine(FullMachine):
+    """The database has no memory for anything new."""
+
+    def __init__(self) -> None:
+        super().__init__(in_memory=True)
+
+
 TestFullDisk = FullDiskMachine.TestCase
-TestFullDisk.settings = settings(
-    max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+TestFullMemory = FullMemoryMachine.TestCase
+TestFullDisk.settings = TestFullMemory.settings = settings(
+    max_examples=6, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
-def test_what_asks_the_database_is_refused_until_there_is_room(disk: Disk, tmp_path: Path) -> None:
+def test_what_asks_a_database_without_memory_is_refused_until_there_is_some(memory: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
     store.append_messages(WRITE, "before", "sarah", [draft("m", WORD)], NEW)
     store.commits.settle()
-    disk.is_full = True
+    memory.is_full = True
     store.append_messages(WRITE, "after", "sarah", [draft("m", WORD)], NEW)
 
     store = open_store(killed(store, tmp_path / "data"))
 
-    with pytest.raises(StoreFull):
+    with pytest.raises(MemoryExhausted):
         store.list_conversations(READ, ConversationQuery(limit=10))
-    assert "room" in store.status().failure
+    assert "memory" in store.status().failure
     assert not store.failure(), "it serves"
-    with disk.with_room(store):
+    with memory.given_to(store):
         listed, _ = store.list_conversations(READ, ConversationQuery(limit=10))
         assert {row.draft.id for row in listed} == {"before", "after"}
         assert not store.status().failure
         store.close()
 
 
-def test_a_request_is_known_that_the_database_does_not_have(disk: Disk, tmp_path: Path) -> None:
+def test_a_request_is_known_that_the_database_does_not_have(room: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
-    disk.is_full = True
+    room.is_full = True
     write = Write(TENANT, method="Test", request_id="once", fingerprint=bytes(16))
     first = store.append_messages(write, "c", "sarah", [draft("m", WORD)], NEW)
 
     store = open_store(killed(store, tmp_path / "data"))
 
-    with pytest.raises(StoreFull):
-        store.append_messages(write, "c", "sarah", [draft("m", WORD)], NEW)
     with pytest.raises(RequestIdReused):
         store.append_messages(replace(write, fingerprint=bytes(15) + b"\1"), "c", "sarah", [draft("m", WORD)], NEW)
-    with disk.with_room(store):
+    with room.given_to(store):
         assert store.append_messages(write, "c", "sarah", [draft("m", WORD)], NEW) == first
         assert shown(store, "c", "sarah") == [("m", "user", WORD)]
         store.close()
 
 
-def test_messages_that_the_database_got_late_are_embedded(disk: Disk, tmp_path: Path) -> None:
+def test_messages_that_the_database_got_late_are_embedded(room: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", model="letters")
-    disk.is_full = True
+    room.is_full = True
     store.append_messages(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
     store = open_store(killed(store, tmp_path / "data"), model="letters")
 
-    with disk.with_room(store):
+    with room.given_to(store):
         assert [each.text for each in take(store.pending, 10, timeout=5)] == [WORD]
         store.close()
+
+
+def test_what_was_applied_without_a_log_is_applied_again_where_the_disk_stays_full(tmp_path: Path) -> None:
+    room = Room(in_memory=False)
+    with room.under():
+        store = open_store(tmp_path / "data")
+        room.is_full = True
+        store.append_messages(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
+        assert store.list_conversations(READ, ConversationQuery(limit=10))[0]
+        assert not store.database.logs
+
+        store = open_store(killed(store, tmp_path / "data"))
+
+        assert [row.draft.id for row in store.list_conversations(READ, ConversationQuery(limit=10))[0]] == ["c"]
+        assert "room" in store.status().failure
+        with room.given_to(store):
+            assert store.database.logs
+            store.append_messages(WRITE, "d", "sarah", [draft("m", WORD)], NEW)
+            store.commits.settle()
+            store.close()
