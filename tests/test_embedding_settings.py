@@ -109,6 +109,7 @@ def test_only_endpoints_that_embed_something_are_in_use() -> None:
             "would both make vectors called 'ada'",
         ),
         ({"tenant_models": {"acme": "none"}}, "must be a mapping of the collections of acme"),
+        ({"tenant_models": {"t\xe9n": {"messages": "none"}}}, "'t\xe9n' is not printable ASCII"),
         ({"tenant_models": {"acme": {"facts": "none"}}}, "acme: there is no collection facts"),
         ({"tenant_models": {"acme": {"message": "none"}}}, "did you mean messages?"),
         ({"tenant_models": {"acme": {"messages": "x"}}}, "must name one of builtin, none for acme, not 'x'"),

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from remora_server import spelling
+from remora_server.domain.tenants import complaint
 from remora_server.domain.vectors import MAX_DIMENSION
 from remora_server.yaml_text import NotYaml, read_yaml
 
@@ -126,6 +127,9 @@ def tenants(value: object) -> Mapping[str, Mapping[str, str]]:
     """The name of the model for each collection of each tenant, from a mapping or from YAML. Raises ValueError."""
     found: dict[str, Mapping[str, str]] = {}
     for tenant, chosen in _mapping(value, "of tenants to the models of their collections").items():
+        wrong = complaint(str(tenant))
+        if wrong:
+            raise ValueError(f"must name tenants that there can be: {tenant!r} {wrong}")
         collections = _mapping(chosen, f"of the collections of {tenant} to models")
         for collection, model in collections.items():
             _require_known(str(collection), COLLECTIONS, f"{tenant}: there is no collection")

@@ -185,6 +185,8 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
         (["log", "--endpoint", "unix:/nowhere/s"], 1, "remora: CONNECTION_FAILED: no connection to a Remora server"),
         (["search", "x", "--endpoint", "nonsense"], 2, "remora: an endpoint is unix:/path or host:port"),
         (["log", "nowhere"], 1, "remora: CONVERSATION_NOT_FOUND: the conversation does not exist"),
+        (["log", "--tenant", "t\xe9n"], 2, "remora: the tenant must be printable ASCII"),
+        (["log", "--token", "s\xfc\xdf"], 2, "remora: the token must be printable ASCII"),
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
         (["search", "x" * 40_000], 1, "remora: INVALID_FIELD: "),
         (["log", "--limit", "0"], 2, "0 is no whole number from 1 on"),

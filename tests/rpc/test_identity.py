@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora_server.domain.errors import Unauthenticated
+from remora_server.domain.errors import InvalidField, Unauthenticated
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
 
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"), min_size=1)
@@ -29,6 +29,10 @@ def test_every_token_of_a_file_names_its_tenant_and_no_other_does(tenants: dict[
         (["secret t x"], "line 1"),
         (["secret t", "secret u"], "line 2"),
         (["# secret"], "no token"),
+        (["# x", "secret t\xe9n"], "line 2: the tenant is not printable ASCII"),
+        (["secret " + "t" * 513], "line 1: the tenant has 513 bytes"),
+        (["secret\xfc t"], "line 1: the token is not printable ASCII"),
+        (["\ufeffsecret t"], "line 1: the token is not printable ASCII"),
         ([], "no token"),
     ],
 )
@@ -64,6 +68,12 @@ def test_a_tenants_token_is_not_the_operators() -> None:
     assert identity.tenant(own) == "acme"
     with pytest.raises(Unauthenticated):
         identity.tenant([("authorization", "Bearer the operator's"), ("remora-tenant", "other")])
+
+
+@pytest.mark.parametrize("tenant", ["t\xe9n", "a\tb", "\ufffd", "t" * 513])
+def test_a_name_that_no_tenant_has_is_refused_and_not_taken_for_none(tenant: str) -> None:
+    with pytest.raises(InvalidField, match="remora-tenant: "):
+        Identity().tenant([("remora-tenant", tenant)])
 
 
 def test_nobody_is_the_operator_of_a_server_without_one() -> None:

@@ -13,6 +13,9 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+from tests.network import frames
+from tests.network.frames import Peer
+from tests.network.statuses import status_of
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail
 
@@ -27,6 +30,7 @@ Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 
 GET = pb.GetConversationRequest(conversation_id="c")
 LIMIT = 100_000
+OK = 0
 
 
 @pytest.fixture(params=TRANSPORTS)
@@ -74,6 +78,20 @@ def reason(error: grpc.RpcError) -> str:
 
 def test_a_call_is_answered(server: RunningServer) -> None:
     assert isinstance(get(server), pb.GetConversationResponse)
+
+
+def test_a_tenants_name_that_is_no_text_is_refused_and_not_taken_for_none(
+    options: ServerOptions, store: FakeStore
+) -> None:
+    path = "/remora.v1.ConversationService/GetConversation"
+    with RunningServer(options=options, store=store) as server, Peer(server.endpoint) as peer:
+        peer.open()
+        peer.send(frames.head(1, path, remora_tenant="t\xe9n"))
+        peer.send(frames.frame(frames.DATA, frames.END_STREAM, 1, frames.message(GET.SerializeToString())))
+
+        assert status_of(peer) != OK
+
+    assert store.asked == {}
 
 
 def test_a_stranger_is_refused_whatever_it_asks(server: RunningServer) -> None:

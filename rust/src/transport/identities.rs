@@ -12,7 +12,11 @@ use crate::fingerprint::{Fingerprint, FingerprintMap, Fingerprints};
 /// How many callers are remembered.
 const REMEMBERED: usize = 4096;
 
-/// The headers that tell a caller; empty where they are not there or no text.
+/// What stands for a tenant's name that is no printable ASCII: no tenant has it. Taken for none, the caller would be let
+/// into the tenant of those who name none.
+pub(super) const NO_NAME: &str = "\u{fffd}";
+
+/// The headers that tell a caller; empty where they are not there.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'a> {
     pub authorization: &'a str,
@@ -23,9 +27,15 @@ impl<'a> Credentials<'a> {
     pub(super) fn of(headers: &'a HeaderMap) -> Self {
         Self {
             authorization: text(headers, "authorization"),
-            tenant: text(headers, "remora-tenant"),
+            tenant: tenant(headers),
         }
     }
+}
+
+fn tenant(headers: &HeaderMap) -> &str {
+    headers
+        .get("remora-tenant")
+        .map_or("", |value| value.to_str().unwrap_or(NO_NAME))
 }
 
 /// A header's first value; empty where there is none or it is no printable ASCII.

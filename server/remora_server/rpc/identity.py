@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from remora_server.domain import tenants
 from remora_server.domain.calls import DEFAULT_TENANT
 from remora_server.domain.errors import InvalidField, Unauthenticated
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 AUTHORIZATION, TENANT = "authorization", "remora-tenant"
-MAX_TENANT_BYTES = 512
 
 
 class TokenFileError(Exception):
@@ -48,17 +48,18 @@ class Tokens:
 
         Raises TokenFileError, which names the line but not the token.
         """
-        tenants: dict[bytes, str] = {}
+        found: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if len(words) != 2 or _digest(words[0]) in tenants:
+            if len(words) != 2 or _digest(words[0]) in found:
                 raise TokenFileError(f"line {number} is not a new token, a blank and its tenant")
-            tenants[_digest(words[0])] = words[1]
-        if not tenants:
+            _require_sendable(number, *words)
+            found[_digest(words[0])] = words[1]
+        if not found:
             raise TokenFileError("there is no token in it")
-        return cls(tenants)
+        return cls(found)
 
     def tenant(self, authorization: str) -> str:
         """The tenant of an `authorization` header. Raises Unauthenticated."""
@@ -67,6 +68,14 @@ class Tokens:
         if scheme.lower() != "bearer" or tenant is None:
             raise Unauthenticated
         return tenant
+
+
+def _require_sendable(number: int, token: str, tenant: str) -> None:
+    if not token.isascii() or not token.isprintable():
+        raise TokenFileError(f"line {number}: the token is not printable ASCII")
+    wrong = tenants.complaint(tenant)
+    if wrong:
+        raise TokenFileError(f"line {number}: the tenant {wrong}")
 
 
 def _digest(token: str) -> bytes:
@@ -115,8 +124,9 @@ class Identity(Struct, frozen=True):
         if self.tokens is not None and not self.is_operator(metadata):
             return self.tokens.tenant(_value(metadata, AUTHORIZATION))
         tenant = _value(metadata, TENANT)
-        if len(tenant) > MAX_TENANT_BYTES:
-            raise InvalidField(TENANT, f"has {len(tenant):,} bytes; at most {MAX_TENANT_BYTES} are allowed")
+        wrong = tenants.complaint(tenant)
+        if wrong:
+            raise InvalidField(TENANT, wrong)
         return tenant or DEFAULT_TENANT
 
 

@@ -14,6 +14,7 @@ from remora._sync.user import User
 from remora.address import resolve_endpoint
 from remora.chat_format import ChatMessage
 from remora.conversations import ConversationFields, ConversationRecord, Order
+from remora.credentials import credentials
 from remora.embeddings import Embedding
 from remora.search import SearchOptions, SearchResult, search_request
 from remora.tokens import TokenCount, count_request, encoding_to_proto
@@ -63,12 +64,11 @@ class Remora:
         `token` authenticates; `tenant` chooses one where the server asks for no token. `timeout` is each call's
         deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in the records of writes.
 
-        Raises ValueError for an endpoint of another form.
+        Raises ValueError for an endpoint of another form, and for a token or a tenant that is not printable ASCII.
         """
-        metadata = (("authorization", token and f"Bearer {token}"), ("remora-tenant", tenant))
         self._calls = Calls(
             resolve_endpoint(endpoint),
-            metadata=[(key, value) for key, value in metadata if value],
+            metadata=credentials(token, tenant),
             origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
             default_timeout=timeout,
         )

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::*;
+use crate::transport::identities::NO_NAME;
 
 #[test]
 fn a_quick_call_is_answered() {
@@ -96,6 +97,19 @@ fn a_caller_is_identified_once() {
     }
 
     assert_eq!(running.stage.identified.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_tenants_name_that_is_no_text_is_not_taken_for_none() {
+    let told = |value: &[u8]| {
+        let value = HeaderValue::from_bytes(value).unwrap();
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("remora-tenant"), value)]);
+        Credentials::of(&headers).tenant.to_owned()
+    };
+
+    assert_eq!(told(b"acme"), "acme");
+    assert_eq!(told("t\u{e9}n".as_bytes()), NO_NAME);
+    assert_eq!(Credentials::of(&HeaderMap::new()).tenant, "");
 }
 
 #[test]

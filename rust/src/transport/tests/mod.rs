@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
+use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;

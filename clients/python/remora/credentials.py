@@ -1,0 +1,19 @@
+"""Who calls: the metadata that says it."""
+
+
+def credentials(token: str | None, tenant: str | None) -> list[tuple[str, str]]:
+    """The metadata of a token and a tenant, where they are given. Raises ValueError for what metadata cannot carry."""
+    metadata = []
+    if token:
+        _require_sendable("token", token)
+        metadata.append(("authorization", f"Bearer {token}"))
+    if tenant:
+        _require_sendable("tenant", tenant)
+        metadata.append(("remora-tenant", tenant))
+    return metadata
+
+
+def _require_sendable(field: str, value: str) -> None:
+    """What it is stays out of the text: a token is a secret."""
+    if not value.isascii() or not value.isprintable():
+        raise ValueError(f"the {field} must be printable ASCII")

@@ -1,0 +1,14 @@
+"""What a tenant may be called: what travels in metadata, so that whoever may name any tenant can name this one."""
+
+from __future__ import annotations
+
+MAX_TENANT_BYTES = 512
+
+
+def complaint(tenant: str) -> str:
+    """What is wrong with a tenant's name; empty where nothing is."""
+    if not tenant.isascii() or not tenant.isprintable():
+        return "is not printable ASCII"
+    if len(tenant) > MAX_TENANT_BYTES:
+        return f"has {len(tenant):,} bytes; at most {MAX_TENANT_BYTES} are allowed"
+    return ""
