@@ -1,8 +1,11 @@
-"""Reads what the store holds, record by record: a page of places first, with their sizes, then what stands there."""
+"""Reads what the store holds, record by record: the places of a page first, then what stands there, until it is full.
+
+No query builds on more than a page: whatever is joined with a table is a list that is given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import duckdb
@@ -18,6 +21,9 @@ from remora_server.storage.encoding import STORED_COLUMNS, stored_message, times
 
 PAGE_BYTES = 3 << 20
 
+LEAST_AT_ONCE = 16
+"""Records that are read at once while it is not known how long they are."""
+
 _CONVERSATION, _MESSAGE, _STEP, _MEMORY, _USER_MEMORY = range(5)
 _LAST_UID = 2**64 - 1
 """Where working memories of users stand, behind all conversations."""
@@ -25,73 +31,68 @@ _LAST_UID = 2**64 - 1
 CONVERSATIONS_AT_ONCE = 64
 """A page looks at so many: each has its own record, so that a page is never empty before the end."""
 
+_PICKED = """
+SELECT uid, id FROM conversations
+WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
+    AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
+ORDER BY uid LIMIT $conversations
+"""
+# What is asked for by lists is found by semi joins, whose other side is the list, so that no query gathers more than a
+# page. The list of uids comes first, each once: DuckDB reads long columns only of what one key finds. Lists have the
+# columns' own types: where they are compared as others, every row group is read.
+_UIDS = "(SELECT unnest(list_distinct($uids::UBIGINT[])))"
+
+
+def _between(column: str, numbers: str) -> str:
+    return f"{column} BETWEEN list_min({numbers}::UBIGINT[]) AND list_max({numbers}::UBIGINT[])"
+
+
 # The parts of each conversation by (part, first, second): its record, its messages by sequence, its steps by revision
-# and ordinal, its working memory. Sizes in bytes.
-_PLACES = """
-WITH picked AS (
-    SELECT uid, body FROM conversations
-    WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
-        AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
-    ORDER BY uid LIMIT $conversations
-), vectors AS (
-    SELECT conversation_uid, sequence, message_revision, dimension FROM embeddings
-    WHERE by_caller AND conversation_uid >= $uid AND conversation_uid IN (SELECT uid FROM picked)
-), places AS (
-    SELECT uid, 0 AS part, 0 AS first, 0 AS second, '' AS user_id, octet_length(body) AS size FROM picked
+# and ordinal, its working memory. No texts and no sizes: they would be read of all conversations for every page.
+_PLACES = f"""
+WITH places AS (
+    SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, '' AS user_id
     UNION ALL
-    SELECT m.conversation_uid, 1, m.sequence, 0, '',
-        octet_length(m.body) + strlen(m.text) + 4 * coalesce(v.dimension, 0)
-    FROM messages m LEFT JOIN vectors v ON v.conversation_uid = m.conversation_uid AND v.sequence = m.sequence
-        AND v.message_revision = m.revision
-    WHERE m.conversation_uid >= $uid AND m.conversation_uid IN (SELECT uid FROM picked)
-        AND NOT (m.conversation_uid = $uid AND m.sequence > $newest)
+    SELECT conversation_uid, 1, sequence, 0, '' FROM messages
+    WHERE conversation_uid IN {_UIDS} AND NOT (conversation_uid = $uid AND sequence > $newest)
     UNION ALL
-    SELECT conversation_uid, 2, revision, ordinal, '', octet_length(body)
-    FROM steps WHERE conversation_uid IN (SELECT uid FROM picked)
+    SELECT conversation_uid, 2, revision, ordinal, '' FROM steps WHERE conversation_uid IN {_UIDS}
     UNION ALL
-    SELECT conversation_uid, 3, 0, 0, '', octet_length(content)
-    FROM working_memories WHERE conversation_uid IN (SELECT uid FROM picked)
+    SELECT conversation_uid, 3, 0, 0, '' FROM working_memories WHERE conversation_uid IN {_UIDS}
     UNION ALL
-    SELECT 18446744073709551615, 4, 0, 0, user_id, octet_length(content)
-    FROM working_memories
+    SELECT 18446744073709551615, 4, 0, 0, user_id FROM working_memories
     WHERE tenant_id = $tenant AND conversation_uid = 0 AND $only = 0 AND ($user = '' OR user_id = $user)
-        AND (SELECT count(*) FROM picked) < $conversations
+        AND len($uids) < $conversations
 )
-SELECT uid, part, first, second, user_id, size, (SELECT count(*) FROM picked) FROM places
+SELECT uid, part, first, second, user_id FROM places
 WHERE (uid, part, first, second, user_id) > ($uid, $part, $first, $second, $after_user)
 ORDER BY uid, part, first, second, user_id LIMIT $limit
-"""
-_CONVERSATIONS = """
-SELECT c.uid, c.body, c.create_time, h.last_sequence, h.last_time, h.update_time
-FROM conversations c JOIN heads h ON h.uid = c.uid WHERE c.uid IN (SELECT unnest($uids))
-"""
-_CHOSEN = "(SELECT unnest($uids) AS uid, unnest($firsts) AS first, unnest($seconds) AS second) p"
-_MESSAGES = f"""
-SELECT m.conversation_uid, c.id, {", ".join("m." + name for name in STORED_COLUMNS.split(", "))}
-FROM messages m JOIN {_CHOSEN} ON m.conversation_uid = p.uid AND m.sequence = p.first
-JOIN conversations c ON c.uid = m.conversation_uid
-"""  # noqa: S608 - constants
-_EMBEDDINGS = f"""
-FROM embeddings e JOIN {_CHOSEN} ON e.conversation_uid = p.uid AND e.sequence = p.first
-JOIN messages m ON m.conversation_uid = p.uid AND m.sequence = p.first AND m.revision = e.message_revision
-WHERE e.by_caller ORDER BY e.conversation_uid, e.sequence
-"""
-_STEPS = f"""
-SELECT s.conversation_uid, s.revision, s.ordinal, s.body
-FROM steps s JOIN {_CHOSEN} ON s.conversation_uid = p.uid AND s.revision = p.first AND s.ordinal = p.second
 """  # noqa: S608 - a constant
-_MEMORIES = """
-SELECT w.conversation_uid, c.id, w.content, w.update_time
-FROM working_memories w JOIN conversations c ON c.uid = w.conversation_uid
-WHERE w.conversation_uid IN (SELECT unnest($uids))
+_CONVERSATIONS = f"SELECT uid, body, create_time FROM conversations WHERE uid IN {_UIDS}"  # noqa: S608 - a constant
+_HEADS = f"SELECT uid, last_sequence, last_time, update_time FROM heads WHERE uid IN {_UIDS}"  # noqa: S608 - a constant
+_CHOSEN = f"""
+conversation_uid IN {_UIDS} AND {_between("sequence", "$sequences")}
+AND (conversation_uid, sequence) IN (SELECT (unnest($uids::UBIGINT[]), unnest($sequences::UBIGINT[])))
 """
+_MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {_CHOSEN}"  # noqa: S608 - constants
+_EMBEDDINGS = f"FROM embeddings WHERE by_caller AND {_CHOSEN} ORDER BY conversation_uid, sequence, message_revision"
+_STEPS = f"""
+SELECT conversation_uid, revision, ordinal, body FROM steps
+WHERE conversation_uid IN {_UIDS} AND {_between("revision", "$revisions")}
+AND (conversation_uid, revision, ordinal) IN (
+    SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
+"""  # noqa: S608 - constants
+_MEMORIES = f"""
+SELECT conversation_uid, content, update_time FROM working_memories WHERE conversation_uid IN {_UIDS}
+"""  # noqa: S608 - a constant
 _USER_MEMORIES = """
 SELECT user_id, content, update_time FROM working_memories
-WHERE tenant_id = $tenant AND conversation_uid = 0 AND user_id IN (SELECT unnest($users))
+WHERE tenant_id = $tenant AND conversation_uid = 0 AND user_id IN (SELECT unnest($users::TEXT[]))
 """
 
 Record = transfer_service_pb2.Record
-Sized: TypeAlias = tuple[ExportPlace, int]
+Version: TypeAlias = tuple[int, int, int]
+"""A message's conversation uid, its sequence and the revision that last wrote it."""
 Found: TypeAlias = dict[ExportPlace, bytes]
 
 
@@ -126,48 +127,52 @@ def _page(
     cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: ExportQuery, position: ExportPosition, only: int
 ) -> tuple[list[bytes], ExportPosition | None]:
     """The records of a page, and where the next one begins."""
-    places, is_last = _places(cursor, tenant_id, query, position, only)
-    chosen = _fitting(places[: query.limit])
-    records = _read(cursor, tenant_id, [place for place, _ in chosen])
-    more = len(chosen) < len(places) or not is_last
-    return records, _following(cursor, position, chosen[-1][0]) if more else None
+    parameters = {
+        "tenant": tenant_id,
+        "user": query.user_id,
+        "only": only,
+        "uid": position.after.uid,
+        "conversations": CONVERSATIONS_AT_ONCE,
+    }
+    ids: dict[int, str] = dict(cursor.execute(_PICKED, {**parameters, "through": position.through}).fetchall())
+    places = _places(cursor, {**parameters, "uids": list(ids)}, query, position)
+    records = _fitting(lambda chosen: _read(cursor, tenant_id, ids, chosen), places[: query.limit])
+    is_last = len(records) == len(places) and len(ids) < CONVERSATIONS_AT_ONCE
+    return records, None if is_last else _following(cursor, position, places[len(records) - 1])
 
 
 def _places(
-    cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: ExportQuery, position: ExportPosition, only: int
-) -> tuple[list[Sized], bool]:
-    """The next places, one more than asked for where there is one, and whether no conversations are left behind."""
+    cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], query: ExportQuery, position: ExportPosition
+) -> list[ExportPlace]:
+    """The next places, one more than asked for where there is one."""
     after = position.after
-    rows = cursor.execute(
-        _PLACES,
-        {
-            "tenant": tenant_id,
-            "user": query.user_id,
-            "only": only,
-            "through": position.through,
-            "newest": position.newest,
-            "uid": after.uid,
-            "part": after.part,
-            "first": after.first,
-            "second": after.second,
-            "after_user": after.user_id,
-            "limit": query.limit + 1,
-            "conversations": CONVERSATIONS_AT_ONCE,
-        },
-    ).fetchall()
-    return [(ExportPlace(*row[:5]), row[5]) for row in rows], not rows or rows[0][6] < CONVERSATIONS_AT_ONCE
+    where = {
+        "newest": position.newest,
+        "part": after.part,
+        "first": after.first,
+        "second": after.second,
+        "after_user": after.user_id,
+        "limit": query.limit + 1,
+    }
+    return [ExportPlace(*row) for row in cursor.execute(_PLACES, {**parameters, **where}).fetchall()]
 
 
-def _fitting(places: Sequence[Sized]) -> list[Sized]:
-    """The first that a reply holds, at least one where there is any."""
-    chosen: list[Sized] = []
-    room = PAGE_BYTES
-    for place, size in places:
-        room -= size
-        if room < 0 and chosen:
-            break
-        chosen.append((place, size))
-    return chosen
+def _fitting(read: Callable[[Sequence[ExportPlace]], list[bytes]], places: Sequence[ExportPlace]) -> list[bytes]:
+    """The first records that a reply holds, at least one where there is any.
+
+    They are read in groups, because nothing says how long they are before: each of about as many as will fill the
+    reply if they are like those before, but no sudden leap.
+    """
+    records: list[bytes] = []
+    size, at_once = 0, LEAST_AT_ONCE
+    while len(records) < len(places):
+        for record in read(places[len(records) : len(records) + at_once]):
+            size += len(record)
+            if size > PAGE_BYTES and records:
+                return records
+            records.append(record)
+        at_once = max(LEAST_AT_ONCE, min(4 * at_once, (PAGE_BYTES - size) * len(records) // size))
+    return records
 
 
 def _following(cursor: duckdb.DuckDBPyConnection, position: ExportPosition, last: ExportPlace) -> ExportPosition:
@@ -178,34 +183,30 @@ def _following(cursor: duckdb.DuckDBPyConnection, position: ExportPosition, last
     return ExportPosition(last, position.through, newest)
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, tenant_id: str, places: Sequence[ExportPlace]) -> list[bytes]:
-    """The records that stand at places."""
+def _read(
+    cursor: duckdb.DuckDBPyConnection, tenant_id: str, ids: dict[int, str], places: Sequence[ExportPlace]
+) -> list[bytes]:
+    """The records that stand at places of conversations, whose ids are given by uid, and of users."""
     found: Found = {}
     for part, read in enumerate((_conversations, _messages, _steps, _memories)):
         chosen = [place for place in places if place.part == part]
         if chosen:
-            found |= read(cursor, _parameters(chosen))
+            found |= read(cursor, ids, chosen)
     users = [place.user_id for place in places if place.part == _USER_MEMORY]
     if users:
         found |= _user_memories(cursor, {"tenant": tenant_id, "users": users})
     return [found[place] for place in places]
 
 
-def _parameters(places: Sequence[ExportPlace]) -> dict[str, object]:
-    return {
-        "uids": [place.uid for place in places],
-        "firsts": [place.first for place in places],
-        "seconds": [place.second for place in places],
-    }
+def _uids(places: Sequence[ExportPlace]) -> list[int]:
+    return [place.uid for place in places]
 
 
-def _named(parameters: dict[str, object], *names: str) -> dict[str, object]:
-    return {name: parameters[name] for name in names}
-
-
-def _conversations(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> Found:
-    rows = cursor.execute(_CONVERSATIONS, _named(parameters, "uids")).fetchall()
-    return {ExportPlace(row[0], _CONVERSATION): _conversation(*row[1:]) for row in rows}
+def _conversations(cursor: duckdb.DuckDBPyConnection, _ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
+    parameters = {"uids": _uids(places)}
+    heads = {uid: rest for uid, *rest in cursor.execute(_HEADS, parameters).fetchall()}
+    rows = cursor.execute(_CONVERSATIONS, parameters).fetchall()
+    return {ExportPlace(uid, _CONVERSATION): _conversation(*rest, *heads[uid]) for uid, *rest in rows}
 
 
 def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: int, update_time: int) -> bytes:
@@ -220,36 +221,44 @@ def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: 
     return record.SerializeToString()
 
 
-def _messages(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> Found:
-    embeddings = caller_embeddings(cursor, parameters)
+def _messages(cursor: duckdb.DuckDBPyConnection, ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
+    uids, sequences = _uids(places), [place.first for place in places]
+    embeddings = caller_embeddings(cursor, uids, sequences)
     found: Found = {}
-    for uid, conversation_id, *row in cursor.execute(_MESSAGES, parameters).fetchall():
-        key = (uid, row[0])
+    for uid, *row in cursor.execute(_MESSAGES, {"uids": uids, "sequences": sequences}).fetchall():
+        sequence, revision = row[:2]
         message = message_pb2.Message.FromString(stored_message(*row))
         message.ClearField("revision")
-        if key in embeddings:
-            message.embedding.CopyFrom(embeddings[key])
-        record = Record(message=transfer_service_pb2.MessageRecord(conversation_id=conversation_id, message=message))
-        found[ExportPlace(uid, _MESSAGE, row[0])] = record.SerializeToString()
+        if (uid, sequence, revision) in embeddings:
+            message.embedding.CopyFrom(embeddings[uid, sequence, revision])
+        record = Record(message=transfer_service_pb2.MessageRecord(conversation_id=ids[uid], message=message))
+        found[ExportPlace(uid, _MESSAGE, sequence)] = record.SerializeToString()
     return found
 
 
 def caller_embeddings(
-    cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]
-) -> dict[tuple[int, int], message_pb2.Embedding]:
-    """The callers' own vectors of messages, by the conversation's uid and the sequence.
-
-    `parameters`: uids, firsts (the sequences) and seconds (zeros), one of each for each message.
-    """
-    keys = cursor.execute(f"SELECT e.conversation_uid, e.sequence, e.model {_EMBEDDINGS}", parameters).fetchall()
-    values = arrow.vectors(cursor.sql(f"SELECT e.values {_EMBEDDINGS}", params=parameters))
+    cursor: duckdb.DuckDBPyConnection, uids: Sequence[int], sequences: Sequence[int]
+) -> dict[Version, message_pb2.Embedding]:
+    """The callers' own vectors of messages, which are given by their conversations' uids and their sequences."""
+    parameters = {"uids": uids, "sequences": sequences}
+    keys = cursor.execute(
+        f"SELECT conversation_uid, sequence, message_revision, model {_EMBEDDINGS}", parameters
+    ).fetchall()
+    if not keys:
+        return {}
+    values = arrow.vectors(cursor.sql(f"SELECT values {_EMBEDDINGS}", params=parameters))
     return {
-        (uid, sequence): message_pb2.Embedding(model=model, values=vector)
-        for (uid, sequence, model), vector in zip(keys, values, strict=True)
+        (uid, sequence, revision): message_pb2.Embedding(model=model, values=vector)
+        for (uid, sequence, revision, model), vector in zip(keys, values, strict=True)
     }
 
 
-def _steps(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> Found:
+def _steps(cursor: duckdb.DuckDBPyConnection, _ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
+    parameters = {
+        "uids": _uids(places),
+        "revisions": [place.first for place in places],
+        "ordinals": [place.second for place in places],
+    }
     found: Found = {}
     for uid, revision, ordinal, body in cursor.execute(_STEPS, parameters).fetchall():
         record = Record()
@@ -258,11 +267,10 @@ def _steps(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> 
     return found
 
 
-def _memories(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> Found:
-    rows = cursor.execute(_MEMORIES, _named(parameters, "uids")).fetchall()
+def _memories(cursor: duckdb.DuckDBPyConnection, ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
     return {
-        ExportPlace(uid, _MEMORY): _memory({"conversation_id": conversation_id}, content, update_time)
-        for uid, conversation_id, content, update_time in rows
+        ExportPlace(uid, _MEMORY): _memory({"conversation_id": ids[uid]}, content, update_time)
+        for uid, content, update_time in cursor.execute(_MEMORIES, {"uids": _uids(places)}).fetchall()
     }
 
 

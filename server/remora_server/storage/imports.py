@@ -28,7 +28,8 @@ from remora_server.storage.messages import CountTokens, OnPuts
 from remora_server.storage.v1 import record_pb2
 
 _MESSAGES = f"""
-SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid AND sequence IN (SELECT unnest($sequences))
+SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid
+    AND sequence IN (SELECT unnest($sequences::UBIGINT[]))
 """  # noqa: S608 - a constant
 _STEPS = "SELECT user_id, id, body FROM steps WHERE conversation_uid = $uid AND id IN (SELECT unnest($ids))"
 _MEMORY = """
@@ -101,16 +102,18 @@ class Imports:
         if not messages:
             return
         sequences = [message.sequence for message in messages]
-        places: dict[str, object] = {"uids": [uid] * len(messages), "firsts": sequences, "seconds": [0] * len(messages)}
         rows, embeddings = self._database.snapshot(
             lambda cursor: (
                 cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall(),
-                caller_embeddings(cursor, places),
+                caller_embeddings(cursor, [uid] * len(sequences), sequences),
             )
         )
-        stored = {row[0]: message_pb2.Message.FromString(stored_message(*row)) for row in rows}
-        for (_, sequence), embedding in embeddings.items():
-            stored[sequence].embedding.CopyFrom(embedding)
+        stored: dict[int, message_pb2.Message] = {}
+        for row in rows:
+            sequence, revision = row[:2]
+            stored[sequence] = message_pb2.Message.FromString(stored_message(*row))
+            if (uid, sequence, revision) in embeddings:
+                stored[sequence].embedding.CopyFrom(embeddings[uid, sequence, revision])
         for message in messages:
             if _without_server_fields(stored[message.sequence]) != _message(message):
                 raise RecordConflict(message.field)
