@@ -30,7 +30,10 @@ def findings(said: dict[str, Any]) -> list[str]:
 def test_an_empty_directory_and_none_at_all_are_as_they_should_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for data in (tmp_path, tmp_path / "none"):
+    fresh = tmp_path / "a new file system"
+    (fresh / "lost+found").mkdir(parents=True)
+    (empty := tmp_path / "empty").mkdir()
+    for data in (fresh, empty, tmp_path / "none"):
         code, said = doctor(capsys, f"--data={data}")
 
         assert (code, said["findings"]) == (0, [])

@@ -272,6 +272,101 @@ def test_a_torn_end_is_called_unacknowledged_only_where_the_note_says_so(directo
     assert ("whether it was acknowledged is not known" in found.remedy) != has_note
 
 
+def test_a_format_of_a_newer_version_is_neither_repaired_nor_looked_into(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    file = directory / "FORMAT"
+    file.write_text(file.read_text().replace('"format_version": 1', '"format_version": 2'))
+
+    found = [(finding.part, finding.remedy) for finding in inspect_store(directory).findings]
+
+    assert found == [("format", "upgrade Remora")]
+    with pytest.raises(RepairError, match="newer version of Remora: upgrade"):
+        repair(directory, tmp_path / "new")
+    with pytest.raises(DirectoryError, match="upgrade Remora"):
+        open_store(directory)
+
+
+def change(directory: Path, *statements: str) -> None:
+    """Change the database of a store that is closed."""
+    with duckdb.connect(str(directory / "remora.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    change(directory, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+
+    assert "upgrade Remora" in [finding.remedy for finding in inspect_store(directory).findings]
+    with pytest.raises(RepairError, match="newer version of Remora: upgrade"):
+        repair(directory, tmp_path / "new")
+
+
+def test_a_store_of_the_schema_before_is_repaired(directory: Path, tmp_path: Path) -> None:
+    store = open_store(directory)
+    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    change(
+        directory,
+        "ALTER TABLE embeddings DROP COLUMN pieces",
+        "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
+    )
+
+    assert repair(directory, tmp_path / "new").is_complete
+
+    assert inspect_store(tmp_path / "new").findings == []
+    again = open_store(tmp_path / "new")
+    assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "{}", '{"format_version": 1, "store_id": "00"}', '{"format_version": Infinity, "store_id": 7}', "\0"],
+)
+def test_a_format_that_says_nothing_is_damaged(content: str, directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    owner = inspect_store(directory).store_id
+    (directory / "FORMAT").write_text(content)
+
+    assert [finding.what for finding in inspect_store(directory).findings] == ["the file FORMAT is damaged"]
+    with pytest.raises(DirectoryError, match="FORMAT is damaged"):
+        open_store(directory)
+    report = repair(directory, tmp_path / "new")
+
+    assert (report.store_id, report.is_complete) == (owner, True)
+
+
+def test_what_an_interrupted_restore_left_is_neither_served_nor_repaired_nor_healthy(
+    directory: Path, tmp_path: Path
+) -> None:
+    open_store(directory).close()
+    (directory / "FORMAT").rename(directory / "FORMAT.unfinished")
+
+    with pytest.raises(DirectoryError, match="is no data directory"):
+        open_store(directory)
+    assert ["interrupted" in finding.what for finding in inspect_store(directory).findings] == [True]
+    with pytest.raises(RepairError, match="was interrupted: run that again"):
+        repair(directory, tmp_path / "new")
+
+
+@pytest.mark.parametrize("spoil", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
+def test_a_database_of_no_bytes_is_made_good_from_the_journal(
+    spoil: Callable[[Path], object], directory: Path, tmp_path: Path
+) -> None:
+    store = open_store(directory)
+    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    spoil(directory / "remora.duckdb")
+
+    assert ["the next start" in finding.remedy for finding in inspect_store(directory).findings] == [True]
+    assert repair(directory, tmp_path / "new").is_complete
+    for place in (directory, tmp_path / "new"):
+        again = open_store(place)
+        assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+        again.close()
+
+
 def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:
     open_store(directory).close()
 

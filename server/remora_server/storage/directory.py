@@ -8,7 +8,10 @@ import os
 import shutil
 import uuid
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta, Struct
 
 from remora_server import failpoints
 from remora_server.storage.database import FILE_NAME
@@ -27,6 +30,32 @@ _HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+fou
 
 class DirectoryError(Exception):
     """The data directory cannot be used; the message says why and what to do."""
+
+
+class Format(Struct, frozen=True):
+    """What the file FORMAT says. `begun`: the store was open once, so that its database and its journal were there."""
+
+    format_version: Annotated[int, Meta(ge=1)]
+    store_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    begun: bool = False
+
+
+class FormatDamaged(Exception):
+    """The file FORMAT cannot be read as one."""
+
+
+def read_format(directory: Path) -> Format:
+    """The format of a data directory, be it one that this version knows or not. Raises OSError, FormatDamaged."""
+    file = directory / _FORMAT_FILE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Format)
+    except msgspec.DecodeError as error:
+        raise FormatDamaged(f"{file} is damaged: restore it from a backup of the directory") from error
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether a restore or a repair into a directory was interrupted."""
+    return (directory / _UNFINISHED_FILE).exists()
 
 
 class DataDirectory:
@@ -74,23 +103,22 @@ class DataDirectory:
 
     def _read_format(self) -> bytes:
         """The id of the store; a new directory gets one."""
-        file = self.path / _FORMAT_FILE
-        if not file.exists():
+        if not (self.path / _FORMAT_FILE).exists():
             return self._begin()
         try:
-            found = json.loads(file.read_text("utf-8"))
-            version, store_id = int(found["format_version"]), bytes.fromhex(found["store_id"])
-            self._has_begun = bool(found.get("begun"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DirectoryError(f"{file} is damaged: restore it from a backup of the directory") from error
-        if version > FORMAT_VERSION:
+            found = read_format(self.path)
+        except FormatDamaged as error:
+            raise DirectoryError(str(error)) from error
+        if found.format_version > FORMAT_VERSION:
             raise DirectoryError(
-                f"{self.path} has format {version}; this version of Remora reads up to {FORMAT_VERSION}: upgrade Remora"
+                f"{self.path} has format {found.format_version}; this version of Remora reads up to {FORMAT_VERSION}: "
+                "upgrade Remora"
             )
-        return store_id
+        self._has_begun = found.begun
+        return bytes.fromhex(found.store_id)
 
     def _begin(self) -> bytes:
-        names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
+        names = {entry.name for entry in contents(self.path)}
         if _UNFINISHED_FILE not in names and self._holds_store():
             raise DirectoryError(
                 f"{self.path} holds a store, but its file {_FORMAT_FILE} is missing. Save the store with it into a new "
@@ -160,18 +188,20 @@ class NewDirectory:
 
     def _require_empty(self) -> None:
         self._clear_unfinished()
-        if (self.path / _FORMAT_FILE).exists() or self._contents():
+        if (self.path / _FORMAT_FILE).exists() or contents(self.path):
             raise DirectoryError(f"{self.path} is not empty: name another directory, or empty it")
 
     def _clear_unfinished(self) -> None:
         unfinished = self.path / _UNFINISHED_FILE
         if unfinished.exists():
-            for entry in self._contents() - {unfinished}:
+            for entry in contents(self.path) - {unfinished}:
                 _remove(entry)
             unfinished.unlink()
 
-    def _contents(self) -> set[Path]:
-        return {entry for entry in self.path.iterdir() if entry.name not in _HARMLESS}
+
+def contents(path: Path) -> set[Path]:
+    """What is in a directory, without what may stand in one that is still to be begun. Raises OSError."""
+    return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
 
 
 def _locked(path: Path) -> int:

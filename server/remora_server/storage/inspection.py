@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from msgspec import Struct, field
 from remora_server import _native
 from remora_server.domain.errors import one_line
 from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, SCHEMA_VERSION
-from remora_server.storage.directory import FORMAT_VERSION
+from remora_server.storage.directory import FORMAT_VERSION, FormatDamaged, contents, is_unfinished, read_format
 from remora_server.storage.mending import TABLES, WAL_NAME, holds_all, linked_file, read_only, read_table
 
 
@@ -94,7 +93,7 @@ def inspect_store(directory: Path) -> StoreReport:
 
 def _holds_something(directory: Path) -> bool:
     try:
-        return any(directory.iterdir())
+        return bool(contents(directory))
     except FileNotFoundError:
         return False
 
@@ -127,7 +126,12 @@ def locked(directory: Path) -> Iterator[bool]:
 
 
 def _inspect(report: StoreReport) -> None:
+    if is_unfinished(report.directory):
+        report.find("store", "a restore or a repair into it was interrupted", "run it again: it clears what is there")
+        return
     _inspect_format(report)
+    if report.format_version > FORMAT_VERSION:
+        return
     store_id = bytes.fromhex(report.store_id) if report.store_id else None
     unusable = _inspect_database(report)
     _inspect_journal(report, store_id, unusable)
@@ -135,14 +139,14 @@ def _inspect(report: StoreReport) -> None:
 
 def _inspect_format(report: StoreReport) -> None:
     try:
-        found = json.loads((report.directory / "FORMAT").read_text("utf-8"))
-        report.format_version = int(found["format_version"])
-        report.store_id = bytes.fromhex(found["store_id"]).hex()
-        report.begun = bool(found.get("begun"))
+        found = read_format(report.directory)
     except FileNotFoundError:
         report.find("format", "the file FORMAT is missing")
-    except (OSError, ValueError, KeyError, TypeError):
+        return
+    except (OSError, FormatDamaged):
         report.find("format", "the file FORMAT is damaged")
+        return
+    report.format_version, report.store_id, report.begun = found.format_version, found.store_id, found.begun
     if report.format_version > FORMAT_VERSION:
         what = f"the directory has format {report.format_version}; this version reads up to {FORMAT_VERSION}"
         report.find("format", what, "upgrade Remora")

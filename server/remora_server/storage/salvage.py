@@ -8,7 +8,6 @@ after the gap is worth as much as what was written before it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -20,8 +19,16 @@ from msgspec import Struct, field
 from remora_server import _native
 from remora_server.domain.errors import RemoraError, one_line
 from remora_server.storage.batch import Batch
-from remora_server.storage.database import FILE_NAME, Database, is_damage
-from remora_server.storage.directory import NewDirectory, sync_file
+from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION, Database, is_damage
+from remora_server.storage.directory import (
+    FORMAT_VERSION,
+    Format,
+    FormatDamaged,
+    NewDirectory,
+    is_unfinished,
+    read_format,
+    sync_file,
+)
 from remora_server.storage.disk_space import is_lack_of_space
 from remora_server.storage.inspection import inspect_store, locked, told
 from remora_server.storage.lacks import lack_of
@@ -113,13 +120,17 @@ class _Repair:
         self._source = source
         self._target = target
         self._report = RepairReport(source, target)
+        self._format = self._read_format()
         self._facts: dict[str, str] = {}
         self._names: dict[int, tuple[str, str]] = {}
         self._is_whole = False
         self._readable: Readable
 
     def run(self) -> RepairReport:
+        if is_unfinished(self._source):
+            raise RepairError(f"a restore or a repair into {self._source} was interrupted: run that again")
         self._facts = self._read_facts()
+        self._require_known_versions()
         owner = self._owner()
         self._disown(owner)
         applied = int(self._facts.get("applied_revision", 0))
@@ -161,10 +172,22 @@ class _Repair:
                 self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
         return {}
 
+    def _read_format(self) -> Format | None:
+        """What FORMAT says; None where it is missing or damaged."""
+        with suppress(OSError, FormatDamaged):
+            return read_format(self._source)
+        return None
+
+    def _require_known_versions(self) -> None:
+        """Raise RepairError where a newer version wrote the store: what this one does not know would be left out."""
+        format_version = self._format.format_version if self._format else 0
+        if format_version > FORMAT_VERSION or int(self._facts.get("schema_version", 0)) > SCHEMA_VERSION:
+            raise RepairError(f"{self._source} was written by a newer version of Remora: upgrade Remora")
+
     def _owner(self) -> bytes | None:
         """The store's id by the directory, else by the journal, else by the database."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return bytes.fromhex(json.loads((self._source / "FORMAT").read_text("utf-8"))["store_id"])
+        if self._format:
+            return bytes.fromhex(self._format.store_id)
         with suppress(_native.JournalError):
             found = _native.inspect_journal(self._source / "journal", store_id=None, applied_revision=0)
             if found.store_id:
@@ -192,7 +215,7 @@ class _Repair:
     def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         """Copy the rows that can be read, and count the others."""
         try:
-            connection.execute(f"INSERT INTO {table} SELECT * FROM old.{table}")  # noqa: S608 - a table of ours
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM old.{table}")  # noqa: S608 - a table of ours
         except duckdb.Error as error:
             if not is_damage(error):
                 raise _not_copied(table, error) from error
@@ -206,7 +229,7 @@ class _Repair:
             begin, end = pieces.pop()
             place = f"old.{table} WHERE rowid >= {begin} AND rowid < {end}"
             try:
-                connection.execute(f"INSERT INTO {table} SELECT * FROM {place}")  # noqa: S608 - ours
+                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {place}")  # noqa: S608 - ours
             except duckdb.Error as error:
                 if lack_of(error) is not None:
                     raise _not_copied(table, error) from error
