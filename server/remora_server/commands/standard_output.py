@@ -1,0 +1,32 @@
+"""Standard output: what cannot be written there ends the command in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from remora_server.commands.failures import CommandFailed
+
+
+def write(text: str) -> int:
+    """Write. Raises CommandFailed."""
+    with _told():
+        return sys.stdout.write(text)
+
+
+def flush() -> None:
+    """Have everything out. Raises CommandFailed."""
+    with _told():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A reader that went away is no failure to tell of."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandFailed(f"standard output cannot be written: {error.strerror}") from error
