@@ -87,7 +87,7 @@ def sidecar(directory: Path, identity: str) -> Iterator[Sidecar]:
     server.kill()
 
 
-@pytest.mark.timeout(1_800)
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("operations", [750, pytest.param(20_000, marks=pytest.mark.faults)])
 def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identity: str, operations: int) -> None:
     tokens = identity if identity == "tokens" else ""
