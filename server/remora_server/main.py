@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 from remora_server.commands import COMMANDS, module_of, standard_output
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
@@ -65,6 +66,10 @@ def _open_standard_streams() -> None:
         sys.stdout = os.fdopen(_STANDARD_OUTPUT, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(_STANDARD_ERROR, "w", closefd=False)
+    if isinstance(
+        sys.stdout, TextIOWrapper
+    ):  # what its encoding lacks, and bytes of a path that are no text, are escaped
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

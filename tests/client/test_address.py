@@ -34,6 +34,13 @@ def test_an_endpoint_given_comes_before_the_environments(monkeypatch: pytest.Mon
     assert Remora().endpoint == "sidecar:7411"
 
 
+def test_an_endpoint_that_is_no_text_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMORA_ENDPOINT", os.fsdecode(b"unix:/tmp/\xff"))
+
+    with pytest.raises(ValueError, match="an endpoint is unix:/path or host:port"):
+        Remora()
+
+
 def test_without_any_the_default_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REMORA_ENDPOINT", raising=False)
 

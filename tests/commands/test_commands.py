@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -70,6 +71,22 @@ def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
                     assert main([*arguments, *form, "--endpoint", endpoint]) == 1
                 said = capsys.readouterr().err
                 assert said == "remora: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_a_path_that_the_terminal_cannot_show_is_shown_escaped(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    directory = tmp_path / os.fsdecode("d\xe9".encode() + b"\xff")
+    command = [sys.executable, "-m", "remora_server.main", "doctor", "--model=none", "--data", str(directory)]
+
+    shown = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    lines = subprocess.run([*command, "--json"], capture_output=True, check=False, timeout=60)
+
+    assert (shown.returncode, lines.returncode) == (0, 0)
+    assert b"\\udcff" in shown.stdout
+    assert json.loads(lines.stdout)["store"]["directory"] == str(directory)
 
 
 def test_a_closed_stream_is_given_to_no_file_of_the_store(tmp_path: Path) -> None:

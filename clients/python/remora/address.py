@@ -1,9 +1,13 @@
 """Where a server listens: the default that server and client share, and the forms of an endpoint."""
 
 import os
+import re
 from pathlib import Path
 
 ENDPOINT_VARIABLE = "REMORA_ENDPOINT"
+
+_UNDECODABLE = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes in the environment that are no text."""
 
 
 def default_endpoint() -> str:
@@ -53,6 +57,6 @@ def resolve_endpoint(endpoint: str | None) -> str:
 
 
 def _checked(endpoint: str, *, valid: bool) -> str:
-    if not valid:
+    if not valid or _UNDECODABLE.search(endpoint):
         raise ValueError(f"an endpoint is unix:/path or host:port, not {endpoint!r}")
     return endpoint

@@ -44,7 +44,8 @@ def add_json_flag(parser: argparse.ArgumentParser) -> None:
 
 def write_json(value: Mapping[str, object]) -> None:
     """Write an object as one line, at once."""
-    standard_output.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+    ascii_only = sys.stdout.encoding.lower() != "utf-8"
+    standard_output.write(json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")) + "\n")
     standard_output.flush()
 
 
