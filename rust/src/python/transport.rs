@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,8 +16,11 @@ use super::core::PyCore;
 use crate::core::Core;
 use crate::transport::{
     Answer, Answering, Code, Credentials, Handler, Health, Listener, Method, Options, Publication,
-    Question, Refusals, Status, Transport, framed,
+    Question, Refusals, Status, Transport,
 };
+
+/// Replies up to this size are copied: a larger one stays where it is until it is sent.
+const SMALL_BYTES: usize = 1 << 10;
 
 /// See `_native.pyi`.
 #[pyclass(name = "Transport", module = "remora_server._native", frozen)]
@@ -247,9 +251,17 @@ impl Callables {
         }
         let message = parts.get_item(0)?;
         Ok(Answer::Reply {
-            message: framed(message.cast::<PyBytes>()?.as_bytes()),
+            message: bytes_of(message.cast_into()?),
             after: parts.get_item(1)?.extract()?,
         })
+    }
+}
+
+/// A reply's bytes. What is dropped without the interpreter's lock goes when somebody next takes that.
+fn bytes_of(message: Bound<'_, PyBytes>) -> Bytes {
+    match message.as_bytes() {
+        small if small.len() <= SMALL_BYTES => Bytes::copy_from_slice(small),
+        _ => Bytes::from_owner(PyBackedBytes::from(message)),
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{HeaderMap, Request};
@@ -21,7 +20,7 @@ use super::identities::{Credentials, text};
 use super::message::{Encoding, Interrupted, Message, Messages};
 use super::options::QUICK_REQUEST_BYTES;
 use super::pool::Job;
-use super::reply::{Backlog, Outgoing, Reply, refuse, refuse_encoding, refuse_http};
+use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refuse_http};
 use super::room;
 use super::server::Shared;
 use super::status::{Code, Status};
@@ -73,7 +72,7 @@ pub(super) fn accept<H: Handler>(
     shared: &Arc<Shared<H>>,
     backlog: &Arc<Backlog>,
     request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
+    respond: SendResponse<Part>,
 ) -> Option<Accepted<H>> {
     let (parts, body) = request.into_parts();
     if let Some(status) = head::not_grpc(&parts.method, &parts.headers) {

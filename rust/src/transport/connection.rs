@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use bytes::Bytes;
 use h2::server::{Builder, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -14,7 +13,7 @@ use super::call::{self, Accepted};
 use super::handler::Handler;
 use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
-use super::reply::Backlog;
+use super::reply::{Backlog, Part};
 use super::room::Place;
 use super::server::Shared;
 
@@ -27,7 +26,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let options = &shared.options;
-    let handshake = builder(options).handshake::<_, Bytes>(socket);
+    let handshake = builder(options).handshake::<_, Part>(socket);
     let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
         return;
     };
@@ -62,7 +61,7 @@ fn builder(options: &Options) -> Builder {
 
 async fn answer<H: Handler, S>(
     shared: &Arc<Shared<H>>,
-    connection: &mut Connection<S, Bytes>,
+    connection: &mut Connection<S, Part>,
     backlog: &Arc<Backlog>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -98,7 +97,7 @@ struct Ended;
 /// faster than it can be answered or refused waits unread.
 async fn admit<H: Handler, S>(
     shared: &Arc<Shared<H>>,
-    connection: &mut Connection<S, Bytes>,
+    connection: &mut Connection<S, Part>,
     backlog: &Arc<Backlog>,
     call: Accepted<H>,
 ) -> Result<(), Ended>
@@ -136,7 +135,7 @@ where
 /// A call and those that came with it.
 async fn group<H: Handler, S>(
     shared: &Arc<Shared<H>>,
-    connection: &mut Connection<S, Bytes>,
+    connection: &mut Connection<S, Part>,
     backlog: &Arc<Backlog>,
     first: Accepted<H>,
 ) -> Result<Vec<Accepted<H>>, Ended>

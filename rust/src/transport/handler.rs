@@ -41,7 +41,7 @@ pub struct Question<'a, Caller> {
 /// What became of a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A message made by `framed`, to be sent when the revision `after` is published.
+    /// A message to be sent when the revision `after` is published.
     Reply {
         message: Bytes,
         after: u64,

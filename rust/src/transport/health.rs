@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::budget::{Budget, Share};
 use super::message::Messages;
-use super::reply::{Reply, framed};
+use super::reply::Reply;
 use super::room::Room;
 use super::status::{Code, Status};
 
@@ -167,5 +167,5 @@ async fn send(mut reply: Reply, response: impl prost::Message) {
 }
 
 fn encoded(response: &impl prost::Message) -> Bytes {
-    framed(&response.encode_to_vec())
+    response.encode_to_vec().into()
 }

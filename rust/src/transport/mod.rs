@@ -35,6 +35,5 @@ pub use health::Health;
 pub use identities::Credentials;
 pub use listener::Listener;
 pub use options::Options;
-pub use reply::framed;
 pub use server::Transport;
 pub use status::{Code, Status};

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::buf::Chain;
+use bytes::{Buf, Bytes};
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -14,7 +15,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{sleep, timeout};
 
 use super::budget::{Budget, Share};
-use super::message::{ACCEPTED, PREFIX_BYTES};
+use super::message::ACCEPTED;
 use super::status::{Status, ok_trailers};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -27,14 +28,15 @@ const PART_BYTES: usize = 64 << 10;
 /// What a peer that takes a reply takes in a second.
 const SLOWEST_BYTES: usize = 16 << 10;
 
-/// A message with its flag and length in front, as it is sent.
-pub fn framed(message: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + message.len());
-    bytes.put_u8(0);
+/// What h2 is handed: what stands in front of a message, once, and bytes of it. To put both together would
+/// copy the message.
+pub(super) type Part = Chain<Bytes, Bytes>;
+
+/// The flag and the length of a message.
+fn prefix(message: &[u8]) -> Bytes {
     // A reply of 4 GiB cannot be made: its record would be larger than the store takes.
-    bytes.put_u32(message.len() as u32);
-    bytes.put_slice(message);
-    bytes.freeze()
+    let [a, b, c, d] = (message.len() as u32).to_be_bytes();
+    Bytes::copy_from_slice(&[0, a, b, c, d])
 }
 
 /// Calls of a connection that are answered at a time: replies whose size is not known yet.
@@ -153,8 +155,8 @@ pub(super) struct Reply {
 }
 
 enum State {
-    Unsent(SendResponse<Bytes>),
-    Sending(SendStream<Bytes>),
+    Unsent(SendResponse<Part>),
+    Sending(SendStream<Part>),
 }
 
 /// The peer ended the call or the connection, or does not read.
@@ -167,7 +169,7 @@ impl From<h2::Error> for Gone {
 }
 
 impl Reply {
-    pub(super) fn new(respond: SendResponse<Bytes>, backlog: &Arc<Backlog>) -> Self {
+    pub(super) fn new(respond: SendResponse<Part>, backlog: &Arc<Backlog>) -> Self {
         Self {
             state: State::Unsent(respond),
             backlog: Arc::clone(backlog),
@@ -190,7 +192,7 @@ impl Reply {
         let Outgoing(message) = message;
         let bytes = message.len();
         if bytes <= SMALL_BYTES {
-            return Ok(stream.send_data(message, false)?);
+            return Ok(stream.send_data(prefix(&message).chain(message), false)?);
         }
         let patience = backlog.stall + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
         let sent = timeout(patience, send_in_parts(stream, message, &backlog)).await;
@@ -200,7 +202,7 @@ impl Reply {
         })
     }
 
-    fn begin(&mut self) -> Result<&mut SendStream<Bytes>, Gone> {
+    fn begin(&mut self) -> Result<&mut SendStream<Part>, Gone> {
         if let State::Unsent(respond) = &mut self.state {
             self.state = State::Sending(respond.send_response(head(), false)?);
         }
@@ -229,21 +231,24 @@ impl Reply {
 }
 
 async fn send_in_parts(
-    stream: &mut SendStream<Bytes>,
+    stream: &mut SendStream<Part>,
     mut message: Bytes,
     backlog: &Backlog,
 ) -> Result<(), Gone> {
-    while !message.is_empty() {
-        let room = capacity(stream, message.len().min(PART_BYTES)).await?;
-        let part = message.split_to(room.min(message.len()));
+    let mut prefix = prefix(&message);
+    while !(prefix.is_empty() && message.is_empty()) {
+        let wanted = prefix.len() + message.len();
+        let room = capacity(stream, wanted.min(PART_BYTES)).await?.min(wanted);
+        let front = prefix.split_to(room.min(prefix.len()));
+        let part = message.split_to(room - front.len());
         backlog.parts_taken.fetch_add(1, Ordering::Relaxed);
-        stream.send_data(part, false)?;
+        stream.send_data(front.chain(part), false)?;
     }
     Ok(())
 }
 
 /// How much the peer takes now, once it takes something.
-async fn capacity(stream: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, Gone> {
+async fn capacity(stream: &mut SendStream<Part>, wanted: usize) -> Result<usize, Gone> {
     stream.reserve_capacity(wanted);
     while stream.capacity() == 0 {
         match poll_fn(|context| stream.poll_capacity(context)).await {
@@ -261,7 +266,7 @@ fn head() -> Response<()> {
 }
 
 /// Answers with nothing but a status.
-pub(super) fn refuse(mut respond: SendResponse<Bytes>, status: &Status) -> Result<(), h2::Error> {
+pub(super) fn refuse(mut respond: SendResponse<Part>, status: &Status) -> Result<(), h2::Error> {
     let mut response = head();
     status.write(response.headers_mut());
     respond.send_response(response, true).map(drop)
@@ -269,7 +274,7 @@ pub(super) fn refuse(mut respond: SendResponse<Bytes>, status: &Status) -> Resul
 
 /// As `refuse`, and says how messages may be compressed.
 pub(super) fn refuse_encoding(
-    mut respond: SendResponse<Bytes>,
+    mut respond: SendResponse<Part>,
     status: &Status,
 ) -> Result<(), h2::Error> {
     let mut response = head();
@@ -281,7 +286,7 @@ pub(super) fn refuse_encoding(
 
 /// Answers what is no call.
 pub(super) fn refuse_http(
-    mut respond: SendResponse<Bytes>,
+    mut respond: SendResponse<Part>,
     status: StatusCode,
 ) -> Result<(), h2::Error> {
     let mut response = Response::new(());

@@ -63,6 +63,22 @@ fn a_request_of_many_frames_is_whole() {
 }
 
 #[test]
+fn a_reply_is_whole_however_little_is_taken_at_a_time() {
+    let running = Running::new(Options::default());
+    let runtime = runtime();
+    let message: Vec<u8> = (0..2000).map(|at: u32| at as u8).collect();
+    for window in [1, 4, 5, 6, 700] {
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(window);
+        let client = runtime.block_on(Client::connect_as(&running.path, &builder));
+
+        let ended = runtime.block_on(client.call(ECHO, &message));
+
+        assert_eq!((ended.code, ended.data), (Some(0), framed(&message).into()));
+    }
+}
+
+#[test]
 fn a_compressed_request_is_unpacked() {
     let running = Running::new(Options::default());
     let (runtime, client) = running.client();

@@ -135,12 +135,12 @@ impl Handler for Actor {
         }
         self.0.answered.fetch_add(1, Ordering::SeqCst);
         let message = match path {
-            LARGE => framed(&[7; LARGE_BYTES]),
-            MEDIUM => framed(&[7; MEDIUM_BYTES]),
+            LARGE => vec![7; LARGE_BYTES].into(),
+            MEDIUM => vec![7; MEDIUM_BYTES].into(),
             _ if question.message == b"fail" => {
                 return Answer::Failure(status(CHOSEN));
             }
-            _ => framed(question.message),
+            _ => Bytes::copy_from_slice(question.message),
         };
         let after = if path == LATER { REVISION } else { 0 };
         Answer::Reply { message, after }
@@ -244,6 +244,12 @@ fn runtime() -> Runtime {
     builder.enable_all().build().unwrap()
 }
 
+/// A message with its flag and length in front.
+fn framed(message: &[u8]) -> Bytes {
+    let length = (message.len() as u32).to_be_bytes();
+    [&[0], &length[..], message].concat().into()
+}
+
 /// A connection.
 struct Client {
     requests: SendRequest<Bytes>,
@@ -261,8 +267,12 @@ struct Ended {
 
 impl Client {
     async fn connect(path: &PathBuf) -> Self {
+        Self::connect_as(path, &h2::client::Builder::new()).await
+    }
+
+    async fn connect_as(path: &PathBuf, builder: &h2::client::Builder) -> Self {
         let socket = UnixStream::connect(path).await.unwrap();
-        let (requests, connection) = h2::client::handshake(socket).await.unwrap();
+        let (requests, connection) = builder.handshake(socket).await.unwrap();
         tokio::spawn(async move {
             // It ends with the server.
             let _ = connection.await;
