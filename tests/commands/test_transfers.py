@@ -360,3 +360,4 @@ def test_an_export_of_nothing_is_complete(shared: Sidecar) -> None:
     lines = done(shared.endpoint, "export", "--tenant", "nobody", "-").splitlines()
 
     assert [json.loads(line) for line in lines] == [{"kind": "format", "version": 1}, {"kind": "end", "records": 0}]
+    assert "delete that first, or import into a tenant that has none" in error

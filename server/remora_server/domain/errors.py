@@ -65,7 +65,9 @@ class RecordConflict(RemoraError):
     """Another record stands where an import would put one."""
 
     def __init__(self, field: str) -> None:
-        super().__init__("another record stands in its place", field=field)
+        super().__init__(
+            "another record stands in its place: delete that first, or import into a tenant that has none", field=field
+        )
 
 
 class RequestIdReused(RemoraError):
