@@ -196,7 +196,9 @@ def test_what_is_no_export_is_not_overwritten(
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("state", [b"", b"[]", b'{"bytes":"9"}', b'{"bytes":', b"\0" * 40])
+@pytest.mark.parametrize(
+    "state", [b"", b"[]", b'{"bytes":"9"}', b'{"bytes":-5}', b'{"bytes":1000,"records":-1}', b'{"bytes":', b"\0" * 40]
+)
 def test_a_state_that_is_damaged_is_said_to_be(stored: Sidecar, whole: bytes, tmp_path: Path, state: bytes) -> None:
     path = tmp_path / "parts.jsonl"
     path.write_bytes(whole[:1000])
@@ -207,6 +209,100 @@ def test_a_state_that_is_damaged_is_said_to_be(stored: Sidecar, whole: bytes, tm
     assert (code, error.count("\n")) == (1, 1)
     assert "parts.jsonl.resume is damaged: remove it" in error
     assert path.read_bytes() == whole[:1000]
+
+
+@pytest.fixture(scope="module")
+def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    """A server with two users, whose conversations are `of-sarah` and `of-tom`."""
+    path = tmp_path_factory.mktemp("owned") / "owned.jsonl"
+    lines = [line.replace(b'"sarah"', b'"tom"') for line in conversation_lines("of-tom", 2, "said")]
+    write_export(path, [*conversation_lines("of-sarah", 3, "said"), *lines])
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        running = Sidecar(Path(directory), "--model=none")
+        running.start()
+        done(running.endpoint, "import", path)
+        yield running
+        running.kill()
+
+
+def records(exported: bytes) -> list[tuple[str, str]]:
+    """The kinds of an export's records and the conversations that they are of."""
+    found = [json.loads(line) for line in exported.splitlines()[1:-1]]
+    return [(each["kind"], each.get("conversation_id") or each["conversation"]["id"]) for each in found]
+
+
+@pytest.mark.parametrize("scope", [("--user", "tom"), ("--conversation", "of-tom")])
+def test_a_part_is_exported_alone_and_can_be_imported(owned: Sidecar, tmp_path: Path, scope: tuple[str, str]) -> None:
+    path = tmp_path / "part.jsonl"
+    done(owned.endpoint, "export", *scope, path)
+
+    assert records(path.read_bytes()) == [("conversation", "of-tom"), *[("message", "of-tom")] * 2]
+    assert remora(owned.endpoint, "import", path)[::2] == (0, "0 records imported; 3 were there already\n")
+
+
+@pytest.mark.parametrize("made", [(), ("--user", "sarah"), ("--conversation", "of-sarah")])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_an_export_of_another_part_is_not_gone_on_with(
+    owned: Sidecar, tmp_path: Path, made: tuple[str, ...], is_complete: bool
+) -> None:
+    path = tmp_path / "part.jsonl"
+    done(owned.endpoint, "export", *made, path)
+    content = path.read_bytes() if is_complete else path.read_bytes()[:-10]
+    path.write_bytes(content)
+
+    code, _, error = remora(owned.endpoint, "export", "--resume", "--user", "tom", path)
+
+    assert (code, error) == (
+        1,
+        f"remora: {path} is an export with another --user or --conversation: give the same, or another file\n",
+    )
+    assert path.read_bytes() == content
+
+
+def test_an_export_of_another_tenant_is_not_gone_on_with(stored: Sidecar, tmp_path: Path) -> None:
+    path = tmp_path / "parts.jsonl"
+    interrupted(stored, path)
+    content = path.read_bytes()
+
+    code, _, error = remora(stored.endpoint, "export", "--resume", "--tenant", "another", path)
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert "is an export of another tenant or store" in error
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("arguments", [("--conversation", "nowhere"), ("--endpoint", "unix:/nowhere/socket")])
+def test_an_export_that_gives_nothing_leaves_nothing(
+    stored: Sidecar, tmp_path: Path, arguments: tuple[str, str]
+) -> None:
+    for _ in range(2):
+        code, _, error = remora(stored.endpoint, "export", *arguments, tmp_path / "out.jsonl")
+
+        assert code == 1
+        assert "exists" not in error
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_would_begin_anew_and_cannot_leaves_what_is_there(
+    stored: Sidecar, whole: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(whole[:1000])
+
+    code, _, _ = remora(stored.endpoint, "export", "--endpoint", "unix:/nowhere/socket", "--resume", path)
+
+    assert code == 1
+    assert path.read_bytes() == whole[:1000]
+
+
+def test_who_waits_long_for_a_page_is_told(stored: Sidecar, tmp_path: Path) -> None:
+    with stalling(stored.endpoint, STALLED_BYTES) as endpoint:
+        process = begin(endpoint, "export", tmp_path / "out.jsonl")
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        end(process, signal.SIGKILL)
+
+    assert said.startswith(b"no answer for 5 s")
 
 
 def test_a_state_names_nothing_that_is_not_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,6 +420,7 @@ def test_another_message_in_a_place_ends_the_import_at_its_line(shared: Sidecar,
 
     assert code == 1
     assert f"{second}: line 5: RECORD_CONFLICT" in error
+    assert "delete that first, or import into a tenant that has none" in error
     assert "0 records were imported before" in error
     assert is_exported(shared, "conflict", first)
 
@@ -360,4 +457,3 @@ def test_an_export_of_nothing_is_complete(shared: Sidecar) -> None:
     lines = done(shared.endpoint, "export", "--tenant", "nobody", "-").splitlines()
 
     assert [json.loads(line) for line in lines] == [{"kind": "format", "version": 1}, {"kind": "end", "records": 0}]
-    assert "delete that first, or import into a tenant that has none" in error

@@ -7,22 +7,26 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Meta, Struct, json
+from rich.console import Console
 
 from remora import Remora
+from remora.errors import PageTokenInvalidError
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.output import diagnostics, progress_of_conversations
+from remora_server.commands.output import diagnostics, noting_silence, progress_of_conversations
 from remora_server.commands.parsing import filled, name
-from remora_server.commands.records import first_line, is_last_line, last_line, record_line
+from remora_server.commands.records import first_line, is_first_line, is_last_line, last_line, record_line
 
 STANDARD_OUTPUT = "-"
 
 
 TAIL_BYTES = 1 << 12
-"""More than the last line of a complete file."""
+"""More than the first line of a file, and than the last of a complete one."""
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class Reached(Struct, frozen=True):
@@ -30,9 +34,9 @@ class Reached(Struct, frozen=True):
     page that follows, empty behind the last one as it is before the first.
     """
 
-    bytes: int = 0
-    records: int = 0
-    conversations: int = 0
+    bytes: Count = 0
+    records: Count = 0
+    conversations: Count = 0
     page_token: str = ""
 
     @property
@@ -73,8 +77,8 @@ def _to_file(given: dict[str, Any], path: Path) -> None:
     state = path.with_name(path.name + ".resume")
     if path.exists() and not given["resume"]:
         raise CommandFailed(f"{path} exists: go on with --resume, or name another file")
-    if path.exists() and not _is_export(path):
-        raise CommandFailed(f"{path} is no export and stays as it is: name another file")
+    if path.exists():
+        _require_own(path, given)
     if path.exists() and _is_complete(path):
         diagnostics().print(f"{path} is complete")
     else:
@@ -82,13 +86,22 @@ def _to_file(given: dict[str, Any], path: Path) -> None:
     state.unlink(missing_ok=True)
 
 
-def _is_export(path: Path) -> bool:
-    """Whether a file begins as an export does, as far as it goes: an interrupted one may end within its first line."""
-    if not path.is_file():
-        return False
-    head = first_line()
-    with _opened(path, os.O_RDONLY) as stream:
-        return head.startswith(stream.read(len(head)))
+def _require_own(path: Path, given: dict[str, Any]) -> None:
+    """Refuse a file that does not begin as this export does, as far as it goes: one may end within its first line."""
+    line = b""
+    if path.is_file():
+        with _opened(path, os.O_RDONLY) as stream:
+            line = stream.readline(TAIL_BYTES)
+    if not path.is_file() or not is_first_line(line):
+        raise CommandFailed(f"{path} is no export and stays as it is: name another file")
+    if not _head(given).startswith(line):
+        raise CommandFailed(
+            f"{path} is an export with another --user or --conversation: give the same, or another file"
+        )
+
+
+def _head(given: dict[str, Any]) -> bytes:
+    return first_line(given["user"], given["conversation"])
 
 
 def _is_complete(path: Path) -> bool:
@@ -99,10 +112,18 @@ def _is_complete(path: Path) -> bool:
 
 
 def _write(given: dict[str, Any], path: Path, state: Path, reached: Reached) -> None:
+    """Go on in a file. What it holds beyond what is reached goes when there is something in its place; a file that was
+    made for nothing goes, too.
+    """
     with _opened(path, os.O_WRONLY | os.O_CREAT | (0 if given["resume"] else os.O_EXCL)) as stream:
-        stream.truncate(reached.bytes)
         stream.seek(reached.bytes)
-        _export(given, stream, reached, lambda now: _keep(state, stream, now))
+        try:
+            _export(given, stream, reached, lambda now: _keep(state, stream, now))
+        except BaseException:
+            if not os.fstat(stream.fileno()).st_size:
+                path.unlink(missing_ok=True)
+            raise
+        stream.truncate()
         os.fsync(stream.fileno())
 
 
@@ -124,7 +145,7 @@ def _reached(path: Path, state: Path) -> Reached:
     except FileNotFoundError:
         diagnostics().print(f"{state} is missing: the export begins anew")
         return Reached()
-    except DecodeError as error:
+    except (DecodeError, OSError) as error:
         raise CommandFailed(f"{state} is damaged: remove it, and the export begins anew") from error
     if path.stat().st_size < left.bytes:
         diagnostics().print(f"{path} is shorter than {state} says: the export begins anew")
@@ -134,7 +155,7 @@ def _reached(path: Path, state: Path) -> Reached:
 
 def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
     """Leave what a later export needs to go on from here: what it names is on the disk before it."""
-    stream.flush()
+    stream.truncate()
     os.fdatasync(stream.fileno())
     fresh = state.with_name(state.name + ".new")
     with fresh.open("wb") as written:
@@ -150,7 +171,7 @@ def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Cal
             total = None if progress.disable else _conversations(client, given)
             task = progress.add_task("exporting", total=total, records=0)
             while not reached.is_last:
-                reached = _write_page(client, given, stream, reached)
+                reached = _write_page(client, given, stream, reached, progress.console)
                 keep(reached)
                 progress.update(task, completed=reached.whole_conversations, records=reached.records)
             stream.write(last_line(reached.records))
@@ -167,12 +188,18 @@ def _conversations(client: Remora, given: dict[str, Any]) -> int:
     return 1 if given["conversation"] is not None else client.count_conversations(user_id=given["user"])
 
 
-def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached) -> Reached:
+def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached, console: Console) -> Reached:
     """Write the next page; what is reached then."""
-    page = client.export_records(
-        user_id=given["user"], conversation_id=given["conversation"], page_token=reached.page_token
-    )
-    head = b"" if reached.bytes else first_line()
+    try:
+        with noting_silence(console):
+            page = client.export_records(
+                user_id=given["user"], conversation_id=given["conversation"], page_token=reached.page_token
+            )
+    except PageTokenInvalidError as error:
+        raise CommandFailed(
+            f"{given['file']} is an export of another tenant or store: ask for that, or name another file"
+        ) from error
+    head = b"" if reached.bytes else _head(given)
     lines = head + b"".join(map(record_line, page.records))
     stream.write(lines)
     return Reached(

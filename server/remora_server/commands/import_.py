@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from msgspec import Struct, field
+from rich.console import Console
 
 from remora import Remora
 from remora.errors import InvalidFieldError, RecordConflictError
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
-from remora_server.commands.output import diagnostics, progress_of_bytes
+from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled
 from remora_server.commands.records import LineError, conversation_of, parse_line, parse_record, require_format
 
@@ -108,7 +109,7 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None) -> None:
         task = progress.add_task("importing", total=size)
         try:
             for group in _groups(lines):
-                imported += _send(client, group, lines.name)
+                imported += _send(client, group, lines.name, progress.console)
                 progress.update(task, completed=lines.bytes)
         except CommandFailed as failure:
             raise CommandFailed(f"{failure}; {imported:,} records were imported before") from failure
@@ -139,10 +140,11 @@ def _groups(lines: Lines) -> Iterator[Group]:
         yield group
 
 
-def _send(client: Remora, group: Group, name: str) -> int:
+def _send(client: Remora, group: Group, name: str, console: Console) -> int:
     """Import a group; how many were new."""
     try:
-        return client.import_records(group.records)
+        with noting_silence(console):
+            return client.import_records(group.records)
     except (RecordConflictError, InvalidFieldError) as error:
         line = group.numbers[_index(error.metadata.get("field", ""))]
         raise CommandFailed(f"{name}: line {line}: {' '.join(str(error).split())}") from error

@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from rich.console import Console
@@ -24,6 +26,9 @@ from rich.progress import (
 from rich.text import Text
 
 from remora_server.commands import standard_output
+
+SILENT_SECONDS = 5.0
+"""After so long, a person wants to know why nothing happens."""
 
 _UNBOUNDED = 100_000
 """Columns of what is not a terminal: lines are not broken for a pipe."""
@@ -94,6 +99,21 @@ def print_set_in(console: Console, text: Text) -> None:
     width = max(LEAST_COLUMNS, console.width - len(SET_IN))
     lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
     console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)
+
+
+@contextmanager
+def noting_silence(console: Console) -> Iterator[None]:
+    """Say on a console where what is asked of the server takes long: it is asked again, in silence, while its
+    refusal may pass.
+    """
+    note = f"no answer for {SILENT_SECONDS:.0f} s: the server is busy, short of something or gone; still asking"
+    timer = threading.Timer(SILENT_SECONDS, lambda: console.print(note))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def progress_of_conversations() -> Progress:

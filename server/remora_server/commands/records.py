@@ -1,6 +1,7 @@
 """The lines of an export: JSON objects with a `kind`, of which those between the first and the last are records.
 
-`{"kind":"format","version":1}` comes first, `{"kind":"end","records":3}` last: a file without it is not complete.
+`{"kind":"format","version":1}` comes first, with the `user_id` and the `conversation_id` that alone were exported, and
+`{"kind":"end","records":3}` last: a file without it is not complete.
 A record is its message in proto3's JSON with the contract's names: bytes in base64, 64-bit integers as text.
 """
 
@@ -22,9 +23,17 @@ class LineError(Exception):
     """A line is not what the format says; the message says why."""
 
 
-def first_line() -> bytes:
-    """The line that a file begins with."""
-    return _line({"kind": "format", "version": FORMAT_VERSION})
+def first_line(user_id: str | None = None, conversation_id: str | None = None) -> bytes:
+    """The line that a file begins with: an export of everything, of a user or of a conversation."""
+    scope = {"user_id": user_id, "conversation_id": conversation_id}
+    given = {key: value for key, value in scope.items() if value}
+    return _line({"kind": "format", "version": FORMAT_VERSION, **given})
+
+
+def is_first_line(line: bytes) -> bool:
+    """Whether a line is the first of an export, or of whatever scope it would be if it were not cut."""
+    head = first_line().removesuffix(b"}\n")
+    return line.startswith((head + b"}\n", head + b",")) or first_line().startswith(line)
 
 
 def last_line(records: int) -> bytes:
