@@ -786,6 +786,12 @@ class Recall:
         memory.
         """
 
+    def hold_user(self, tenant: str, user_id: str) -> bool:
+        """Keep a user's threads in memory until `release_user`. Returns False where not all of them are there."""
+
+    def release_user(self, tenant: str, user_id: str) -> None:
+        """End what a `hold_user` that returned True began."""
+
     def declare_threads(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[int]:
         """Return those of the user's threads that the caller must fill."""
 

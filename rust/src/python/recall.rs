@@ -65,6 +65,14 @@ impl PyRecall {
         py.detach(|| self.core.recall().begin_user(tenant, user_id))
     }
 
+    fn hold_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> bool {
+        py.detach(|| self.core.recall().hold_user(tenant, user_id))
+    }
+
+    fn release_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
+        py.detach(|| self.core.recall().release_user(tenant, user_id));
+    }
+
     fn declare_threads(
         &self,
         py: Python<'_>,

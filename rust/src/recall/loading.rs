@@ -49,6 +49,27 @@ impl Recall {
         true
     }
 
+    /// Keeps a user in memory until `release_user`; false where not all of the user's threads are there.
+    pub fn hold_user(&self, tenant: &str, user: &str) -> bool {
+        let now = self.now();
+        let mut registry = self.registry.lock();
+        let Some(state) = registry
+            .user_mut(tenant, user)
+            .filter(|state| state.complete)
+        else {
+            return false;
+        };
+        state.touch(now);
+        registry.add_user_loader(tenant, user);
+        true
+    }
+
+    /// Ends what `hold_user` began.
+    pub fn release_user(&self, tenant: &str, user: &str) {
+        self.registry.lock().end_user_loader(tenant, user);
+        self.evict();
+    }
+
     /// Those of the user's threads that the caller must fill, or abandon.
     pub fn declare_threads(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<u64> {
         let now = self.now();

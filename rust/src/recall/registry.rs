@@ -27,7 +27,7 @@ pub(super) struct Owner {
 pub(super) struct User {
     /// Whether every thread that the user has is here.
     pub(super) complete: bool,
-    /// Callers that have begun to load the user and have neither finished nor abandoned it.
+    /// Callers that have begun to load the user and have neither finished nor abandoned it, or hold it.
     pub(super) loaders: usize,
     /// When the user, or a thread of the user, was last searched or loaded.
     pub(super) used: u64,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 from remora_server import _native
 from remora_server._native import Core
@@ -33,10 +34,6 @@ from remora_server.storage.recall_loading import RecallLoader
 
 ATTEMPTS = 3
 """How often a scope is loaded whose parts are evicted before they are searched; then what is there is searched."""
-RESIDENT_SECONDS = 0.8
-"""How long the users of a tenant are in memory after they were loaded, for certain: less than the engine's grace. A
-search of the tenant does not tell whether some have left since.
-"""
 ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
@@ -74,8 +71,8 @@ class EmbeddedIndex:
         """See `domain.search.MessageIndex`. Raises what `search` raises."""
         revision = self._commits.begin(read)
         place = self._place(read, scope)
-        self._load(place, read.deadline)
-        speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
+        with self._loaded(place, read.deadline):
+            speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
         return _native.strip_names([text], speakers)[0]
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
@@ -84,15 +81,13 @@ class EmbeddedIndex:
         """
         self._commits.begin(read)
         place = self._place(read, query.scope)
-        loaded = self._load(place, read.deadline)
-        self._wait_for_vectors(place, query, read.deadline)
-        for _ in range(ATTEMPTS - 1):
-            revision, found = self._find(place, query)
-            if found.complete and (place.user_id is not None or time.monotonic() - loaded < RESIDENT_SECONDS):
+        for attempt in range(ATTEMPTS):
+            with self._loaded(place, read.deadline):
+                if attempt == 0:
+                    self._wait_for_vectors(place, query, read.deadline)
+                revision, found = self._find(place, query)
+            if found.complete:
                 break
-            loaded = self._load(place, read.deadline)
-        else:
-            revision, found = self._find(place, query)
         if not found.hits:
             self._require_dimension(place, query.vector, revision)
         return SearchResult(
@@ -113,16 +108,14 @@ class EmbeddedIndex:
             case OfTenant():
                 return Place(tenant_id)
 
-    def _load(self, place: Place, deadline: float | None) -> float:
-        """Have a place in memory; when that began."""
-        began = time.monotonic()
+    def _loaded(self, place: Place, deadline: float | None) -> AbstractContextManager[None]:
+        """Have a place in memory: users for as long as the context lasts, a thread for a while."""
         if place.user_id is None:
-            self._loader.tenant(place.tenant_id, deadline)
-        elif place.uid is None:
-            self._loader.user(place.tenant_id, place.user_id, deadline)
-        else:
-            self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
-        return began
+            return self._loader.tenant(place.tenant_id, deadline)
+        if place.uid is None:
+            return self._loader.user(place.tenant_id, place.user_id, deadline)
+        self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
+        return nullcontext()
 
     def _wait_for_vectors(self, place: Place, query: SearchQuery, deadline: float | None) -> None:
         """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""

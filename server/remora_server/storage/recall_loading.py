@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -73,8 +73,34 @@ class RecallLoader:
                 unapplied = self._settle(tenant_id, deadline)
                 self._fill(tenant_id, user_id, {uid: conversation_id}, unapplied)
 
-    def user(self, tenant_id: str, user_id: str, deadline: float | None) -> None:
-        """Have all of a user's messages in memory."""
+    @contextmanager
+    def user(self, tenant_id: str, user_id: str, deadline: float | None) -> Iterator[None]:
+        """Have all of a user's messages in memory, for as long as the context lasts."""
+        with self._users(tenant_id, [user_id], deadline):
+            yield
+
+    @contextmanager
+    def tenant(self, tenant_id: str, deadline: float | None) -> Iterator[None]:
+        """Have all of a tenant's messages in memory, for as long as the context lasts."""
+        unapplied = self._settle(tenant_id, deadline)
+        users = {user_id for (user_id,) in self._database.rows(_USERS, [tenant_id])}
+        with self._users(tenant_id, sorted(users.union(unapplied.users() if unapplied else [])), deadline):
+            yield
+
+    @contextmanager
+    def _users(self, tenant_id: str, user_ids: Iterable[str], deadline: float | None) -> Iterator[None]:
+        held = []
+        try:
+            for user_id in user_ids:
+                while not self._recall.hold_user(tenant_id, user_id):
+                    self._load_user(tenant_id, user_id, deadline)
+                held.append(user_id)
+            yield
+        finally:
+            for user_id in held:
+                self._recall.release_user(tenant_id, user_id)
+
+    def _load_user(self, tenant_id: str, user_id: str, deadline: float | None) -> None:
         if self._recall.begin_user(tenant_id, user_id):
             with self._loading(tenant_id, user_id, [None]):
                 unapplied = self._settle(tenant_id, deadline)
@@ -87,13 +113,6 @@ class RecallLoader:
                         self._fill(tenant_id, user_id, group, unapplied)
                         del absent[: len(group)]
                 self._recall.finish_user(tenant_id, user_id)
-
-    def tenant(self, tenant_id: str, deadline: float | None) -> None:
-        """Have all of a tenant's messages in memory, as far as there is room."""
-        unapplied = self._settle(tenant_id, deadline)
-        stored = {user_id for (user_id,) in self._database.rows(_USERS, [tenant_id])}
-        for user_id in sorted(stored.union(unapplied.users() if unapplied else [])):
-            self.user(tenant_id, user_id, deadline)
 
     @contextmanager
     def _loading(self, tenant_id: str, user_id: str, uids: Sequence[int | None]) -> Iterator[None]:

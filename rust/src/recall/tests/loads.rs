@@ -633,3 +633,21 @@ fn searches_and_deliveries_at_the_same_time_agree_in_the_end() {
     question.k = 5000;
     assert_eq!(question.ask(&recall, ANN).hits.len(), 2000);
 }
+
+#[test]
+fn a_user_who_is_held_stays_until_the_release() {
+    let recall = Recall::with_grace(Kernels::best(), 1, Duration::ZERO);
+    assert!(!recall.hold_user(TENANT, "ann"), "not in memory yet");
+    recall.begin_user(TENANT, "ann");
+    recall.finish_user(TENANT, "ann");
+    assert!(recall.hold_user(TENANT, "ann"));
+    recall.put(key("ann", 1), "c", Row::new(1, 1, "a").encoded(), None, 1);
+
+    // Who was used last stays in any case.
+    recall.begin_user(TENANT, "bob");
+    recall.finish_user(TENANT, "bob");
+    assert_eq!(recall.statistics().threads, 1);
+    recall.release_user(TENANT, "ann");
+
+    assert_eq!(recall.statistics().threads, 0);
+}
