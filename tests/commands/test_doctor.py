@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.commands.another_user import open_to_all, remora_of_another
+from tests.storage.opening import open_store
 
 from remora_server.main import main
-
-NOBODY = 65534
 
 
 def doctor(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -49,21 +47,41 @@ def test_a_file_in_the_place_of_the_directory_is_found(tmp_path: Path, capsys: p
     assert (code, findings(said)) == (1, [f"{data} cannot be read: Not a directory"])
 
 
-def test_a_directory_of_another_user_is_found(tmp_path: Path) -> None:
-    data = tmp_path / "theirs"
-    (data / "deeper").mkdir(parents=True)
-    data.chmod(0 if os.getuid() else 0o700)
-    look = (
-        "import os, sys; from remora_server.commands import doctor; from remora_server.main import main;"
-        f"os.getuid() or os.setuid({NOBODY}); sys.exit(main(sys.argv[1:]))"
-    )
-    for directory in (data, data / "deeper"):
-        command = ["doctor", "--json", "--model=none", "--listen=unix:/nowhere/socket", f"--data={directory}"]
-        done = subprocess.run([sys.executable, "-c", look, *command], capture_output=True, text=True, check=False)
+def test_a_directory_of_another_user_is_found() -> None:
+    with open_to_all() as folder:
+        data = folder / "theirs"
+        (data / "deeper").mkdir(parents=True)
+        data.chmod(0 if os.getuid() else 0o700)
+        for directory in (data, data / "deeper"):
+            done = remora_of_another("doctor", "--json", "--model=none", f"--data={directory}")
 
-        assert done.returncode == 1, done.stderr
-        assert "Traceback" not in done.stderr
-        assert any("cannot be read: Permission denied" in what for what in findings(json.loads(done.stdout)))
+            assert done.returncode == 1, done.stderr
+            assert "Traceback" not in done.stderr
+            assert any("cannot be read: Permission denied" in what for what in findings(json.loads(done.stdout)))
+        data.chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["FORMAT", "remora.duckdb", "journal", "journal/reach", "LOCK"])
+def test_what_another_user_may_not_read_is_not_taken_for_damage(name: str) -> None:
+    """A start would not mend it, and a repair without it would lose what is whole."""
+    with open_to_all() as folder:
+        data, target = folder / "data", folder / "new"
+        open_store(data).close()
+        for part in (data, *data.rglob("*")):
+            part.chmod(0o777 if part.is_dir() else 0o666)
+        (data / name).chmod(0)
+
+        looked = remora_of_another("doctor", "--json", "--model=none", f"--data={data}")
+        repaired = remora_of_another("repair", f"--data={data}", f"--to={target}")
+        (data / name).chmod(0o777)
+
+        found = [finding for finding in json.loads(looked.stdout)["findings"] if finding["part"] == "store"]
+        assert [finding["what"] for finding in found] == [f"{data / name} cannot be read: Permission denied"]
+        assert "as the user who serves it" in found[0]["remedy"]
+        assert (repaired.returncode, repaired.stderr.count("\n")) == (1, 1), repaired.stderr
+        assert f"{data / name}" in repaired.stderr
+        assert "Permission denied" in repaired.stderr
+        assert not target.exists()
 
 
 @pytest.mark.parametrize(

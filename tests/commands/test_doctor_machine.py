@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.commands.another_user import open_to_all, remora_of_another
 from tests.faults.small_disk import SmallDisk
 
 from remora_server.commands import doctor as command
@@ -22,7 +23,6 @@ from remora_server.commands.machine import Disk
 from remora_server.main import main
 
 FIXED = ["doctor", "--json", "--model=none", "--listen=unix:/nowhere/socket"]
-NOBODY = 65534
 SEGMENT = 1 << 20
 AMPLE = Disk("ext4", total_bytes=1 << 40, free_bytes=1 << 39, sync_micros=500, writable=True)
 
@@ -97,25 +97,17 @@ def test_a_sync_is_slow_beyond_twenty_milliseconds(
     assert told == ["a sync takes 20 ms, and so does a write", "a sync takes 47 ms, and so does a write"]
 
 
-def test_a_directory_that_cannot_be_written_is_found(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_found() -> None:
     """Whoever looks can read it, and would not be able to serve it."""
-    data = tmp_path / "data"
-    data.mkdir()
-    data.chmod(0o755 if os.getuid() == 0 else 0o555)
-    tmp_path.chmod(0o755)
-    look = (
-        "import os, sys; from remora_server.commands import doctor; from remora_server.main import main;"
-        f"os.getuid() or os.setuid({NOBODY}); sys.exit(main(sys.argv[1:]))"
-    )
-    for directory in (data, data / "new"):
-        done = subprocess.run(
-            [sys.executable, "-c", look, *FIXED, f"--data={directory}"], capture_output=True, text=True, check=False
-        )
+    with open_to_all() as folder:
+        data = folder / "data"
+        data.mkdir(mode=0o755 if os.getuid() == 0 else 0o555)
+        for directory in (data, data / "new"):
+            done = remora_of_another(*FIXED, f"--data={directory}")
 
-        assert done.returncode == 1, done.stderr
-        assert "Traceback" not in done.stderr
-        found = json.loads(done.stdout)["findings"]
-        assert [one["what"] for one in found if one["part"] == "disk"] == [f"{directory} cannot be written"]
+            assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+            found = json.loads(done.stdout)["findings"]
+            assert [one["what"] for one in found] == [f"{directory} cannot be written"]
 
 
 @pytest.mark.parametrize(("files", "found"), [(1024, []), (1023, ["the process may open 1023 files only"])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -125,7 +126,25 @@ def locked(directory: Path) -> Iterator[bool]:
         os.close(lock)
 
 
+def require_readable(directory: Path) -> None:
+    """Raise PermissionError where a part of a store is not this user's to read, which must not be taken for damage."""
+    journal = directory / "journal"
+    files = [directory / name for name in ("FORMAT", FILE_NAME, WAL_NAME)]
+    if journal.is_dir():
+        _require_right(journal, os.R_OK | os.X_OK)
+        files += journal.iterdir()
+    for file in files:
+        if file.exists():
+            _require_right(file, os.R_OK)
+
+
+def _require_right(path: Path, right: int) -> None:
+    if not os.access(path, right):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
 def _inspect(report: StoreReport) -> None:
+    require_readable(report.directory)
     if is_unfinished(report.directory):
         report.find("store", "a restore or a repair into it was interrupted", "run it again: it clears what is there")
         return

@@ -30,7 +30,7 @@ from remora_server.storage.directory import (
     sync_file,
 )
 from remora_server.storage.disk_space import is_lack_of_space
-from remora_server.storage.inspection import inspect_store, locked, told
+from remora_server.storage.inspection import inspect_store, locked, require_readable, told
 from remora_server.storage.lacks import lack_of
 from remora_server.storage.mending import TABLES, linked_file, read_only
 from remora_server.storage.restoring import begin_journal
@@ -91,6 +91,7 @@ def repair(source: Path, target: Path) -> RepairReport:
     with locked(source) as is_free:
         if not is_free:
             raise RepairError(f"a process serves {source}: stop it first")
+        _require_readable(source)
         before = _digest(source)
         try:
             report = _Repair(source, target).run()
@@ -101,6 +102,14 @@ def repair(source: Path, target: Path) -> RepairReport:
     for finding in inspect_store(target).findings:
         report.notes.append(f"the new store is not right: {finding.part}: {finding.what}")
     return report
+
+
+def _require_readable(source: Path) -> None:
+    try:
+        require_readable(source)
+    except PermissionError as error:
+        what = f"{error.filename} cannot be read: {error.strerror}"
+        raise RepairError(f"{what}: repair as the user who serves the store") from error
 
 
 def _digest(directory: Path) -> str:
