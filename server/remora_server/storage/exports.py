@@ -1,7 +1,4 @@
-"""Reads what the store holds, record by record: the places of a page first, then what stands there, until it is full.
-
-No query builds on more than a page: whatever is joined with a table is a list that is given.
-"""
+"""Reads what the store holds, record by record: the places of a page first, then what stands there until it is full."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery
 from remora_server.storage import arrow
+from remora_server.storage.chosen import CHOSEN_MESSAGES, UIDS, between
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.encoding import STORED_COLUMNS, stored_message, timestamp
@@ -37,16 +35,6 @@ WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
     AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
 ORDER BY uid LIMIT $conversations
 """
-# What is asked for by lists is found by semi joins, whose other side is the list, so that no query gathers more than a
-# page. The list of uids comes first, each once: DuckDB reads long columns only of what one key finds. Lists have the
-# columns' own types: where they are compared as others, every row group is read.
-_UIDS = "(SELECT unnest(list_distinct($uids::UBIGINT[])))"
-
-
-def _between(column: str, numbers: str) -> str:
-    return f"{column} BETWEEN list_min({numbers}::UBIGINT[]) AND list_max({numbers}::UBIGINT[])"
-
-
 # The parts of each conversation by (part, first, second): its record, its messages by sequence, its steps by revision
 # and ordinal, its working memory. No texts and no sizes: they would be read of all conversations for every page.
 _PLACES = f"""
@@ -54,11 +42,11 @@ WITH places AS (
     SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, '' AS user_id
     UNION ALL
     SELECT conversation_uid, 1, sequence, 0, '' FROM messages
-    WHERE conversation_uid IN {_UIDS} AND NOT (conversation_uid = $uid AND sequence > $newest)
+    WHERE conversation_uid IN {UIDS} AND NOT (conversation_uid = $uid AND sequence > $newest)
     UNION ALL
-    SELECT conversation_uid, 2, revision, ordinal, '' FROM steps WHERE conversation_uid IN {_UIDS}
+    SELECT conversation_uid, 2, revision, ordinal, '' FROM steps WHERE conversation_uid IN {UIDS}
     UNION ALL
-    SELECT conversation_uid, 3, 0, 0, '' FROM working_memories WHERE conversation_uid IN {_UIDS}
+    SELECT conversation_uid, 3, 0, 0, '' FROM working_memories WHERE conversation_uid IN {UIDS}
     UNION ALL
     SELECT 18446744073709551615, 4, 0, 0, user_id FROM working_memories
     WHERE tenant_id = $tenant AND conversation_uid = 0 AND $only = 0 AND ($user = '' OR user_id = $user)
@@ -68,22 +56,20 @@ SELECT uid, part, first, second, user_id FROM places
 WHERE (uid, part, first, second, user_id) > ($uid, $part, $first, $second, $after_user)
 ORDER BY uid, part, first, second, user_id LIMIT $limit
 """  # noqa: S608 - a constant
-_CONVERSATIONS = f"SELECT uid, body, create_time FROM conversations WHERE uid IN {_UIDS}"  # noqa: S608 - a constant
-_HEADS = f"SELECT uid, last_sequence, last_time, update_time FROM heads WHERE uid IN {_UIDS}"  # noqa: S608 - a constant
-_CHOSEN = f"""
-conversation_uid IN {_UIDS} AND {_between("sequence", "$sequences")}
-AND (conversation_uid, sequence) IN (SELECT (unnest($uids::UBIGINT[]), unnest($sequences::UBIGINT[])))
-"""
-_MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {_CHOSEN}"  # noqa: S608 - constants
-_EMBEDDINGS = f"FROM embeddings WHERE by_caller AND {_CHOSEN} ORDER BY conversation_uid, sequence, message_revision"
+_CONVERSATIONS = f"SELECT uid, body, create_time FROM conversations WHERE uid IN {UIDS}"  # noqa: S608 - a constant
+_HEADS = f"SELECT uid, last_sequence, last_time, update_time FROM heads WHERE uid IN {UIDS}"  # noqa: S608 - a constant
+_MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {CHOSEN_MESSAGES}"  # noqa: S608 - constants
+_EMBEDDINGS = (
+    f"FROM embeddings WHERE by_caller AND {CHOSEN_MESSAGES} ORDER BY conversation_uid, sequence, message_revision"
+)
 _STEPS = f"""
 SELECT conversation_uid, revision, ordinal, body FROM steps
-WHERE conversation_uid IN {_UIDS} AND {_between("revision", "$revisions")}
+WHERE conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
 AND (conversation_uid, revision, ordinal) IN (
     SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
 """  # noqa: S608 - constants
 _MEMORIES = f"""
-SELECT conversation_uid, content, update_time FROM working_memories WHERE conversation_uid IN {_UIDS}
+SELECT conversation_uid, content, update_time FROM working_memories WHERE conversation_uid IN {UIDS}
 """  # noqa: S608 - a constant
 _USER_MEMORIES = """
 SELECT user_id, content, update_time FROM working_memories

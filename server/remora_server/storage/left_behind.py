@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import duckdb
 from msgspec import Struct
 
 from remora_server.domain.models import ServedModel, Tenants
 from remora_server.domain.search import Unembedded
+from remora_server.storage.chosen import CHOSEN_MESSAGES, UIDS
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.places import Part, Place
@@ -25,12 +27,18 @@ WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
     AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
 """  # noqa: S608 - constants
 _MESSAGE = "SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text"
-_NEXT = f"{_MESSAGE} {_MISSING} LIMIT $rows"
+# Keys first, texts after: what a join passes on, it may have to keep.
+_KEY = "SELECT m.conversation_uid, m.sequence"
+_NEXT = f"{_KEY} {_MISSING} LIMIT $rows"
 _NEWEST_OF_PLACE = f"""
-{_MESSAGE} {_MISSING} AND m.tenant_id = $tenant
+{_KEY} {_MISSING} AND m.tenant_id = $tenant
 AND ($user IS NULL OR m.user_id = $user) AND ($uid IS NULL OR m.conversation_uid = $uid)
 ORDER BY m.revision DESC, m.sequence DESC LIMIT $rows
 """
+_TEXTS = f"""
+SELECT tenant_id, conversation_uid, user_id, sequence, revision, text FROM messages WHERE {CHOSEN_MESSAGES}
+"""  # noqa: S608 - a constant
+_IDS = f"SELECT uid, id FROM conversations WHERE uid IN {UIDS}"  # noqa: S608 - a constant
 _COUNT = f"SELECT count(*) {_MISSING}"
 _REFUSED = f"""
 SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dimension = 0
@@ -96,15 +104,19 @@ class LeftBehind:
     def some(self) -> tuple[list[Unembedded], bool]:
         """Some of them, and whether there are more."""
         self._commits.settle()
-        rows = self._database.rows(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
-        return [Unembedded(*row) for row in rows], len(rows) == SCAN_ROWS
+        found = self._found(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
+        return found, len(found) == SCAN_ROWS
 
     def newest_of(self, place: Place) -> tuple[list[Unembedded], bool]:
         """The newest ones of a place, the oldest of these first, and whether there are more."""
         self._commits.settle()
         where = {"tenant": place.tenant_id, "user": place.user_id, "uid": place.uid}
-        rows = self._database.rows(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
-        return [Unembedded(*row) for row in reversed(rows)], len(rows) == PLACE_ROWS
+        found = self._found(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
+        return found[::-1], len(found) == PLACE_ROWS
+
+    def _found(self, sql: str, parameters: dict[str, object]) -> list[Unembedded]:
+        """The messages whose keys a query finds, in its order."""
+        return self._database.snapshot(lambda cursor: _messages(cursor, cursor.execute(sql, parameters).fetchall()))
 
     def named(self) -> list[Part]:
         """The parts of conversations that have names, or vectors that were made without some, among the applied
@@ -119,3 +131,13 @@ class LeftBehind:
         where = {"uids": [uid for _, _, uid in parts], "users": [user_id for _, user_id, _ in parts]}
         rows = self._database.rows(_EMBEDDED, {**self._of_tenants, **where})
         return [Embedded(Unembedded(*row[:7]), *row[7:]) for row in rows], revision
+
+
+def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:
+    places = {"uids": [uid for uid, _ in keys], "sequences": [sequence for _, sequence in keys]}
+    ids = dict(cursor.execute(_IDS, {"uids": places["uids"]}).fetchall())
+    found = {
+        (uid, sequence): Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text)
+        for tenant_id, uid, user_id, sequence, revision, text in cursor.execute(_TEXTS, places).fetchall()
+    }
+    return [found[key] for key in keys]
