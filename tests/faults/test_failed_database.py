@@ -48,11 +48,11 @@ def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeyp
             raise duckdb.FatalException("the disk is full")
         checkpoint()
 
-    def noted_reopen(restore: Callable[[], object], *, logs: bool) -> None:
+    def noted_reopen(restore: Callable[[], object], *, logs: bool, has_failed: bool) -> None:
         reopened.append(store.failure())
         if len(reopened) == 1:
             raise duckdb.IOException("the disk is full")
-        reopen(restore, logs=logs)
+        reopen(restore, logs=logs, has_failed=has_failed)
 
     monkeypatch.setattr(applier, "CHECKPOINT_IDLE_SECONDS", 0.0)
     monkeypatch.setattr(store.database, "checkpoint", fail_twice)

@@ -167,17 +167,19 @@ class Applier:
         return self._must_reopen and self._database.in_memory
 
     def _succeeded(self) -> None:
-        if self.failure or self.lacking:
+        lacking = StoreFull if self._log_is_full else None
+        if self.failure or self.lacking is not lacking:
             logger.info("the database can be written again", extra={"applied": self._applied})
-        self.lacking, self.stuck, self.failure = None, None, ""
+        self.lacking, self.stuck, self.failure = lacking, None, ""
 
     def _reopen_if_failed(self) -> None:
         """A database that failed for good answers nothing until it is opened again, which may fail, too. One whose log
         finds no room is opened again to do without: the journal holds what it would lose.
         """
+        has_failed = self._must_reopen
         self._must_reopen |= self._log_is_full == self._database.logs
         if self._must_reopen and not self._database.in_memory:
-            self._database.reopen(self._restore, logs=not self._log_is_full)
+            self._database.reopen(self._restore, logs=not self._log_is_full, has_failed=has_failed)
             self._must_reopen = False
 
     def _restore(self) -> None:

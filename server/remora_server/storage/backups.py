@@ -70,7 +70,7 @@ class Backups:
         self._clear()
         self._commits.begin_query(Read(tenant_id="", deadline=deadline))
         try:
-            with _telling_lacks():
+            with _telling_lacks(), self._database.copying:
                 made = self._make(folder)
         except BaseException:
             self._clear()

@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,6 +86,8 @@ class Database:
         self._reopened = threading.Condition()
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = threading.BoundedSemaphore(self._reads)
+        self.copying = threading.Lock()
+        """Held by who copies all of it: it is not opened again meanwhile, unless it has failed."""
         self._dimension = 0
         self.logs = True
         """Whether commits are written to the write-ahead log."""
@@ -150,25 +152,30 @@ class Database:
             self._cursors.append(cursor)
         return cursor
 
-    def reopen(self, restore: Callable[[], object], *, logs: bool) -> None:
-        """Open the database again: after a FatalException every statement fails until then. Others see it when
-        `restore` has brought back, in this thread, what was not logged.
+    def reopen(self, restore: Callable[[], object], *, logs: bool, has_failed: bool) -> None:
+        """Open the database again: after a FatalException every statement fails until then; one that has not failed is
+        closed when nobody reads it. Others see it when `restore` has brought back, in this thread, what was not logged.
 
         Where it cannot be opened, it stays closed until the next try. One in memory would be empty: do not.
         """
-        self.close()
-        self.logs, self._unlogged_bytes = logs, 0
-        connection = self._own.opening = self._connect()
-        try:
-            restore()
-        except BaseException:
-            connection.close()
-            raise
-        finally:
-            del self._own.opening
-        with self._reopened:
-            self._connection = connection
-            self._reopened.notify_all()
+        with ExitStack() as waiting:
+            if not has_failed:
+                waiting.enter_context(self.copying)
+                for _ in range(self._reads):
+                    waiting.enter_context(self._readers)
+            self.close()
+            self.logs, self._unlogged_bytes = logs, 0
+            connection = self._own.opening = self._connect()
+            try:
+                restore()
+            except BaseException:
+                connection.close()
+                raise
+            finally:
+                del self._own.opening
+            with self._reopened:
+                self._connection = connection
+                self._reopened.notify_all()
 
     def note_unlogged(self, size: int) -> None:
         """Have the next checkpoint find room for so many bytes more."""
