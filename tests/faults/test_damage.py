@@ -238,6 +238,7 @@ def test_without_the_journals_note_nobody_knows_that_nothing_is_lost(
 
     assert (code, report["complete"], report["lost_after"]) == (0, False, len(written.order))
     assert (report["rows"]["messages"], report["lost_revisions"]) == (len(written.order), [])
+    assert ["the note of how far it came" in note for note in report["notes"]] == [True]
 
 
 @pytest.mark.parametrize("store", ["whole", "released", "unapplied"])

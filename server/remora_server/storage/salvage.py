@@ -259,6 +259,9 @@ class _Repair:
             return None
         for finding in found.findings:
             self._report.notes.append(f"journal: {told(finding)}")
+        if found.noted_published is None:
+            what = "cannot be read" if found.note_unreadable else "is missing"
+            self._report.notes.append(f"journal: the note of how far it came {what}")
         return found
 
     def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
