@@ -46,16 +46,15 @@ SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dim
 
 _DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
 
-_EMBEDDED = f"""
-{_MESSAGE}, m.name, e.text_digest
-FROM (SELECT unnest($uids::UBIGINT[]) AS uid, unnest($users::TEXT[]) AS user_id) p
-JOIN messages m ON m.conversation_uid = p.uid AND m.user_id = p.user_id
-JOIN conversations c ON c.uid = m.conversation_uid
-LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
-    AND e.message_revision = m.revision AND e.model = $model AND NOT e.by_caller
-WHERE {_SERVED}
-ORDER BY m.conversation_uid, m.sequence
-"""
+_OF_PARTS = f"""
+SELECT m.tenant_id, m.conversation_uid, m.user_id, m.sequence, m.revision, m.text, m.name FROM messages m
+WHERE m.conversation_uid IN {UIDS}
+    AND (m.conversation_uid, m.user_id) IN (SELECT (unnest($uids::UBIGINT[]), unnest($users::TEXT[]))) AND {_SERVED}
+"""  # noqa: S608 - constants
+_DIGESTS = f"""
+SELECT conversation_uid, sequence, message_revision, text_digest FROM embeddings
+WHERE conversation_uid IN {UIDS} AND model = $model AND NOT by_caller
+"""  # noqa: S608 - a constant
 _NAMED = f"""
 SELECT m.tenant_id, m.user_id, m.conversation_uid AS uid FROM messages m WHERE m.name <> '' AND {_SERVED}
 UNION SELECT m.tenant_id, m.user_id, m.conversation_uid
@@ -128,9 +127,25 @@ class LeftBehind:
     def parts(self, parts: Sequence[Part]) -> tuple[list[Embedded], int]:
         """All messages of some parts of conversations, and the revision that shows them."""
         revision = self._commits.settle()
-        where = {"uids": [uid for _, _, uid in parts], "users": [user_id for _, user_id, _ in parts]}
-        rows = self._database.rows(_EMBEDDED, {**self._of_tenants, **where})
-        return [Embedded(Unembedded(*row[:7]), *row[7:]) for row in rows], revision
+        return self._database.snapshot(lambda cursor: self._embedded(cursor, parts)), revision
+
+    def _embedded(self, cursor: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> list[Embedded]:
+        uids, users = [uid for _, _, uid in parts], [user_id for _, user_id, _ in parts]
+        ids = dict(cursor.execute(_IDS, {"uids": uids}).fetchall())
+        digests = {
+            tuple(key): digest for *key, digest in cursor.execute(_DIGESTS, {**self._of_model, "uids": uids}).fetchall()
+        }
+        served = {name: self._of_tenants[name] for name in ("tenants", "others")}
+        rows = cursor.execute(_OF_PARTS, {**served, "uids": uids, "users": users}).fetchall()
+        found = [
+            Embedded(
+                Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text),
+                name,
+                digests.get((uid, sequence, revision)),
+            )
+            for tenant_id, uid, user_id, sequence, revision, text, name in rows
+        ]
+        return sorted(found, key=lambda each: (each.message.conversation_uid, each.message.sequence))
 
 
 def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:
