@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 import threading
 from collections.abc import Iterator
@@ -255,6 +256,21 @@ def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: Embedd
         store.append_messages(WRITE, "c", "sarah", [draft("m0", f"new {turn}")], NEW)
 
         assert shown(store, "c", "sarah")[0] == ("m0", "user", f"new {turn}")
+
+
+def test_more_long_messages_than_the_database_has_memory_for_are_kept_and_read_back(directory: Path) -> None:
+    store = open_store(directory)
+    texts = [random.Random(number).randbytes(50_000).hex() for number in range(600)]
+    for number, text in enumerate(texts):
+        store.append_messages(WRITE, "c", "sarah", [draft(f"m{number}", text)], NEW)
+    store.commits.settle()
+    store.close()
+
+    store = open_store(directory)
+    assert [message.text for message in messages(store, MessageQuery("c", "sarah", limit=5))] == texts[-5:]
+    oldest = messages(store, MessageQuery("c", "sarah", newest=False, limit=5))
+    assert [message.text for message in oldest] == texts[:5]
+    store.close()
 
 
 def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory: Path) -> None:

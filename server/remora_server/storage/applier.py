@@ -9,7 +9,7 @@ import time
 import duckdb
 
 from remora_server._native import Core
-from remora_server.domain.errors import StoreFull
+from remora_server.domain.errors import MemoryExhausted, StoreFull
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import Database
 from remora_server.storage.lacks import Lack, lack_of
@@ -47,6 +47,8 @@ class Applier:
         self._kick = threading.Event()
         self._stopping = False
         self._last_batch = self._last_idle = time.monotonic()
+        self._next_checkpoint = 0.0
+        """When one may be tried, after one that ended the database."""
         self._last_purge = 0.0
         self._must_reopen = False
         self._log_is_full = False
@@ -132,7 +134,9 @@ class Applier:
         """Log the first of a row of failures, and tell who waits."""
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
-        self._must_reopen |= isinstance(error, duckdb.FatalException)
+        if isinstance(error, duckdb.FatalException):
+            self._must_reopen = True
+            self._kick.set()
         self._database.note_damage(error)
         lack = None if self._is_lost() else self._lack_of(error)
         is_stuck = self._applying and not self._may_do_without_log(lack)
@@ -217,18 +221,26 @@ class Applier:
             pass
 
     def _apply_next(self) -> bool:
-        """Apply a batch, a smaller one where there is no memory for it; False where nothing is left."""
+        """Apply a batch; False where nothing is left."""
         while records := self._core.records_after(self._applied, self._batch_bytes):
             try:
                 self._apply(records)
-            except duckdb.OutOfMemoryException:
-                if self._batch_bytes <= LEAST_BATCH_BYTES:
+            except duckdb.Error as error:
+                if lack_of(error) is not MemoryExhausted or not self._may_find_memory():
                     raise
-                self._batch_bytes //= 4
             else:
                 self._batch_bytes = min(2 * self._batch_bytes, BATCH_BYTES)
                 return True
         return False
+
+    def _may_find_memory(self) -> bool:
+        """Whether a batch may find memory now: after a checkpoint, which lets go of what was applied, or if smaller."""
+        if self._applied != self._checkpointed and not self._database.in_memory and self._checkpoint():
+            return True
+        is_large = self._batch_bytes > LEAST_BATCH_BYTES
+        if is_large:
+            self._batch_bytes //= 4
+        return is_large
 
     def _apply(self, records: list[tuple[int, bytes]]) -> None:
         batch = Batch()
@@ -249,6 +261,8 @@ class Applier:
             self._changed.notify_all()
 
     def _checkpoint_is_due(self) -> bool:
+        if time.monotonic() < self._next_checkpoint:
+            return False
         if not self._database.logs:
             return True
         if self._applied == self._checkpointed:
@@ -256,19 +270,23 @@ class Applier:
         idle = time.monotonic() - self._last_batch > CHECKPOINT_IDLE_SECONDS
         return idle or self._database.in_memory or self._database.wal_bytes() > CHECKPOINT_WAL_BYTES
 
-    def _checkpoint(self) -> None:
-        """Refused while a transaction is open elsewhere: then the next turn tries again."""
+    def _checkpoint(self) -> bool:
+        """Refused while a transaction is open elsewhere: False, and the next turn tries again."""
         reached = self._applied
         try:
             self._database.checkpoint()
         except duckdb.TransactionException:
-            return
+            return False
+        except duckdb.FatalException:
+            self._next_checkpoint = time.monotonic() + CHECKPOINT_IDLE_SECONDS
+            raise
         self._checkpointed = reached
         self._core.release(reached)
         if self._log_is_full:
             self._core.mark_applied(reached, durable=True)
             self._log_is_full = False
             self._reopen_if_failed()
+        return True
 
     def _purge_requests(self) -> None:
         """Delete the outcomes of requests that memory had forgotten by the last time: who was told that his request is

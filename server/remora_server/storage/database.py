@@ -115,6 +115,8 @@ class Database:
             },
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        # Of long texts that are compressed so, one cannot be read without 2,048 others.
+        connection.execute("SET disabled_compression_methods = 'zstd'")
         if self._path is not None:
             connection.execute("SET allowed_directories = [" + literal(str(self._path.parent)) + "]")
             if not self.logs:

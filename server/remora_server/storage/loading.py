@@ -18,6 +18,8 @@ from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, s
 from remora_server.storage.locks import ConversationLocks
 
 WINDOW_MESSAGES = 256
+WINDOW_TOKENS = 64 << 10
+"""Of the bodies that are loaded, about: four bytes each are all that a window keeps."""
 
 RELOAD_SECONDS = 0.1
 
@@ -171,7 +173,7 @@ class Loader:
             return load(None, [], [])
         head = _native.Head(**dict(zip(_HEAD_FIELDS, found[0], strict=True)))
         messages = self._database.rows(_MESSAGES, [head.uid])
-        start = messages[-WINDOW_MESSAGES:][0][0] if messages else 0
+        start = _window_start(messages)
         bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
         return load(head, messages, bodies)
 
@@ -185,3 +187,14 @@ class Loader:
         )
         wanted = set(sequences)
         return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]
+
+
+def _window_start(messages: Sequence[tuple[int, int, str, str, str, int, int]]) -> int:
+    """The sequence of the first message whose body is loaded; the last one's is in any case."""
+    start, tokens = 0, 0
+    for sequence, *_, token_count in reversed(messages[-WINDOW_MESSAGES:]):
+        tokens += token_count
+        if start and tokens > WINDOW_TOKENS:
+            break
+        start = sequence
+    return start
