@@ -66,9 +66,8 @@ def _open_standard_streams() -> None:
         sys.stdout = os.fdopen(_STANDARD_OUTPUT, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(_STANDARD_ERROR, "w", closefd=False)
-    if isinstance(
-        sys.stdout, TextIOWrapper
-    ):  # what its encoding lacks, and bytes of a path that are no text, are escaped
+    if isinstance(sys.stdout, TextIOWrapper):
+        # What its encoding lacks, and bytes of a path that are no text, are escaped.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
