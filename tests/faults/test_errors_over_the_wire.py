@@ -160,10 +160,11 @@ def damage_the_database(memory: Remora, sidecar: Sidecar) -> None:
     sidecar.stop()
     file = sidecar.directory / "data" / "remora.duckdb"
     content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
+    for eighth in range(2, 8):
+        content[eighth * len(content) // 8] ^= 1
     file.write_bytes(content)
     sidecar.start()
-    request = pb.ListMessagesRequest(conversation_id="held", user_id="sarah", page_size=1)
+    request = pb.ListMessagesRequest(conversation_id="held", user_id="sarah")
     memory.stubs.conversations.ListMessages(request, timeout=WAIT)
 
 
