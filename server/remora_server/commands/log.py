@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import time
+import signal
+import threading
 from collections.abc import Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 from rich.table import Table
@@ -47,9 +49,8 @@ def run(given: dict[str, Any]) -> None:
         messages = conversation.messages(limit + 1)
         newest = _show(messages[-limit:], given, 0)
         _note(len(messages), given)
-        while given["follow"]:
-            time.sleep(FOLLOW_SECONDS)
-            newest = _follow(conversation, given, newest)
+        if given["follow"]:
+            _follow(conversation, given, newest)
 
 
 def _note(found: int, given: dict[str, Any]) -> None:
@@ -62,8 +63,24 @@ def _note(found: int, given: dict[str, Any]) -> None:
         diagnostics().print("nothing was found")
 
 
-def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> int:
-    return _show(conversation.messages(None, after=newest, oldest_first=True), given, newest)
+def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> None:
+    """Until an interrupt."""
+    interrupts = _interrupts()
+    while not interrupts.wait(FOLLOW_SECONDS):
+        newest = _show(conversation.messages(None, after=newest, oldest_first=True), given, newest)
+    raise KeyboardInterrupt
+
+
+def _interrupts() -> threading.Event:
+    """Set by an interrupt, also by one whose exception is lost: Python drops those that meet a destructor."""
+    seen = threading.Event()
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        seen.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    return seen
 
 
 def _show(messages: Iterable[Message], given: dict[str, Any], newest: int) -> int:
