@@ -46,6 +46,7 @@ from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
 from remora_server.rpc.transfers import TransferHandlers
 from remora_server.rpc.transports import ServerOptions
+from remora_server.rpc.users import UserHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
@@ -221,6 +222,7 @@ def _handlers(store: EmbeddedStore, embedders: Embedders, tokens: NativeTokenCou
         MessageHandlers(store, page_tokens),
         StepHandlers(store, page_tokens),
         WorkingMemoryHandlers(store),
+        UserHandlers(store),
         MemoryHandlers(recollection, assembler, tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TransferHandlers(store, page_tokens),

@@ -18,17 +18,21 @@ from google.rpc.status_pb2 import Status
 from remora.v1 import (
     admin_service_pb2,
     conversation_service_pb2,
+    history_service_pb2,
     memory_service_pb2,
     text_service_pb2,
     transfer_service_pb2,
+    user_service_pb2,
 )
 
 FILES = (
     admin_service_pb2,
     conversation_service_pb2,
+    history_service_pb2,
     memory_service_pb2,
     text_service_pb2,
     transfer_service_pb2,
+    user_service_pb2,
 )
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service for file in FILES for service in file.DESCRIPTOR.services_by_name.values()

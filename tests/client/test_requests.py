@@ -22,6 +22,9 @@ from remora.v1 import (
     transfer_service_pb2,
 )
 from remora.v1 import conversation_service_pb2 as wire
+from remora.v1 import history_service_pb2 as history
+from remora.v1 import user_service_pb2 as users
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HELLO = {"role": "user", "content": "hello"}
@@ -406,10 +409,10 @@ def test_deleting_a_conversation_may_allow_for_none(client: Remora, server: Scri
 
 
 def test_deleting_a_user_says_how_many_messages_went(client: Remora, server: ScriptedServer) -> None:
-    server.answer("DeleteUser", wire.DeleteUserResponse(deleted_messages=6))
+    server.answer("DeleteUser", users.DeleteUserResponse(deleted_messages=6))
 
     assert client.user("u").delete() == 6
-    assert server.request(wire.DeleteUserRequest).user_id == "u"
+    assert server.request(users.DeleteUserRequest).user_id == "u"
 
 
 def test_a_created_conversation_has_the_id_that_the_server_made(client: Remora, server: ScriptedServer) -> None:
@@ -446,17 +449,17 @@ def test_conversations_are_listed_page_by_page(client: Remora, server: ScriptedS
 def test_steps_are_saved_for_the_handles_conversation(client: Remora, server: ScriptedServer) -> None:
     client.conversation("c", user_id="u").save_steps([Step("s1", "text", content="hm"), Step("s2", "tool_result")])
 
-    steps = server.request(wire.SaveStepsRequest).steps
+    steps = server.request(history.SaveStepsRequest).steps
     assert [(step.id, step.conversation_id, step.user_id) for step in steps] == [("s1", "c", "u"), ("s2", "c", "u")]
 
 
 def test_the_last_steps_are_listed(client: Remora, server: ScriptedServer) -> None:
     step = Step("s1", "tool_call", arguments={"city": "Rome"})
-    server.answer("ListSteps", wire.ListStepsResponse(steps=[step.to_proto("c", "u")]))
+    server.answer("ListSteps", history.ListStepsResponse(steps=[step.to_proto("c", "u")]))
 
     assert client.conversation("c").steps(operation_id="op", last=5) == [step]
 
-    request = server.request(wire.ListStepsRequest)
+    request = server.request(history.ListStepsRequest)
     assert (request.operation_id, request.limit) == ("op", 5)
 
 
@@ -468,18 +471,18 @@ def test_working_memory_keeps_text_bytes_or_json(
 ) -> None:
     client.user("u").working_memory.set(content)
 
-    request = server.request(wire.SetWorkingMemoryRequest)
+    request = server.request(memory_service_pb2.SetWorkingMemoryRequest)
     assert request.content == stored_bytes
-    assert request.scope == wire.WorkingMemoryScope(user_id="u")
+    assert request.scope == WorkingMemoryScope(user_id="u")
 
 
 def test_working_memory_of_a_conversation_is_read_and_deleted(client: Remora, server: ScriptedServer) -> None:
     server.answer(
         "GetWorkingMemory",
-        wire.GetWorkingMemoryResponse(content=b'{"a":1}', found=True, update_time=stamp(NOON)),
-        wire.GetWorkingMemoryResponse(),
+        memory_service_pb2.GetWorkingMemoryResponse(content=b'{"a":1}', found=True, update_time=stamp(NOON)),
+        memory_service_pb2.GetWorkingMemoryResponse(),
     )
-    server.answer("DeleteWorkingMemory", wire.DeleteWorkingMemoryResponse(deleted=True))
+    server.answer("DeleteWorkingMemory", memory_service_pb2.DeleteWorkingMemoryResponse(deleted=True))
     working = client.conversation("c", user_id="u").working_memory
 
     found, missing = working.get(), working.get()
@@ -488,7 +491,7 @@ def test_working_memory_of_a_conversation_is_read_and_deleted(client: Remora, se
     assert (found.content, found.text, found.json(), found.update_time) == (b'{"a":1}', '{"a":1}', {"a": 1}, NOON)
     assert missing is None
     assert working.delete()
-    request = server.request(wire.DeleteWorkingMemoryRequest)
+    request = server.request(memory_service_pb2.DeleteWorkingMemoryRequest)
     assert (request.scope.conversation_id, request.user_id) == ("c", "u")
 
 

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from tests.input.callers import METHODS, DirectCaller, ask, direct_caller
 
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
+from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfers
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.commands.records import conversation_of, parse_line, parse_record, record_line
 from remora_server.domain.status import ModelStatus
 from remora_server.storage.exports import CONVERSATIONS_AT_ONCE
@@ -164,7 +167,7 @@ def readable(caller: DirectCaller) -> list[Message]:
     found: list[Any] = [ask(caller, "ListConversations", pb.ListConversationsRequest(order_by=o)) for o in orders]
     for conversation in found[0].conversations:
         for user in USERS:
-            for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", pb.ListStepsRequest)):
+            for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", history.ListStepsRequest)):
                 found.append(ask(caller, method, kind(conversation_id=conversation.id, user_id=user)))
         found.append(memory_of(caller, conversation_id=conversation.id))
     found.extend(memory_of(caller, user_id=user) for user in USERS)
@@ -178,7 +181,7 @@ def readable(caller: DirectCaller) -> list[Message]:
 
 
 def memory_of(caller: DirectCaller, **owner: str) -> Message:
-    return ask(caller, "GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=pb.WorkingMemoryScope(**owner)))
+    return ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=WorkingMemoryScope(**owner)))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -226,8 +229,8 @@ def test_a_scope_takes_the_conversations_of_a_user_or_one_alone(caller: DirectCa
             ask(source, "AppendMessages", pb.AppendMessagesRequest(
                 conversation_id=name, user_id=user, messages=said, create_if_missing={"user_id": owner}  # type: ignore[arg-type]
             ))  # fmt: skip
-        scope = pb.WorkingMemoryScope(user_id=owner)
-        ask(source, "SetWorkingMemory", pb.SetWorkingMemoryRequest(scope=scope, content=b"held"))
+        scope = WorkingMemoryScope(user_id=owner)
+        ask(source, "SetWorkingMemory", memory.SetWorkingMemoryRequest(scope=scope, content=b"held"))
 
     of_user = [parse_line(line) for line in exported(source, 2, user_id="v")]
     of_one = [parse_line(line) for line in exported(source, 2, conversation_id="c")]

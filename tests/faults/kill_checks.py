@@ -23,11 +23,14 @@ from remora.v1 import (
     admin_service_pb2_grpc,
     conversation_pb2,
     conversation_service_pb2_grpc,
+    history_service_pb2_grpc,
     memory_service_pb2,
     memory_service_pb2_grpc,
     message_pb2,
 )
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 WAIT = 30.0
 PAGE = 1000
@@ -167,6 +170,7 @@ class Checker:
     def __init__(self, endpoint: str) -> None:
         self.channel = grpc.insecure_channel(endpoint, options=OPTIONS)
         self.store = conversation_service_pb2_grpc.ConversationServiceStub(self.channel)
+        self._history = history_service_pb2_grpc.HistoryServiceStub(self.channel)
         self._memory = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
         self._admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
 
@@ -180,16 +184,16 @@ class Checker:
         """Everything that the store shows a user."""
         listed = self.store.ListConversations(pb.ListConversationsRequest(user_id=user, page_size=PAGE), timeout=WAIT)
         rows = {row.id: row for row in listed.conversations}
-        seen = Seen(rows, {}, {}, {"": self._memory_of(pb.WorkingMemoryScope(user_id=user))}, self._found(user))
+        seen = Seen(rows, {}, {}, {"": self._memory_of(WorkingMemoryScope(user_id=user))}, self._found(user))
         for name in [*rows, shared]:
             seen.messages[name] = self._messages(name, user)
             seen.steps[name] = list(
-                self.store.ListSteps(
-                    pb.ListStepsRequest(conversation_id=name, user_id=user, page_size=PAGE), timeout=WAIT
+                self._history.ListSteps(
+                    history.ListStepsRequest(conversation_id=name, user_id=user, page_size=PAGE), timeout=WAIT
                 ).steps
             )
         for name in rows:
-            seen.memories[name] = self._memory_of(pb.WorkingMemoryScope(conversation_id=name))
+            seen.memories[name] = self._memory_of(WorkingMemoryScope(conversation_id=name))
         return seen
 
     def _messages(self, name: str, user: str) -> list[message_pb2.Message]:
@@ -202,8 +206,8 @@ class Checker:
                 return found
             request.page_token = page.next_page_token
 
-    def _memory_of(self, scope: pb.WorkingMemoryScope) -> bytes | None:
-        reply = self.store.GetWorkingMemory(pb.GetWorkingMemoryRequest(scope=scope), timeout=WAIT)
+    def _memory_of(self, scope: WorkingMemoryScope) -> bytes | None:
+        reply = self._memory.GetWorkingMemory(memory_service_pb2.GetWorkingMemoryRequest(scope=scope), timeout=WAIT)
         return reply.content if reply.found else None
 
     def _found(self, user: str) -> list[tuple[str, str]]:

@@ -32,6 +32,9 @@ from tests.faults.sidecar import Sidecar
 from remora import Remora
 from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
+from remora.v1 import user_service_pb2 as users
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 EXAMPLES, STEPS, KILLS = 12, 20, 2
 WAIT = 20.0
@@ -242,7 +245,7 @@ class KilledStore(RuleBasedStateMachine):
 
     @rule(user=USERS)
     def delete_user(self, user: str) -> None:
-        reply = self.ask(self.store.DeleteUser, pb.DeleteUserRequest(user_id=user))
+        reply = self.ask(self.client.stubs.users.DeleteUser, users.DeleteUserRequest(user_id=user))
         gone = [name for name, kept in self.model.items() if kept.owner == user]
         assert reply.deleted_conversations == len(gone)
         for name in gone:
@@ -285,29 +288,34 @@ class KilledStore(RuleBasedStateMachine):
             )
             for step, index in steps
         ]
-        self.moved(self.ask(self.store.SaveSteps, pb.SaveStepsRequest(steps=saved)).revision)
+        self.moved(self.ask(self.client.stubs.history.SaveSteps, history.SaveStepsRequest(steps=saved)).revision)
         self.model[conversation].steps.update({f"{user}-{step}": (user, index) for step, index in steps})
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), content=st.none() | st.binary(max_size=8))
     def conversation_memory(self, data: st.DataObject, content: bytes | None) -> None:
         conversation = self.some(data)
-        scope = pb.WorkingMemoryScope(conversation_id=conversation)
+        scope = WorkingMemoryScope(conversation_id=conversation)
         self.set_memory(scope, content, self.model[conversation].working_memory)
         self.model[conversation].working_memory = content
 
     @rule(user=USERS, content=st.none() | st.binary(max_size=8))
     def users_memory(self, user: str, content: bytes | None) -> None:
-        self.set_memory(pb.WorkingMemoryScope(user_id=user), content, self.user_memory.pop(user, None))
+        self.set_memory(WorkingMemoryScope(user_id=user), content, self.user_memory.pop(user, None))
         if content is not None:
             self.user_memory[user] = content
 
-    def set_memory(self, scope: pb.WorkingMemoryScope, content: bytes | None, before: bytes | None) -> None:
+    def set_memory(self, scope: WorkingMemoryScope, content: bytes | None, before: bytes | None) -> None:
         if content is None:
-            reply = self.ask(self.store.DeleteWorkingMemory, pb.DeleteWorkingMemoryRequest(scope=scope))
+            reply = self.ask(
+                self.client.stubs.memory.DeleteWorkingMemory, memory_service_pb2.DeleteWorkingMemoryRequest(scope=scope)
+            )
             assert reply.deleted == (before is not None)
         else:
-            self.ask(self.store.SetWorkingMemory, pb.SetWorkingMemoryRequest(scope=scope, content=content))
+            self.ask(
+                self.client.stubs.memory.SetWorkingMemory,
+                memory_service_pb2.SetWorkingMemoryRequest(scope=scope, content=content),
+            )
 
     @invariant()
     def everything_is_the_models(self) -> None:
@@ -327,12 +335,14 @@ class KilledStore(RuleBasedStateMachine):
 
     def working_memory_is_the_models(self) -> None:
         for name, kept in self.model.items():
-            assert self.memory_of(pb.WorkingMemoryScope(conversation_id=name)) == kept.working_memory
+            assert self.memory_of(WorkingMemoryScope(conversation_id=name)) == kept.working_memory
         for user in ("sarah", "tom"):
-            assert self.memory_of(pb.WorkingMemoryScope(user_id=user)) == self.user_memory.get(user)
+            assert self.memory_of(WorkingMemoryScope(user_id=user)) == self.user_memory.get(user)
 
-    def memory_of(self, scope: pb.WorkingMemoryScope) -> bytes | None:
-        reply = self.ask(self.store.GetWorkingMemory, pb.GetWorkingMemoryRequest(scope=scope))
+    def memory_of(self, scope: WorkingMemoryScope) -> bytes | None:
+        reply = self.ask(
+            self.client.stubs.memory.GetWorkingMemory, memory_service_pb2.GetWorkingMemoryRequest(scope=scope)
+        )
         return reply.content if reply.found else None
 
     def messages_are_the_models(self, name: str, kept: Conversation, user: str) -> None:
@@ -341,7 +351,9 @@ class KilledStore(RuleBasedStateMachine):
         assert [(row.id, row.text) for row in listed] == [(row.id, row.text) for row in kept.of(user)]
 
     def steps_are_the_models(self, name: str, kept: Conversation, user: str) -> None:
-        listed = self.ask(self.store.ListSteps, pb.ListStepsRequest(conversation_id=name, user_id=user)).steps
+        listed = self.ask(
+            self.client.stubs.history.ListSteps, history.ListStepsRequest(conversation_id=name, user_id=user)
+        ).steps
         found = {step.id: (step.user_id, step.step_index) for step in listed}
         assert found == {step: row for step, row in kept.steps.items() if row[0] == user}
 

@@ -15,7 +15,10 @@ from google.protobuf.message import Message
 
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
+from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
+from remora.v1 import user_service_pb2 as users
 
 LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
 """Fields that a model may not know."""
@@ -284,7 +287,7 @@ class UserModel:
         parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
         return Expected(bool(parts), {"deleted_messages": _cleared(parts, revision_of(reply))})
 
-    def _delete_user(self, _request: pb.DeleteUserRequest, reply: Reply) -> Expected:
+    def _delete_user(self, _request: users.DeleteUserRequest, reply: Reply) -> Expected:
         owned = [name for name, kept in self.kept.items() if not kept.shared]
         messages = sum(len(self.kept.pop(name).messages) for name in owned)
         parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
@@ -303,7 +306,7 @@ class UserModel:
         kept.row.message_count = len(kept.messages)
         return Expected(True, {"imported_records": len(request.records)})
 
-    def _save_steps(self, request: pb.SaveStepsRequest, reply: Reply) -> Expected:
+    def _save_steps(self, request: history.SaveStepsRequest, reply: Reply) -> Expected:
         parts = {step.conversation_id: self._find(step.conversation_id) for step in request.steps}
         for given in {(step.conversation_id, step.id): step for step in request.steps}.values():
             step = copied(given)
@@ -314,14 +317,14 @@ class UserModel:
             kept.touched(revision_of(reply))
         return Expected(True)
 
-    def _set_memory(self, request: pb.SetWorkingMemoryRequest, reply: Reply) -> Expected:
+    def _set_memory(self, request: memory.SetWorkingMemoryRequest, reply: Reply) -> Expected:
         if request.scope.user_id:
             self.memory = request.content
         else:
             self._find(request.scope.conversation_id).memory = request.content
         return Expected(True)
 
-    def _delete_memory(self, request: pb.DeleteWorkingMemoryRequest, reply: Reply) -> Expected:
+    def _delete_memory(self, request: memory.DeleteWorkingMemoryRequest, reply: Reply) -> Expected:
         if request.scope.user_id:
             deleted, self.memory = self.memory is not None, None
         else:

@@ -10,7 +10,11 @@ from google.protobuf.message import Message
 
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
+from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
+from remora.v1 import user_service_pb2 as users
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 VECTOR_MODEL = "callers"
 NAMES = ("a", "b", "c")
@@ -55,7 +59,7 @@ class UserRequests:
             "ClearMessages": self._clear,
             "DeleteConversation": self._delete,
             "ImportRecords": self._import,
-            "DeleteUser": lambda: pb.DeleteUserRequest(user_id=self._user),
+            "DeleteUser": lambda: users.DeleteUserRequest(user_id=self._user),
         }
 
     def draw(self) -> tuple[str, Message]:
@@ -181,7 +185,7 @@ class UserRequests:
 
     def _save_steps(self) -> Message:
         steps = [self._step() for _ in range(self._random.randint(1, 3))]
-        return pb.SaveStepsRequest(steps=steps)
+        return history.SaveStepsRequest(steps=steps)
 
     def _step(self) -> step_pb2.Step:
         return step_pb2.Step(
@@ -193,13 +197,13 @@ class UserRequests:
             content=self._text(),
         )
 
-    def _scope(self) -> pb.WorkingMemoryScope:
+    def _scope(self) -> WorkingMemoryScope:
         if self._random.random() < 0.3:
-            return pb.WorkingMemoryScope(user_id=self._user)
-        return pb.WorkingMemoryScope(conversation_id=self._own())
+            return WorkingMemoryScope(user_id=self._user)
+        return WorkingMemoryScope(conversation_id=self._own())
 
     def _set_memory(self) -> Message:
-        return pb.SetWorkingMemoryRequest(scope=self._scope(), content=self._text().encode())
+        return memory.SetWorkingMemoryRequest(scope=self._scope(), content=self._text().encode())
 
     def _delete_memory(self) -> Message:
-        return pb.DeleteWorkingMemoryRequest(scope=self._scope())
+        return memory.DeleteWorkingMemoryRequest(scope=self._scope())

@@ -11,8 +11,10 @@ from tests.input.callers import Caller, ask
 
 from remora.v1 import admin_service_pb2 as admin
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 USERS = ("u", "v", "default")
 
@@ -46,10 +48,10 @@ def write_something_of_everything(caller: Caller) -> None:
                 pb.AppendMessagesRequest(conversation_id=conversation, user_id=speaker, messages=said),
             )
         steps: Any = [{"id": f"s{number}", "conversation_id": conversation, "type": 1} for number in range(3)]
-        ask(caller, "SaveSteps", pb.SaveStepsRequest(steps=steps))
+        ask(caller, "SaveSteps", history.SaveStepsRequest(steps=steps))
         for scope in ({"conversation_id": conversation}, {"user_id": user}):
             held: Any = {"scope": scope, "content": b"\0held\xff"}
-            ask(caller, "SetWorkingMemory", pb.SetWorkingMemoryRequest(**held))
+            ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
 
 
 def digest(caller: Caller) -> str:
@@ -69,7 +71,7 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
     for conversation in conversations.conversations:
         yield from _of_conversation(caller, conversation)
     for user in USERS:
-        yield ask(caller, "GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=pb.WorkingMemoryScope(user_id=user)))
+        yield ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=WorkingMemoryScope(user_id=user)))
     options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
     yield ask(
         caller,
@@ -80,10 +82,10 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
 
 def _of_conversation(caller: Caller, conversation: Conversation) -> Iterator[AnyMessage]:
     for user in USERS:
-        for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", pb.ListStepsRequest)):
+        for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", history.ListStepsRequest)):
             yield ask(caller, method, kind(conversation_id=conversation.id, user_id=user, page_size=1000))
-    scope = pb.WorkingMemoryScope(conversation_id=conversation.id)
-    yield ask(caller, "GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=scope))
+    scope = WorkingMemoryScope(conversation_id=conversation.id)
+    yield ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=scope))
 
 
 def journal_records(caller: Caller) -> int:

@@ -12,7 +12,7 @@ from tests.input.mutants import mutants
 from tests.input.places import Place, places
 from tests.input.table import BY_MESSAGE, IGNORED, LEAST, MODEL, REQUESTS, Case, cases, values_of
 
-from remora.v1.message_pb2 import Origin
+from remora.v1.calls_pb2 import Origin
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.limits import Limits
 from remora_server.rpc.rules import Fields, anything

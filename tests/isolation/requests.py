@@ -265,17 +265,6 @@ class Requests:
             ),
         )
 
-    def delete_user(self) -> Asked:
-        user = self.user()
-
-        def learn(reply: Any) -> str:  # noqa: ANN401
-            owned = [one for one in self.stored if self.owner(one) == user]
-            gone = sum(len(ids) for one in owned for ids in self.stored.pop(one).values())
-            wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
-            return wrong or self._cleared(user, reply.deleted_messages - gone)
-
-        return Asked({"user_id": _user(user), **self.request_id()}, learn=learn)
-
     def edit_messages(self) -> Asked:
         part, user, conversation = self.part()
         added, gone = self.message(user), self.choice.choice((*MESSAGES, self.anybodys()))
@@ -287,6 +276,8 @@ class Requests:
 
         request = {**part, "edits": edits, "allow_missing": True, **self.request_id()}
         return Asked(request, refusals=self.refusals(conversation), learn=learn)
+
+    # HistoryService
 
     def save_steps(self) -> Asked:
         part, user, conversation = self.part()
@@ -302,26 +293,6 @@ class Requests:
         operation = {"operation_id": self.anybodys()} if self.choice.random() < 0.2 else {}
         request = {**part, **operation, "page_size": self.choice.choice((1, 100))}
         return Asked(request, frozenset({user}), self.refusals(conversation))
-
-    def _scope(self) -> tuple[Json, int, frozenset[str]]:
-        if self.choice.random() < 0.5:
-            user = self.user()
-            return {"user_id": _user(user)}, user, frozenset()
-        conversation = self.conversation()
-        return {"conversation_id": conversation}, self.owner(conversation), self.refusals(conversation)
-
-    def get_working_memory(self) -> Asked:
-        scope, user, refusals = self._scope()
-        return Asked({"scope": scope}, frozenset({user}), refusals)
-
-    def set_working_memory(self) -> Asked:
-        scope, user, refusals = self._scope()
-        content = self.canary(user).encode()
-        return Asked({"scope": scope, "content": content, **self.request_id()}, refusals=refusals)
-
-    def delete_working_memory(self) -> Asked:
-        scope, _, refusals = self._scope()
-        return Asked({"scope": scope, **self.request_id()}, refusals=refusals)
 
     # MemoryService
 
@@ -362,6 +333,39 @@ class Requests:
             **self._wait(),
         }
         return Asked(request, frozenset({user}), self.refusals(conversation))
+
+    def _scope(self) -> tuple[Json, int, frozenset[str]]:
+        if self.choice.random() < 0.5:
+            user = self.user()
+            return {"user_id": _user(user)}, user, frozenset()
+        conversation = self.conversation()
+        return {"conversation_id": conversation}, self.owner(conversation), self.refusals(conversation)
+
+    def get_working_memory(self) -> Asked:
+        scope, user, refusals = self._scope()
+        return Asked({"scope": scope}, frozenset({user}), refusals)
+
+    def set_working_memory(self) -> Asked:
+        scope, user, refusals = self._scope()
+        content = self.canary(user).encode()
+        return Asked({"scope": scope, "content": content, **self.request_id()}, refusals=refusals)
+
+    def delete_working_memory(self) -> Asked:
+        scope, _, refusals = self._scope()
+        return Asked({"scope": scope, **self.request_id()}, refusals=refusals)
+
+    # UserService
+
+    def delete_user(self) -> Asked:
+        user = self.user()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            owned = [one for one in self.stored if self.owner(one) == user]
+            gone = sum(len(ids) for one in owned for ids in self.stored.pop(one).values())
+            wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
+            return wrong or self._cleared(user, reply.deleted_messages - gone)
+
+        return Asked({"user_id": _user(user), **self.request_id()}, learn=learn)
 
     # TransferService
 

@@ -35,6 +35,7 @@ from remora_server.rpc.steps import StepHandlers
 from remora_server.rpc.text import TextHandlers
 from remora_server.rpc.transfers import TransferHandlers
 from remora_server.rpc.transports import ServerOptions
+from remora_server.rpc.users import UserHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 
 M = TypeVar("M", bound=Message)
@@ -78,6 +79,7 @@ class RunningServer:
             MessageHandlers(store, page_tokens),
             StepHandlers(store, page_tokens),
             WorkingMemoryHandlers(store),
+            UserHandlers(store),
             MemoryHandlers(self.searcher, self.assembler, tokens),
             TextHandlers(tokens, embedders),
             TransferHandlers(store, page_tokens),

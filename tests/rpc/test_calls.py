@@ -12,7 +12,9 @@ from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer
 
 from remora.v1 import conversation_service_pb2 as pb
-from remora.v1.message_pb2 import Message, Origin
+from remora.v1 import user_service_pb2 as users
+from remora.v1.calls_pb2 import Origin
+from remora.v1.message_pb2 import Message
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.calls import Read, Write
 from remora_server.rpc.calls import Call, traceparent
@@ -126,7 +128,7 @@ def test_a_call_without_a_deadline_gets_the_servers(server_of_one: RunningServer
 
 def test_a_write_carries_the_trace(server_of_one: RunningServer) -> None:
     with server_of_one as server:
-        server.call("DeleteUser", pb.DeleteUserRequest(user_id="u"), metadata=[("traceparent", TRACE)])
+        server.call("DeleteUser", users.DeleteUserRequest(user_id="u"), metadata=[("traceparent", TRACE)])
 
     write = cast("Write", server.store.asked["delete_user"][0])
     assert write.traceparent == TRACE

@@ -13,6 +13,7 @@ from tests.rpc.fake_store import conversation
 from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import user_service_pb2 as users
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.calls import Outcome
@@ -210,7 +211,7 @@ def test_a_deleted_conversation_is_counted_out(server: RunningServer) -> None:
 def test_a_deleted_user_is_counted_out(server: RunningServer) -> None:
     server.store.outcome = Outcome(revision=4, deleted_conversations=3, deleted_messages=2)
 
-    reply = server.call("DeleteUser", pb.DeleteUserRequest(user_id="u"))
+    reply = server.call("DeleteUser", users.DeleteUserRequest(user_id="u"))
 
     assert server.store.asked["delete_user"][1:] == ("u",)
-    assert reply == pb.DeleteUserResponse(deleted_conversations=3, deleted_messages=2, revision=4)
+    assert reply == users.DeleteUserResponse(deleted_conversations=3, deleted_messages=2, revision=4)

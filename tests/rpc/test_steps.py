@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.rpc.running_server import RunningServer
 
-from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as pb
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Outcome
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery

@@ -6,12 +6,13 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.rpc.running_server import RunningServer
 
-from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import memory_service_pb2 as pb
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.calls import Outcome
 from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemory, WorkingMemoryOwner
 
-OF_CONVERSATION = pb.WorkingMemoryScope(conversation_id="c")
-OF_USER = pb.WorkingMemoryScope(user_id="u")
+OF_CONVERSATION = WorkingMemoryScope(conversation_id="c")
+OF_USER = WorkingMemoryScope(user_id="u")
 OWNERS = [
     (OF_CONVERSATION, "", ConversationMemory("c")),
     (OF_CONVERSATION, "v", ConversationMemory("c", "v")),
@@ -22,7 +23,7 @@ OWNERS = [
 
 @pytest.mark.parametrize(("scope", "user", "owner"), OWNERS)
 def test_a_working_memory_is_found_by_its_owner(
-    server: RunningServer, scope: pb.WorkingMemoryScope, user: str, owner: WorkingMemoryOwner
+    server: RunningServer, scope: WorkingMemoryScope, user: str, owner: WorkingMemoryOwner
 ) -> None:
     server.call("GetWorkingMemory", pb.GetWorkingMemoryRequest(scope=scope, user_id=user))
     server.call("SetWorkingMemory", pb.SetWorkingMemoryRequest(scope=scope, user_id=user, content=b"\x00"))

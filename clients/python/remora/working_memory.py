@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from remora import _json
 from remora._times import from_timestamp
-from remora.v1 import conversation_service_pb2
+from remora.v1 import memory_service_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class WorkingMemoryContent:
         return _json.loads(self.content)
 
     @classmethod
-    def from_proto(cls, response: conversation_service_pb2.GetWorkingMemoryResponse) -> Self | None:
+    def from_proto(cls, response: memory_service_pb2.GetWorkingMemoryResponse) -> Self | None:
         """The content from the wire; None where there is none."""
         return cls(response.content, from_timestamp(response.update_time)) if response.found else None
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from remora.v1.message_pb2 import Origin
+from remora.v1.calls_pb2 import Origin
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.errors import OperatorOnly
 

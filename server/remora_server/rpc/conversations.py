@@ -23,7 +23,7 @@ ORDERS = {
 
 
 class ConversationHandlers(Struct, frozen=True):
-    """Answers the RPCs of conversations and users."""
+    """Answers the RPCs of conversations."""
 
     store: Store
     page_tokens: PageTokens
@@ -82,12 +82,4 @@ class ConversationHandlers(Struct, frozen=True):
         )
         return pb.DeleteConversationResponse(
             deleted_messages=outcome.deleted_messages, deleted=outcome.deleted, revision=outcome.revision
-        )
-
-    def delete_user(self, call: Call, request: pb.DeleteUserRequest) -> pb.DeleteUserResponse:
-        outcome = self.store.delete_user(call.write(request), request.user_id)
-        return pb.DeleteUserResponse(
-            deleted_conversations=outcome.deleted_conversations,
-            deleted_messages=outcome.deleted_messages,
-            revision=outcome.revision,
         )

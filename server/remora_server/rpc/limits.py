@@ -13,13 +13,17 @@ from google.protobuf.struct_pb2 import NullValue
 
 from remora.v1 import admin_service_pb2 as admin
 from remora.v1 import conversation_service_pb2 as conversations
+from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import text_service_pb2 as texts
 from remora.v1 import transfer_service_pb2 as transfers
+from remora.v1 import user_service_pb2 as users
+from remora.v1.calls_pb2 import Origin
 from remora.v1.conversation_pb2 import Conversation
-from remora.v1.message_pb2 import Embedding, Message, Origin, ToolCall
+from remora.v1.message_pb2 import Embedding, Message, ToolCall
 from remora.v1.scalar_pb2 import Condition, Operator, Scalar
 from remora.v1.step_pb2 import Step, StepType
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import MAX_DIMENSION
@@ -94,9 +98,7 @@ def _step(*required: str) -> Fields:
 
 
 STEP = _step()
-WORKING_MEMORY_SCOPE = Fields(
-    conversations.WorkingMemoryScope, required=("owner",), conversation_id=ONE_NAME, user_id=ONE_NAME
-)
+WORKING_MEMORY_SCOPE = Fields(WorkingMemoryScope, required=("owner",), conversation_id=ONE_NAME, user_id=ONE_NAME)
 
 
 MAX_SEQUENCE = 2**63 - 1
@@ -133,7 +135,7 @@ CONVERSATION_RECORD = Fields(
     last_append_time=timestamp,
 )
 WORKING_MEMORY_RECORD = Fields(
-    transfers.WorkingMemoryRecord,
+    WorkingMemoryRecord,
     required=("scope", "update_time"),
     scope=WORKING_MEMORY_SCOPE,
     content=data(MIB),
@@ -376,16 +378,16 @@ _FIXED = (
         request_id=REQUEST_ID,
         origin=ORIGIN,
     ),
-    Fields(conversations.DeleteUserRequest, required=("user_id",), user_id=NAME, request_id=REQUEST_ID, origin=ORIGIN),
+    Fields(users.DeleteUserRequest, required=("user_id",), user_id=NAME, request_id=REQUEST_ID, origin=ORIGIN),
     Fields(
-        conversations.SaveStepsRequest,
+        history.SaveStepsRequest,
         required=("steps",),
         steps=each(STEP, maximum=1_000),
         request_id=REQUEST_ID,
         origin=ORIGIN,
     ),
     Fields(
-        conversations.ListStepsRequest,
+        history.ListStepsRequest,
         required=("conversation_id",),
         conversation_id=NAME,
         user_id=NAME,
@@ -397,14 +399,14 @@ _FIXED = (
         min_revision=anything,
     ),
     Fields(
-        conversations.GetWorkingMemoryRequest,
+        memory.GetWorkingMemoryRequest,
         required=("scope",),
         scope=WORKING_MEMORY_SCOPE,
         user_id=NAME,
         min_revision=anything,
     ),
     Fields(
-        conversations.SetWorkingMemoryRequest,
+        memory.SetWorkingMemoryRequest,
         required=("scope",),
         scope=WORKING_MEMORY_SCOPE,
         content=data(MIB),
@@ -413,7 +415,7 @@ _FIXED = (
         origin=ORIGIN,
     ),
     Fields(
-        conversations.DeleteWorkingMemoryRequest,
+        memory.DeleteWorkingMemoryRequest,
         required=("scope",),
         scope=WORKING_MEMORY_SCOPE,
         user_id=NAME,

@@ -8,7 +8,8 @@ import hashlib
 import hmac
 from typing import TypeAlias
 
-from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest, ListStepsRequest
+from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest
+from remora.v1.history_service_pb2 import ListStepsRequest
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora_server.domain.errors import InvalidPageToken
 from remora_server.rpc.calls import Call

@@ -9,9 +9,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 from remora.v1 import (
     admin_service_pb2,
     conversation_service_pb2,
+    history_service_pb2,
     memory_service_pb2,
     text_service_pb2,
     transfer_service_pb2,
+    user_service_pb2,
 )
 from remora_server._native import Core
 from remora_server.rpc.health import Health, Reflection
@@ -26,7 +28,9 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
     for module in (
         conversation_service_pb2,
+        history_service_pb2,
         memory_service_pb2,
+        user_service_pb2,
         text_service_pb2,
         transfer_service_pb2,
         admin_service_pb2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import history_service_pb2 as pb
 from remora_server.domain.steps import StepQuery
 from remora_server.domain.store import Store
 from remora_server.rpc import decode, encode

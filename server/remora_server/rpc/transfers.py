@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord
 from remora_server.domain.errors import InvalidField, InvalidPageToken
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import (
@@ -118,7 +119,7 @@ def _message(field: str, given: Message) -> ImportedMessage:
     return ImportedMessage(field, decode.message(given), user_id, sequence, create_time, update_time)
 
 
-def _memory(field: str, given: pb.WorkingMemoryRecord) -> ImportedMemory:
+def _memory(field: str, given: WorkingMemoryRecord) -> ImportedMemory:
     scope = given.scope
     owner = UserMemory(scope.user_id) if scope.user_id else ConversationMemory(scope.conversation_id)
     return ImportedMemory(field, owner, given.content, decode.micros(given.update_time))

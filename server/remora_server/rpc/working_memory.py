@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from remora.v1 import conversation_service_pb2 as pb
+from remora.v1 import memory_service_pb2 as pb
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.store import Store
 from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner
 from remora_server.rpc import encode
@@ -42,7 +43,7 @@ class WorkingMemoryHandlers(Struct, frozen=True):
         return pb.DeleteWorkingMemoryResponse(deleted=outcome.deleted, revision=outcome.revision)
 
 
-def _owner(scope: pb.WorkingMemoryScope, user_id: str) -> WorkingMemoryOwner:
+def _owner(scope: WorkingMemoryScope, user_id: str) -> WorkingMemoryOwner:
     if scope.WhichOneof("owner") == "conversation_id":
         return ConversationMemory(scope.conversation_id, user_id)
     return UserMemory(scope.user_id)

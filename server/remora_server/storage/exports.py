@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import duckdb
 
-from remora.v1 import conversation_service_pb2, message_pb2, transfer_service_pb2
+from remora.v1 import message_pb2, transfer_service_pb2
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery
@@ -269,7 +270,5 @@ def _user_memories(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, obje
 
 
 def _memory(owner: dict[str, str], content: bytes, update_time: int) -> bytes:
-    memory = transfer_service_pb2.WorkingMemoryRecord(
-        scope=conversation_service_pb2.WorkingMemoryScope(**owner), content=content, update_time=timestamp(update_time)
-    )
+    memory = WorkingMemoryRecord(scope=WorkingMemoryScope(**owner), content=content, update_time=timestamp(update_time))
     return Record(working_memory=memory).SerializeToString()

@@ -23,7 +23,7 @@ from remora.errors import (
     RemoraError,
     RevisionUnknownError,
 )
-from remora.v1.message_pb2 import Origin
+from remora.v1.calls_pb2 import Origin
 
 OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.default_authority", "localhost"),  # over a Unix socket the default is the escaped path

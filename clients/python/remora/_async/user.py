@@ -8,6 +8,8 @@ from remora._async.working_memory import AsyncWorkingMemory
 from remora.embeddings import Embedding
 from remora.search import SearchOptions, SearchResult, search_request
 from remora.v1 import conversation_service_pb2 as wire
+from remora.v1 import user_service_pb2 as users
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 
 class AsyncUser:
@@ -24,7 +26,7 @@ class AsyncUser:
     @property
     def working_memory(self) -> AsyncWorkingMemory:
         """The user's working memory, the same in all of its conversations."""
-        return AsyncWorkingMemory(self._calls, wire.WorkingMemoryScope(user_id=self.id), "")
+        return AsyncWorkingMemory(self._calls, WorkingMemoryScope(user_id=self.id), "")
 
     async def search(
         self,
@@ -49,6 +51,6 @@ class AsyncUser:
 
     async def delete(self, *, timeout: float | None = None) -> int:
         """Deletes everything of the user, the conversations that it owns included, and says how many messages went."""
-        request = wire.DeleteUserRequest(user_id=self.id)
-        response = await self._calls.write(self._calls.stubs.conversations.DeleteUser, request, timeout)
+        request = users.DeleteUserRequest(user_id=self.id)
+        response = await self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout)
         return response.deleted_messages

@@ -4,14 +4,15 @@
 from typing import Any
 
 from remora._async.calls import AsyncCalls
-from remora.v1 import conversation_service_pb2 as wire
+from remora.v1 import memory_service_pb2 as wire
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora.working_memory import WorkingMemoryContent, content_bytes
 
 
 class AsyncWorkingMemory:
     """The working memory of a conversation, which goes when it does, or of a user."""
 
-    def __init__(self, calls: AsyncCalls, scope: wire.WorkingMemoryScope, user_id: str) -> None:
+    def __init__(self, calls: AsyncCalls, scope: WorkingMemoryScope, user_id: str) -> None:
         self._calls = calls
         self._scope = scope
         self._user_id = user_id
@@ -19,16 +20,16 @@ class AsyncWorkingMemory:
     async def get(self, *, timeout: float | None = None) -> WorkingMemoryContent | None:
         """The content; None where there is none."""
         request = wire.GetWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
-        method = self._calls.stubs.conversations.GetWorkingMemory
+        method = self._calls.stubs.memory.GetWorkingMemory
         return WorkingMemoryContent.from_proto(await self._calls.read(method, request, timeout))
 
     async def set(self, content: Any, *, timeout: float | None = None) -> None:  # noqa: ANN401 - whatever JSON holds
         """Replaces the content: text, bytes, or what JSON can hold, up to 1 MiB. The conversation must exist."""
         request = wire.SetWorkingMemoryRequest(scope=self._scope, content=content_bytes(content), user_id=self._user_id)
-        await self._calls.write(self._calls.stubs.conversations.SetWorkingMemory, request, timeout)
+        await self._calls.write(self._calls.stubs.memory.SetWorkingMemory, request, timeout)
 
     async def delete(self, *, timeout: float | None = None) -> bool:
         """Deletes the content; False where there was none."""
         request = wire.DeleteWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
-        response = await self._calls.write(self._calls.stubs.conversations.DeleteWorkingMemory, request, timeout)
+        response = await self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout)
         return response.deleted

@@ -28,7 +28,7 @@ from remora.v1.admin_service_pb2 import (
     GetStatusResponse,
     ReadBackupRequest,
 )
-from remora.v1.message_pb2 import Origin
+from remora.v1.calls_pb2 import Origin
 from remora.v1.transfer_service_pb2 import (
     ExportRecordsRequest,
     ExportRecordsResponse,

@@ -19,6 +19,8 @@ from remora.steps import Step
 from remora.tokens import encoding_to_proto
 from remora.v1 import conversation_pb2, memory_service_pb2
 from remora.v1 import conversation_service_pb2 as wire
+from remora.v1 import history_service_pb2 as history
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 LARGEST_PAGE = 1000
 
@@ -45,7 +47,7 @@ class Conversation:
     @property
     def working_memory(self) -> WorkingMemory:
         """The conversation's working memory."""
-        scope = wire.WorkingMemoryScope(conversation_id=self.id)
+        scope = WorkingMemoryScope(conversation_id=self.id)
         return WorkingMemory(self._calls, scope, self.user_id)
 
     def append(
@@ -220,20 +222,20 @@ class Conversation:
 
     def save_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> None:
         """Saves up to 1,000 steps, all or none; a step whose id is known is replaced. The conversation must exist."""
-        request = wire.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])
-        self._calls.write(self._calls.stubs.conversations.SaveSteps, request, timeout)
+        request = history.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])
+        self._calls.write(self._calls.stubs.history.SaveSteps, request, timeout)
 
     def steps(
         self, *, operation_id: str | None = None, last: int | None = None, timeout: float | None = None
     ) -> list[Step]:
         """The steps of an operation or of all, in order, or the `last` so many. The timeout is each page's of 1,000."""
-        request = wire.ListStepsRequest(
+        request = history.ListStepsRequest(
             conversation_id=self.id,
             user_id=self.user_id,
             operation_id=operation_id or "",
             limit=last or 0,
             page_size=LARGEST_PAGE,
         )
-        method = self._calls.stubs.conversations.ListSteps
+        method = self._calls.stubs.history.ListSteps
         pages = self._calls.collect(method, request, lambda page: page.steps, limit=last, timeout=timeout)
         return [Step.from_proto(step) for page in pages for step in page]

@@ -4,9 +4,11 @@
 from remora._backends.synchronous import Channel
 from remora.v1.admin_service_pb2_grpc import AdminServiceStub
 from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from remora.v1.history_service_pb2_grpc import HistoryServiceStub
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.text_service_pb2_grpc import TextServiceStub
 from remora.v1.transfer_service_pb2_grpc import TransferServiceStub
+from remora.v1.user_service_pb2_grpc import UserServiceStub
 
 
 class Stubs:
@@ -14,7 +16,9 @@ class Stubs:
 
     def __init__(self, channel: Channel) -> None:
         self.conversations = ConversationServiceStub(channel)
+        self.history = HistoryServiceStub(channel)
         self.memory = MemoryServiceStub(channel)
+        self.users = UserServiceStub(channel)
         self.text = TextServiceStub(channel)
         self.transfer = TransferServiceStub(channel)
         self.admin = AdminServiceStub(channel)

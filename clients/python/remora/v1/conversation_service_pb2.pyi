@@ -10,9 +10,9 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import message_pb2 as _message_pb2
-from remora.v1 import step_pb2 as _step_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -116,7 +116,7 @@ class CreateConversationRequest(_message.Message):
         """Required. What to create; its output-only fields are ignored."""
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -124,7 +124,7 @@ class CreateConversationRequest(_message.Message):
         *,
         conversation: _conversation_pb2.Conversation | None = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -388,7 +388,7 @@ class UpdateConversationRequest(_message.Message):
         """
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -398,7 +398,7 @@ class UpdateConversationRequest(_message.Message):
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         user_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "origin", b"origin", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -456,7 +456,7 @@ class DeleteConversationRequest(_message.Message):
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -466,7 +466,7 @@ class DeleteConversationRequest(_message.Message):
         user_id: _builtins.str = ...,
         allow_missing: _builtins.bool = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -535,7 +535,7 @@ class AppendMessagesRequest(_message.Message):
         """
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -546,7 +546,7 @@ class AppendMessagesRequest(_message.Message):
         messages: _abc.Iterable[_message_pb2.Message] | None = ...,
         create_if_missing: _conversation_pb2.Conversation | None = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_if_missing", b"create_if_missing", "origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -757,7 +757,7 @@ class DeleteMessagesRequest(_message.Message):
         """The ids, at most 10,000; none is no error."""
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -767,7 +767,7 @@ class DeleteMessagesRequest(_message.Message):
         user_id: _builtins.str = ...,
         message_ids: _abc.Iterable[_builtins.str] | None = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -820,7 +820,7 @@ class ClearMessagesRequest(_message.Message):
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -829,7 +829,7 @@ class ClearMessagesRequest(_message.Message):
         conversation_id: _builtins.str = ...,
         user_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -866,68 +866,6 @@ class ClearMessagesResponse(_message.Message):
 Global___ClearMessagesResponse: _TypeAlias = ClearMessagesResponse  # noqa: Y015
 
 @_typing.final
-class DeleteUserRequest(_message.Message):
-    """The request of DeleteUser."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    USER_ID_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    ORIGIN_FIELD_NUMBER: _builtins.int
-    user_id: _builtins.str
-    """Required. The user, 1 to 512 bytes."""
-    request_id: _builtins.str
-    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
-    @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
-        """What made the request."""
-
-    def __init__(
-        self,
-        *,
-        user_id: _builtins.str = ...,
-        request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeleteUserRequest: _TypeAlias = DeleteUserRequest  # noqa: Y015
-
-@_typing.final
-class DeleteUserResponse(_message.Message):
-    """The reply of DeleteUser."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DELETED_CONVERSATIONS_FIELD_NUMBER: _builtins.int
-    DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    deleted_conversations: _builtins.int
-    """How many conversations went."""
-    deleted_messages: _builtins.int
-    """How many messages went, those of other users in the deleted conversations included."""
-    revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
-    def __init__(
-        self,
-        *,
-        deleted_conversations: _builtins.int = ...,
-        deleted_messages: _builtins.int = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeleteUserResponse: _TypeAlias = DeleteUserResponse  # noqa: Y015
-
-@_typing.final
 class EditMessagesRequest(_message.Message):
     """The request of EditMessages."""
 
@@ -954,7 +892,7 @@ class EditMessagesRequest(_message.Message):
         """Required. 1 to 1,000 edits, applied in order: each sees what those before it did."""
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -965,7 +903,7 @@ class EditMessagesRequest(_message.Message):
         edits: _abc.Iterable[Global___Edit] | None = ...,
         allow_missing: _builtins.bool = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1107,371 +1045,3 @@ class Slice(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__to) -> _WhichOneofReturnType__to | None: ...
 
 Global___Slice: _TypeAlias = Slice  # noqa: Y015
-
-@_typing.final
-class SaveStepsRequest(_message.Message):
-    """The request of SaveSteps."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    STEPS_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    ORIGIN_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
-    @_builtins.property
-    def steps(self) -> _containers.RepeatedCompositeFieldContainer[_step_pb2.Step]:
-        """Required. 1 to 1,000 steps, of any conversations that exist."""
-
-    @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
-        """What made the request."""
-
-    def __init__(
-        self,
-        *,
-        steps: _abc.Iterable[_step_pb2.Step] | None = ...,
-        request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "steps", b"steps"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SaveStepsRequest: _TypeAlias = SaveStepsRequest  # noqa: Y015
-
-@_typing.final
-class SaveStepsResponse(_message.Message):
-    """The reply of SaveSteps."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """The revision of the write."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SaveStepsResponse: _TypeAlias = SaveStepsResponse  # noqa: Y015
-
-@_typing.final
-class ListStepsRequest(_message.Message):
-    """The request of ListSteps."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    OPERATION_ID_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
-    PAGE_SIZE_FIELD_NUMBER: _builtins.int
-    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    SKIP_FIELD_NUMBER: _builtins.int
-    MIN_REVISION_FIELD_NUMBER: _builtins.int
-    conversation_id: _builtins.str
-    """Required. The conversation, 1 to 512 bytes."""
-    user_id: _builtins.str
-    """Whose steps. Empty: the conversation's own user's."""
-    operation_id: _builtins.str
-    """Only this operation's. Empty: of all."""
-    limit: _builtins.int
-    """Keep the last this many. 0: all, page by page. Not negative."""
-    page_size: _builtins.int
-    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
-    page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
-    skip: _builtins.int
-    """Skip this many before the first page. Not negative."""
-    min_revision: _builtins.int
-    """Wait until this revision is visible."""
-    def __init__(
-        self,
-        *,
-        conversation_id: _builtins.str = ...,
-        user_id: _builtins.str = ...,
-        operation_id: _builtins.str = ...,
-        limit: _builtins.int = ...,
-        page_size: _builtins.int = ...,
-        page_token: _builtins.str = ...,
-        skip: _builtins.int = ...,
-        min_revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "limit", b"limit", "min_revision", b"min_revision", "operation_id", b"operation_id", "page_size", b"page_size", "page_token", b"page_token", "skip", b"skip", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListStepsRequest: _TypeAlias = ListStepsRequest  # noqa: Y015
-
-@_typing.final
-class ListStepsResponse(_message.Message):
-    """The reply of ListSteps."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    STEPS_FIELD_NUMBER: _builtins.int
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    next_page_token: _builtins.str
-    """For the next page; empty at the end."""
-    revision: _builtins.int
-    """The revision that the reply shows."""
-    @_builtins.property
-    def steps(self) -> _containers.RepeatedCompositeFieldContainer[_step_pb2.Step]:
-        """The page."""
-
-    def __init__(
-        self,
-        *,
-        steps: _abc.Iterable[_step_pb2.Step] | None = ...,
-        next_page_token: _builtins.str = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "revision", b"revision", "steps", b"steps"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListStepsResponse: _TypeAlias = ListStepsResponse  # noqa: Y015
-
-@_typing.final
-class WorkingMemoryScope(_message.Message):
-    """Where a working memory belongs."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    conversation_id: _builtins.str
-    """Required. The conversation, 1 to 512 bytes. It goes when the conversation does."""
-    user_id: _builtins.str
-    """Required. The user, 1 to 512 bytes. It goes when the user does."""
-    def __init__(
-        self,
-        *,
-        conversation_id: _builtins.str = ...,
-        user_id: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "owner", b"owner", "user_id", b"user_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "owner", b"owner", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_owner: _TypeAlias = _typing.Literal["conversation_id", "user_id"]  # noqa: Y015
-    _WhichOneofArgType_owner: _TypeAlias = _typing.Literal["owner", b"owner"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_owner) -> _WhichOneofReturnType_owner | None: ...
-
-Global___WorkingMemoryScope: _TypeAlias = WorkingMemoryScope  # noqa: Y015
-
-@_typing.final
-class GetWorkingMemoryRequest(_message.Message):
-    """The request of GetWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    MIN_REVISION_FIELD_NUMBER: _builtins.int
-    user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
-    min_revision: _builtins.int
-    """Wait until this revision is visible."""
-    @_builtins.property
-    def scope(self) -> Global___WorkingMemoryScope:
-        """Required. Whose."""
-
-    def __init__(
-        self,
-        *,
-        scope: Global___WorkingMemoryScope | None = ...,
-        user_id: _builtins.str = ...,
-        min_revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GetWorkingMemoryRequest: _TypeAlias = GetWorkingMemoryRequest  # noqa: Y015
-
-@_typing.final
-class GetWorkingMemoryResponse(_message.Message):
-    """The reply of GetWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONTENT_FIELD_NUMBER: _builtins.int
-    FOUND_FIELD_NUMBER: _builtins.int
-    UPDATE_TIME_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    content: _builtins.bytes
-    """The content, byte for byte."""
-    found: _builtins.bool
-    """Whether there is one: an empty content is one."""
-    revision: _builtins.int
-    """The revision that the reply shows."""
-    @_builtins.property
-    def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was set."""
-
-    def __init__(
-        self,
-        *,
-        content: _builtins.bytes = ...,
-        found: _builtins.bool = ...,
-        update_time: _timestamp_pb2.Timestamp | None = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "found", b"found", "revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GetWorkingMemoryResponse: _TypeAlias = GetWorkingMemoryResponse  # noqa: Y015
-
-@_typing.final
-class SetWorkingMemoryRequest(_message.Message):
-    """The request of SetWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    ORIGIN_FIELD_NUMBER: _builtins.int
-    content: _builtins.bytes
-    """The content, opaque, up to 1 MiB. Empty is a content."""
-    user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
-    request_id: _builtins.str
-    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
-    @_builtins.property
-    def scope(self) -> Global___WorkingMemoryScope:
-        """Required. Whose. A conversation must exist: NOT_FOUND, CONVERSATION_NOT_FOUND."""
-
-    @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
-        """What made the request."""
-
-    def __init__(
-        self,
-        *,
-        scope: Global___WorkingMemoryScope | None = ...,
-        content: _builtins.bytes = ...,
-        user_id: _builtins.str = ...,
-        request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "scope", b"scope"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "origin", b"origin", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetWorkingMemoryRequest: _TypeAlias = SetWorkingMemoryRequest  # noqa: Y015
-
-@_typing.final
-class SetWorkingMemoryResponse(_message.Message):
-    """The reply of SetWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    UPDATE_TIME_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """The revision of the write."""
-    @_builtins.property
-    def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was set."""
-
-    def __init__(
-        self,
-        *,
-        update_time: _timestamp_pb2.Timestamp | None = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetWorkingMemoryResponse: _TypeAlias = SetWorkingMemoryResponse  # noqa: Y015
-
-@_typing.final
-class DeleteWorkingMemoryRequest(_message.Message):
-    """The request of DeleteWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    ORIGIN_FIELD_NUMBER: _builtins.int
-    user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
-    request_id: _builtins.str
-    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
-    @_builtins.property
-    def scope(self) -> Global___WorkingMemoryScope:
-        """Required. Whose."""
-
-    @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
-        """What made the request."""
-
-    def __init__(
-        self,
-        *,
-        scope: Global___WorkingMemoryScope | None = ...,
-        user_id: _builtins.str = ...,
-        request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "scope", b"scope"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeleteWorkingMemoryRequest: _TypeAlias = DeleteWorkingMemoryRequest  # noqa: Y015
-
-@_typing.final
-class DeleteWorkingMemoryResponse(_message.Message):
-    """The reply of DeleteWorkingMemory."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DELETED_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    deleted: _builtins.bool
-    """Whether there was one."""
-    revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
-    def __init__(
-        self,
-        *,
-        deleted: _builtins.bool = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeleteWorkingMemoryResponse: _TypeAlias = DeleteWorkingMemoryResponse  # noqa: Y015

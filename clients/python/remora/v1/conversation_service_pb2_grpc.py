@@ -26,37 +26,7 @@ if _version_not_supported:
 
 
 class ConversationServiceStub:
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
     """
 
     def __init__(self, channel):
@@ -115,75 +85,15 @@ class ConversationServiceStub:
                 request_serializer=remora_dot_v1_dot_conversation__service__pb2.ClearMessagesRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_conversation__service__pb2.ClearMessagesResponse.FromString,
                 _registered_method=True)
-        self.DeleteUser = channel.unary_unary(
-                '/remora.v1.ConversationService/DeleteUser',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.DeleteUserRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.DeleteUserResponse.FromString,
-                _registered_method=True)
         self.EditMessages = channel.unary_unary(
                 '/remora.v1.ConversationService/EditMessages',
                 request_serializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.FromString,
                 _registered_method=True)
-        self.SaveSteps = channel.unary_unary(
-                '/remora.v1.ConversationService/SaveSteps',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.SaveStepsRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.SaveStepsResponse.FromString,
-                _registered_method=True)
-        self.ListSteps = channel.unary_unary(
-                '/remora.v1.ConversationService/ListSteps',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.ListStepsRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.ListStepsResponse.FromString,
-                _registered_method=True)
-        self.GetWorkingMemory = channel.unary_unary(
-                '/remora.v1.ConversationService/GetWorkingMemory',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryResponse.FromString,
-                _registered_method=True)
-        self.SetWorkingMemory = channel.unary_unary(
-                '/remora.v1.ConversationService/SetWorkingMemory',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryResponse.FromString,
-                _registered_method=True)
-        self.DeleteWorkingMemory = channel.unary_unary(
-                '/remora.v1.ConversationService/DeleteWorkingMemory',
-                request_serializer=remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
-                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryResponse.FromString,
-                _registered_method=True)
 
 
 class ConversationServiceServicer:
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
     """
 
     def CreateConversation(self, request, context):
@@ -258,51 +168,8 @@ class ConversationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def DeleteUser(self, request, context):
-        """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def EditMessages(self, request, context):
         """Applies a list of edits to one user's messages of a conversation, in order, all or none.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SaveSteps(self, request, context):
-        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-        the last wins.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListSteps(self, request, context):
-        """Lists one user's steps of a conversation in the order of step_index, then of saving.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetWorkingMemory(self, request, context):
-        """Gets a working memory. `found` says whether there is one.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetWorkingMemory(self, request, context):
-        """Sets a working memory, replacing what was there.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteWorkingMemory(self, request, context):
-        """Deletes a working memory; one that is not there is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -361,40 +228,10 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_conversation__service__pb2.ClearMessagesRequest.FromString,
                     response_serializer=remora_dot_v1_dot_conversation__service__pb2.ClearMessagesResponse.SerializeToString,
             ),
-            'DeleteUser': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteUser,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.DeleteUserRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.DeleteUserResponse.SerializeToString,
-            ),
             'EditMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.EditMessages,
                     request_deserializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.FromString,
                     response_serializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.SerializeToString,
-            ),
-            'SaveSteps': grpc.unary_unary_rpc_method_handler(
-                    servicer.SaveSteps,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.SaveStepsRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.SaveStepsResponse.SerializeToString,
-            ),
-            'ListSteps': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSteps,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.ListStepsRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.ListStepsResponse.SerializeToString,
-            ),
-            'GetWorkingMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetWorkingMemory,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryResponse.SerializeToString,
-            ),
-            'SetWorkingMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetWorkingMemory,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryResponse.SerializeToString,
-            ),
-            'DeleteWorkingMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteWorkingMemory,
-                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryRequest.FromString,
-                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -405,37 +242,7 @@ def add_ConversationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ConversationService:
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
     """
 
     @staticmethod
@@ -709,33 +516,6 @@ class ConversationService:
             _registered_method=True)
 
     @staticmethod
-    def DeleteUser(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/DeleteUser',
-            remora_dot_v1_dot_conversation__service__pb2.DeleteUserRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.DeleteUserResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def EditMessages(request,
             target,
             options=(),
@@ -752,141 +532,6 @@ class ConversationService:
             '/remora.v1.ConversationService/EditMessages',
             remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.SerializeToString,
             remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SaveSteps(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/SaveSteps',
-            remora_dot_v1_dot_conversation__service__pb2.SaveStepsRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.SaveStepsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListSteps(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/ListSteps',
-            remora_dot_v1_dot_conversation__service__pb2.ListStepsRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.ListStepsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetWorkingMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/GetWorkingMemory',
-            remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.GetWorkingMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetWorkingMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/SetWorkingMemory',
-            remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.SetWorkingMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DeleteWorkingMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/remora.v1.ConversationService/DeleteWorkingMemory',
-            remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
-            remora_dot_v1_dot_conversation__service__pb2.DeleteWorkingMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

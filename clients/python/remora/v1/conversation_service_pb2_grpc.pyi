@@ -27,38 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ConversationServiceStub:
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
-    """
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -88,57 +57,12 @@ class ConversationServiceStub:
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]
     """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
-    DeleteUser: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteUserRequest, _conversation_service_pb2.DeleteUserResponse]
-    """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory."""
     EditMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
-    SaveSteps: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.SaveStepsRequest, _conversation_service_pb2.SaveStepsResponse]
-    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-    the last wins.
-    """
-    ListSteps: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListStepsRequest, _conversation_service_pb2.ListStepsResponse]
-    """Lists one user's steps of a conversation in the order of step_index, then of saving."""
-    GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWorkingMemoryRequest, _conversation_service_pb2.GetWorkingMemoryResponse]
-    """Gets a working memory. `found` says whether there is one."""
-    SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.SetWorkingMemoryRequest, _conversation_service_pb2.SetWorkingMemoryResponse]
-    """Sets a working memory, replacing what was there."""
-    DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteWorkingMemoryRequest, _conversation_service_pb2.DeleteWorkingMemoryResponse]
-    """Deletes a working memory; one that is not there is no error."""
 
 @_typing.type_check_only
 class ConversationServiceAsyncStub(ConversationServiceStub):
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
-    """
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CreateConversationRequest, _conversation_service_pb2.CreateConversationResponse]  # type: ignore[assignment]
@@ -165,56 +89,11 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]  # type: ignore[assignment]
     """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
-    DeleteUser: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteUserRequest, _conversation_service_pb2.DeleteUserResponse]  # type: ignore[assignment]
-    """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory."""
     EditMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]  # type: ignore[assignment]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
-    SaveSteps: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.SaveStepsRequest, _conversation_service_pb2.SaveStepsResponse]  # type: ignore[assignment]
-    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-    the last wins.
-    """
-    ListSteps: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListStepsRequest, _conversation_service_pb2.ListStepsResponse]  # type: ignore[assignment]
-    """Lists one user's steps of a conversation in the order of step_index, then of saving."""
-    GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWorkingMemoryRequest, _conversation_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
-    """Gets a working memory. `found` says whether there is one."""
-    SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.SetWorkingMemoryRequest, _conversation_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
-    """Sets a working memory, replacing what was there."""
-    DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteWorkingMemoryRequest, _conversation_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
-    """Deletes a working memory; one that is not there is no error."""
 
 class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Conversations, their messages, the steps of their agents and their working memory.
-
-    Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-    `request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-    the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-    most 1,000,000 ids are remembered, the oldest are forgotten first.
-
-    A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-    never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
-    user; where one is given, only that user's rows are seen.
-
-    A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-    with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-    `request`.
-
-    Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason stands
-    here behind its code; texts may change, codes and reasons do not. INVALID_ARGUMENT with a field to blame has a
-    BadRequest, too, and an error that may be gone when the call is repeated a RetryInfo. Beside those that a call names,
-    any call may end with
-    INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-    INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not of this list, these filters and this server;
-    INVALID_ARGUMENT, REQUEST_TOO_LARGE: what is to be stored is larger than a record of the journal can be;
-    UNAUTHENTICATED, UNAUTHENTICATED: the server asks for a token, and there is none, or none that it knows;
-    DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be stored all the same: repeat it with its
-    `request_id`;
-    RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
-    RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
-    RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-    UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
-    DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
-    INTERNAL, INTERNAL: the server failed, and only its log says how.
-    """
+    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
 
     @_abc_1.abstractmethod
     def CreateConversation(
@@ -301,61 +180,11 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
 
     @_abc_1.abstractmethod
-    def DeleteUser(
-        self,
-        request: _conversation_service_pb2.DeleteUserRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.DeleteUserResponse, _abc.Awaitable[_conversation_service_pb2.DeleteUserResponse]]:
-        """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory."""
-
-    @_abc_1.abstractmethod
     def EditMessages(
         self,
         request: _conversation_service_pb2.EditMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.EditMessagesResponse, _abc.Awaitable[_conversation_service_pb2.EditMessagesResponse]]:
         """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
-
-    @_abc_1.abstractmethod
-    def SaveSteps(
-        self,
-        request: _conversation_service_pb2.SaveStepsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.SaveStepsResponse, _abc.Awaitable[_conversation_service_pb2.SaveStepsResponse]]:
-        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-        the last wins.
-        """
-
-    @_abc_1.abstractmethod
-    def ListSteps(
-        self,
-        request: _conversation_service_pb2.ListStepsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.ListStepsResponse, _abc.Awaitable[_conversation_service_pb2.ListStepsResponse]]:
-        """Lists one user's steps of a conversation in the order of step_index, then of saving."""
-
-    @_abc_1.abstractmethod
-    def GetWorkingMemory(
-        self,
-        request: _conversation_service_pb2.GetWorkingMemoryRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.GetWorkingMemoryResponse, _abc.Awaitable[_conversation_service_pb2.GetWorkingMemoryResponse]]:
-        """Gets a working memory. `found` says whether there is one."""
-
-    @_abc_1.abstractmethod
-    def SetWorkingMemory(
-        self,
-        request: _conversation_service_pb2.SetWorkingMemoryRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.SetWorkingMemoryResponse, _abc.Awaitable[_conversation_service_pb2.SetWorkingMemoryResponse]]:
-        """Sets a working memory, replacing what was there."""
-
-    @_abc_1.abstractmethod
-    def DeleteWorkingMemory(
-        self,
-        request: _conversation_service_pb2.DeleteWorkingMemoryRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_conversation_service_pb2.DeleteWorkingMemoryResponse, _abc.Awaitable[_conversation_service_pb2.DeleteWorkingMemoryResponse]]:
-        """Deletes a working memory; one that is not there is no error."""
 
 def add_ConversationServiceServicer_to_server(servicer: ConversationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

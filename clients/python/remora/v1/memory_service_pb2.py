@@ -24,12 +24,14 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
 from remora.v1 import message_pb2 as remora_dot_v1_dot_message__pb2
 from remora.v1 import scalar_pb2 as remora_dot_v1_dot_scalar__pb2
 from remora.v1 import text_service_pb2 as remora_dot_v1_dot_text__service__pb2
+from remora.v1 import working_memory_pb2 as remora_dot_v1_dot_working__memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eremora/v1/memory_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17remora/v1/message.proto\x1a\x16remora/v1/scalar.proto\x1a\x1cremora/v1/text_service.proto\"U\n\x11\x43onversationScope\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\"\r\n\x0bTenantScope\"\xb1\x03\n\x15SearchMessagesRequest\x12\x42\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x1c.remora.v1.ConversationScopeH\x00R\x0c\x63onversation\x12\x19\n\x07user_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x30\n\x06tenant\x18\x03 \x01(\x0b\x32\x16.remora.v1.TenantScopeH\x00R\x06tenant\x12\x14\n\x04text\x18\x04 \x01(\tH\x01R\x04text\x12\x34\n\tembedding\x18\x05 \x01(\x0b\x32\x14.remora.v1.EmbeddingH\x01R\tembedding\x12\x32\n\x07options\x18\x06 \x01(\x0b\x32\x18.remora.v1.SearchOptionsR\x07options\x12\x18\n\x07\x65xplain\x18\x07 \x01(\x08R\x07\x65xplain\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\x12\x38\n\nindex_wait\x18\t \x01(\x0b\x32\x19.google.protobuf.DurationR\tindexWaitB\x07\n\x05scopeB\x07\n\x05query\"\xdc\x01\n\rSearchOptions\x12\x0c\n\x01k\x18\x01 \x01(\x05R\x01k\x12,\n\x07profile\x18\x02 \x01(\x0e\x32\x12.remora.v1.ProfileR\x07profile\x12!\n\tthreshold\x18\x03 \x01(\x01H\x00R\tthreshold\x88\x01\x01\x12\x30\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x18.remora.v1.MessageFilterR\x06\x66ilter\x12,\n\x07weights\x18\x05 \x01(\x0b\x32\x12.remora.v1.WeightsR\x07weightsB\x0c\n\n_threshold\"\xd3\x01\n\rMessageFilter\x12\x14\n\x05roles\x18\x01 \x03(\tR\x05roles\x12\x39\n\nafter_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tafterTime\x12;\n\x0b\x62\x65\x66ore_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nbeforeTime\x12\x34\n\nconditions\x18\x04 \x03(\x0b\x32\x14.remora.v1.ConditionR\nconditions\"\xdd\x03\n\x07Weights\x12\x1b\n\x06\x63osine\x18\x01 \x01(\x01H\x00R\x06\x63osine\x88\x01\x01\x12\x17\n\x04\x62m25\x18\x02 \x01(\x01H\x01R\x04\x62m25\x88\x01\x01\x12\x1b\n\x06\x61nswer\x18\x03 \x01(\x01H\x02R\x06\x61nswer\x88\x01\x01\x12\x17\n\x04next\x18\x04 \x01(\x01H\x03R\x04next\x88\x01\x01\x12\x1d\n\x07speaker\x18\x05 \x01(\x01H\x04R\x07speaker\x88\x01\x01\x12\x1f\n\x08temporal\x18\x06 \x01(\x01H\x05R\x08temporal\x88\x01\x01\x12\x17\n\x04\x64\x61te\x18\x07 \x01(\x01H\x06R\x04\x64\x61te\x88\x01\x01\x12\x1d\n\x07session\x18\x08 \x01(\x01H\x07R\x07session\x88\x01\x01\x12\x17\n\x04late\x18\t \x01(\x01H\x08R\x04late\x88\x01\x01\x12\x1d\n\x07passage\x18\n \x01(\x01H\tR\x07passage\x88\x01\x01\x12\x1b\n\x06nearby\x18\x0b \x01(\x01H\nR\x06nearby\x88\x01\x01\x12\x19\n\x05named\x18\x0c \x01(\x01H\x0bR\x05named\x88\x01\x01\x42\t\n\x07_cosineB\x07\n\x05_bm25B\t\n\x07_answerB\x07\n\x05_nextB\n\n\x08_speakerB\x0b\n\t_temporalB\x07\n\x05_dateB\n\n\x08_sessionB\x07\n\x05_lateB\n\n\x08_passageB\t\n\x07_nearbyB\x08\n\x06_named\"\xd1\x01\n\x16SearchMessagesResponse\x12\"\n\x04hits\x18\x01 \x03(\x0b\x32\x0e.remora.v1.HitR\x04hits\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\x12+\n\x05index\x18\x03 \x01(\x0b\x32\x15.remora.v1.IndexStateR\x05index\x12,\n\x07profile\x18\x04 \x01(\x0e\x32\x12.remora.v1.ProfileR\x07profile\x12\x1c\n\ttruncated\x18\x05 \x01(\x08R\ttruncated\"\xa8\x01\n\x03Hit\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x14\n\x05score\x18\x03 \x01(\x01R\x05score\x12\x34\n\ncomponents\x18\x04 \x03(\x0b\x32\x14.remora.v1.ComponentR\ncomponents\"M\n\tComponent\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value\x12\x16\n\x06weight\x18\x03 \x01(\x01R\x06weight\"\xa3\x01\n\nIndexState\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12\x18\n\x07pending\x18\x02 \x01(\x03R\x07pending\x12\x1d\n\nwords_only\x18\x03 \x01(\x08R\twordsOnly\x12\x46\n\x11words_only_reason\x18\x04 \x01(\x0e\x32\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\x99\x04\n\x16\x41ssembleContextRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x14\n\x05query\x18\x03 \x01(\tR\x05query\x12\x1d\n\nmax_tokens\x18\x04 \x01(\x05R\tmaxTokens\x12/\n\x08\x65ncoding\x18\x05 \x01(\x0b\x32\x13.remora.v1.EncodingR\x08\x65ncoding\x12,\n\x0frecent_messages\x18\x06 \x01(\x05H\x00R\x0erecentMessages\x88\x01\x01\x12\x30\n\x06search\x18\x07 \x01(\x0b\x32\x18.remora.v1.SearchOptionsR\x06search\x12*\n\x11search_user_scope\x18\x08 \x01(\x08R\x0fsearchUserScope\x12&\n\x05merge\x18\t \x01(\x0e\x32\x10.remora.v1.MergeR\x05merge\x12\x32\n\trendering\x18\n \x01(\x0e\x32\x14.remora.v1.RenderingR\trendering\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevision\x12\x38\n\nindex_wait\x18\x0c \x01(\x0b\x32\x19.google.protobuf.DurationR\tindexWaitB\x12\n\x10_recent_messages\"\xc1\x02\n\x17\x41ssembleContextResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x0f.remora.v1.ItemR\x05items\x12\x12\n\x04text\x18\x02 \x01(\tR\x04text\x12\x1f\n\x0btokens_used\x18\x03 \x01(\x05R\ntokensUsed\x12\'\n\x0foverhead_tokens\x18\x04 \x01(\x05R\x0eoverheadTokens\x12\x19\n\x08left_out\x18\x05 \x01(\x05R\x07leftOut\x12\'\n\x0funcounted_parts\x18\x06 \x01(\x05R\x0euncountedParts\x12\x14\n\x05\x65xact\x18\x07 \x01(\x08R\x05\x65xact\x12\x1a\n\x08revision\x18\x08 \x01(\x04R\x08revision\x12+\n\x05index\x18\t \x01(\x0b\x32\x15.remora.v1.IndexStateR\x05index\"\xe0\x01\n\x04Item\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12,\n\x07section\x18\x03 \x01(\x0e\x32\x12.remora.v1.SectionR\x07section\x12\x19\n\x05score\x18\x04 \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x16\n\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12\x16\n\x06reason\x18\x06 \x01(\tR\x06reasonB\x08\n\x06_score*\x9c\x01\n\x0fWordsOnlyReason\x12!\n\x1dWORDS_ONLY_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19WORDS_ONLY_REASON_PROFILE\x10\x01\x12\x1e\n\x1aWORDS_ONLY_REASON_NO_MODEL\x10\x02\x12\'\n#WORDS_ONLY_REASON_MODEL_UNREACHABLE\x10\x03*x\n\x07Profile\x12\x17\n\x13PROFILE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePROFILE_HYBRID\x10\x01\x12\x12\n\x0ePROFILE_VECTOR\x10\x02\x12\x13\n\x0fPROFILE_LEXICAL\x10\x03\x12\x17\n\x13PROFILE_HYBRID_LATE\x10\x04*L\n\x07Section\x12\x17\n\x13SECTION_UNSPECIFIED\x10\x00\x12\x12\n\x0eSECTION_RECENT\x10\x01\x12\x14\n\x10SECTION_RECALLED\x10\x02*Y\n\x05Merge\x12\x15\n\x11MERGE_UNSPECIFIED\x10\x00\x12\x10\n\x0cMERGE_APPEND\x10\x01\x12\x11\n\rMERGE_PREPEND\x10\x02\x12\x14\n\x10MERGE_INTERLEAVE\x10\x03*X\n\tRendering\x12\x19\n\x15RENDERING_UNSPECIFIED\x10\x00\x12\x16\n\x12RENDERING_MESSAGES\x10\x01\x12\x18\n\x14RENDERING_TRANSCRIPT\x10\x02\x32\xca\x01\n\rMemoryService\x12Z\n\x0eSearchMessages\x12 .remora.v1.SearchMessagesRequest\x1a!.remora.v1.SearchMessagesResponse\"\x03\x90\x02\x01\x12]\n\x0f\x41ssembleContext\x12!.remora.v1.AssembleContextRequest\x1a\".remora.v1.AssembleContextResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eremora/v1/memory_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x17remora/v1/message.proto\x1a\x16remora/v1/scalar.proto\x1a\x1cremora/v1/text_service.proto\x1a\x1eremora/v1/working_memory.proto\"U\n\x11\x43onversationScope\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\"\r\n\x0bTenantScope\"\xb1\x03\n\x15SearchMessagesRequest\x12\x42\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x1c.remora.v1.ConversationScopeH\x00R\x0c\x63onversation\x12\x19\n\x07user_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x30\n\x06tenant\x18\x03 \x01(\x0b\x32\x16.remora.v1.TenantScopeH\x00R\x06tenant\x12\x14\n\x04text\x18\x04 \x01(\tH\x01R\x04text\x12\x34\n\tembedding\x18\x05 \x01(\x0b\x32\x14.remora.v1.EmbeddingH\x01R\tembedding\x12\x32\n\x07options\x18\x06 \x01(\x0b\x32\x18.remora.v1.SearchOptionsR\x07options\x12\x18\n\x07\x65xplain\x18\x07 \x01(\x08R\x07\x65xplain\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\x12\x38\n\nindex_wait\x18\t \x01(\x0b\x32\x19.google.protobuf.DurationR\tindexWaitB\x07\n\x05scopeB\x07\n\x05query\"\xdc\x01\n\rSearchOptions\x12\x0c\n\x01k\x18\x01 \x01(\x05R\x01k\x12,\n\x07profile\x18\x02 \x01(\x0e\x32\x12.remora.v1.ProfileR\x07profile\x12!\n\tthreshold\x18\x03 \x01(\x01H\x00R\tthreshold\x88\x01\x01\x12\x30\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x18.remora.v1.MessageFilterR\x06\x66ilter\x12,\n\x07weights\x18\x05 \x01(\x0b\x32\x12.remora.v1.WeightsR\x07weightsB\x0c\n\n_threshold\"\xd3\x01\n\rMessageFilter\x12\x14\n\x05roles\x18\x01 \x03(\tR\x05roles\x12\x39\n\nafter_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tafterTime\x12;\n\x0b\x62\x65\x66ore_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nbeforeTime\x12\x34\n\nconditions\x18\x04 \x03(\x0b\x32\x14.remora.v1.ConditionR\nconditions\"\xdd\x03\n\x07Weights\x12\x1b\n\x06\x63osine\x18\x01 \x01(\x01H\x00R\x06\x63osine\x88\x01\x01\x12\x17\n\x04\x62m25\x18\x02 \x01(\x01H\x01R\x04\x62m25\x88\x01\x01\x12\x1b\n\x06\x61nswer\x18\x03 \x01(\x01H\x02R\x06\x61nswer\x88\x01\x01\x12\x17\n\x04next\x18\x04 \x01(\x01H\x03R\x04next\x88\x01\x01\x12\x1d\n\x07speaker\x18\x05 \x01(\x01H\x04R\x07speaker\x88\x01\x01\x12\x1f\n\x08temporal\x18\x06 \x01(\x01H\x05R\x08temporal\x88\x01\x01\x12\x17\n\x04\x64\x61te\x18\x07 \x01(\x01H\x06R\x04\x64\x61te\x88\x01\x01\x12\x1d\n\x07session\x18\x08 \x01(\x01H\x07R\x07session\x88\x01\x01\x12\x17\n\x04late\x18\t \x01(\x01H\x08R\x04late\x88\x01\x01\x12\x1d\n\x07passage\x18\n \x01(\x01H\tR\x07passage\x88\x01\x01\x12\x1b\n\x06nearby\x18\x0b \x01(\x01H\nR\x06nearby\x88\x01\x01\x12\x19\n\x05named\x18\x0c \x01(\x01H\x0bR\x05named\x88\x01\x01\x42\t\n\x07_cosineB\x07\n\x05_bm25B\t\n\x07_answerB\x07\n\x05_nextB\n\n\x08_speakerB\x0b\n\t_temporalB\x07\n\x05_dateB\n\n\x08_sessionB\x07\n\x05_lateB\n\n\x08_passageB\t\n\x07_nearbyB\x08\n\x06_named\"\xd1\x01\n\x16SearchMessagesResponse\x12\"\n\x04hits\x18\x01 \x03(\x0b\x32\x0e.remora.v1.HitR\x04hits\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\x12+\n\x05index\x18\x03 \x01(\x0b\x32\x15.remora.v1.IndexStateR\x05index\x12,\n\x07profile\x18\x04 \x01(\x0e\x32\x12.remora.v1.ProfileR\x07profile\x12\x1c\n\ttruncated\x18\x05 \x01(\x08R\ttruncated\"\xa8\x01\n\x03Hit\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x14\n\x05score\x18\x03 \x01(\x01R\x05score\x12\x34\n\ncomponents\x18\x04 \x03(\x0b\x32\x14.remora.v1.ComponentR\ncomponents\"M\n\tComponent\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value\x12\x16\n\x06weight\x18\x03 \x01(\x01R\x06weight\"\xa3\x01\n\nIndexState\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12\x18\n\x07pending\x18\x02 \x01(\x03R\x07pending\x12\x1d\n\nwords_only\x18\x03 \x01(\x08R\twordsOnly\x12\x46\n\x11words_only_reason\x18\x04 \x01(\x0e\x32\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\x99\x04\n\x16\x41ssembleContextRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x14\n\x05query\x18\x03 \x01(\tR\x05query\x12\x1d\n\nmax_tokens\x18\x04 \x01(\x05R\tmaxTokens\x12/\n\x08\x65ncoding\x18\x05 \x01(\x0b\x32\x13.remora.v1.EncodingR\x08\x65ncoding\x12,\n\x0frecent_messages\x18\x06 \x01(\x05H\x00R\x0erecentMessages\x88\x01\x01\x12\x30\n\x06search\x18\x07 \x01(\x0b\x32\x18.remora.v1.SearchOptionsR\x06search\x12*\n\x11search_user_scope\x18\x08 \x01(\x08R\x0fsearchUserScope\x12&\n\x05merge\x18\t \x01(\x0e\x32\x10.remora.v1.MergeR\x05merge\x12\x32\n\trendering\x18\n \x01(\x0e\x32\x14.remora.v1.RenderingR\trendering\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevision\x12\x38\n\nindex_wait\x18\x0c \x01(\x0b\x32\x19.google.protobuf.DurationR\tindexWaitB\x12\n\x10_recent_messages\"\xc1\x02\n\x17\x41ssembleContextResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x0f.remora.v1.ItemR\x05items\x12\x12\n\x04text\x18\x02 \x01(\tR\x04text\x12\x1f\n\x0btokens_used\x18\x03 \x01(\x05R\ntokensUsed\x12\'\n\x0foverhead_tokens\x18\x04 \x01(\x05R\x0eoverheadTokens\x12\x19\n\x08left_out\x18\x05 \x01(\x05R\x07leftOut\x12\'\n\x0funcounted_parts\x18\x06 \x01(\x05R\x0euncountedParts\x12\x14\n\x05\x65xact\x18\x07 \x01(\x08R\x05\x65xact\x12\x1a\n\x08revision\x18\x08 \x01(\x04R\x08revision\x12+\n\x05index\x18\t \x01(\x0b\x32\x15.remora.v1.IndexStateR\x05index\"\x8a\x01\n\x17GetWorkingMemoryRequest\x12\x33\n\x05scope\x18\x01 \x01(\x0b\x32\x1d.remora.v1.WorkingMemoryScopeR\x05scope\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"\xa3\x01\n\x18GetWorkingMemoryResponse\x12\x18\n\x07\x63ontent\x18\x01 \x01(\x0cR\x07\x63ontent\x12\x14\n\x05\x66ound\x18\x02 \x01(\x08R\x05\x66ound\x12;\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x04 \x01(\x04R\x08revision\"\xcb\x01\n\x17SetWorkingMemoryRequest\x12\x33\n\x05scope\x18\x01 \x01(\x0b\x32\x1d.remora.v1.WorkingMemoryScopeR\x05scope\x12\x18\n\x07\x63ontent\x18\x02 \x01(\x0cR\x07\x63ontent\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"s\n\x18SetWorkingMemoryResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xb4\x01\n\x1a\x44\x65leteWorkingMemoryRequest\x12\x33\n\x05scope\x18\x01 \x01(\x0b\x32\x1d.remora.v1.WorkingMemoryScopeR\x05scope\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"S\n\x1b\x44\x65leteWorkingMemoryResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xe0\x01\n\x04Item\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12,\n\x07section\x18\x03 \x01(\x0e\x32\x12.remora.v1.SectionR\x07section\x12\x19\n\x05score\x18\x04 \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x16\n\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12\x16\n\x06reason\x18\x06 \x01(\tR\x06reasonB\x08\n\x06_score*\x9c\x01\n\x0fWordsOnlyReason\x12!\n\x1dWORDS_ONLY_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19WORDS_ONLY_REASON_PROFILE\x10\x01\x12\x1e\n\x1aWORDS_ONLY_REASON_NO_MODEL\x10\x02\x12\'\n#WORDS_ONLY_REASON_MODEL_UNREACHABLE\x10\x03*x\n\x07Profile\x12\x17\n\x13PROFILE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePROFILE_HYBRID\x10\x01\x12\x12\n\x0ePROFILE_VECTOR\x10\x02\x12\x13\n\x0fPROFILE_LEXICAL\x10\x03\x12\x17\n\x13PROFILE_HYBRID_LATE\x10\x04*L\n\x07Section\x12\x17\n\x13SECTION_UNSPECIFIED\x10\x00\x12\x12\n\x0eSECTION_RECENT\x10\x01\x12\x14\n\x10SECTION_RECALLED\x10\x02*Y\n\x05Merge\x12\x15\n\x11MERGE_UNSPECIFIED\x10\x00\x12\x10\n\x0cMERGE_APPEND\x10\x01\x12\x11\n\rMERGE_PREPEND\x10\x02\x12\x14\n\x10MERGE_INTERLEAVE\x10\x03*X\n\tRendering\x12\x19\n\x15RENDERING_UNSPECIFIED\x10\x00\x12\x16\n\x12RENDERING_MESSAGES\x10\x01\x12\x18\n\x14RENDERING_TRANSCRIPT\x10\x02\x32\xef\x03\n\rMemoryService\x12Z\n\x0eSearchMessages\x12 .remora.v1.SearchMessagesRequest\x1a!.remora.v1.SearchMessagesResponse\"\x03\x90\x02\x01\x12]\n\x0f\x41ssembleContext\x12!.remora.v1.AssembleContextRequest\x1a\".remora.v1.AssembleContextResponse\"\x03\x90\x02\x01\x12`\n\x10GetWorkingMemory\x12\".remora.v1.GetWorkingMemoryRequest\x1a#.remora.v1.GetWorkingMemoryResponse\"\x03\x90\x02\x01\x12[\n\x10SetWorkingMemory\x12\".remora.v1.SetWorkingMemoryRequest\x1a#.remora.v1.SetWorkingMemoryResponse\x12\x64\n\x13\x44\x65leteWorkingMemory\x12%.remora.v1.DeleteWorkingMemoryRequest\x1a&.remora.v1.DeleteWorkingMemoryResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,42 +42,56 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORYSERVICE'].methods_by_name['SearchMessages']._serialized_options = b'\220\002\001'
   _globals['_MEMORYSERVICE'].methods_by_name['AssembleContext']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['AssembleContext']._serialized_options = b'\220\002\001'
-  _globals['_WORDSONLYREASON']._serialized_start=3364
-  _globals['_WORDSONLYREASON']._serialized_end=3520
-  _globals['_PROFILE']._serialized_start=3522
-  _globals['_PROFILE']._serialized_end=3642
-  _globals['_SECTION']._serialized_start=3644
-  _globals['_SECTION']._serialized_end=3720
-  _globals['_MERGE']._serialized_start=3722
-  _globals['_MERGE']._serialized_end=3811
-  _globals['_RENDERING']._serialized_start=3813
-  _globals['_RENDERING']._serialized_end=3901
-  _globals['_CONVERSATIONSCOPE']._serialized_start=189
-  _globals['_CONVERSATIONSCOPE']._serialized_end=274
-  _globals['_TENANTSCOPE']._serialized_start=276
-  _globals['_TENANTSCOPE']._serialized_end=289
-  _globals['_SEARCHMESSAGESREQUEST']._serialized_start=292
-  _globals['_SEARCHMESSAGESREQUEST']._serialized_end=725
-  _globals['_SEARCHOPTIONS']._serialized_start=728
-  _globals['_SEARCHOPTIONS']._serialized_end=948
-  _globals['_MESSAGEFILTER']._serialized_start=951
-  _globals['_MESSAGEFILTER']._serialized_end=1162
-  _globals['_WEIGHTS']._serialized_start=1165
-  _globals['_WEIGHTS']._serialized_end=1642
-  _globals['_SEARCHMESSAGESRESPONSE']._serialized_start=1645
-  _globals['_SEARCHMESSAGESRESPONSE']._serialized_end=1854
-  _globals['_HIT']._serialized_start=1857
-  _globals['_HIT']._serialized_end=2025
-  _globals['_COMPONENT']._serialized_start=2027
-  _globals['_COMPONENT']._serialized_end=2104
-  _globals['_INDEXSTATE']._serialized_start=2107
-  _globals['_INDEXSTATE']._serialized_end=2270
-  _globals['_ASSEMBLECONTEXTREQUEST']._serialized_start=2273
-  _globals['_ASSEMBLECONTEXTREQUEST']._serialized_end=2810
-  _globals['_ASSEMBLECONTEXTRESPONSE']._serialized_start=2813
-  _globals['_ASSEMBLECONTEXTRESPONSE']._serialized_end=3134
-  _globals['_ITEM']._serialized_start=3137
-  _globals['_ITEM']._serialized_end=3361
-  _globals['_MEMORYSERVICE']._serialized_start=3904
-  _globals['_MEMORYSERVICE']._serialized_end=4106
+  _globals['_MEMORYSERVICE'].methods_by_name['GetWorkingMemory']._loaded_options = None
+  _globals['_MEMORYSERVICE'].methods_by_name['GetWorkingMemory']._serialized_options = b'\220\002\001'
+  _globals['_WORDSONLYREASON']._serialized_start=4317
+  _globals['_WORDSONLYREASON']._serialized_end=4473
+  _globals['_PROFILE']._serialized_start=4475
+  _globals['_PROFILE']._serialized_end=4595
+  _globals['_SECTION']._serialized_start=4597
+  _globals['_SECTION']._serialized_end=4673
+  _globals['_MERGE']._serialized_start=4675
+  _globals['_MERGE']._serialized_end=4764
+  _globals['_RENDERING']._serialized_start=4766
+  _globals['_RENDERING']._serialized_end=4854
+  _globals['_CONVERSATIONSCOPE']._serialized_start=244
+  _globals['_CONVERSATIONSCOPE']._serialized_end=329
+  _globals['_TENANTSCOPE']._serialized_start=331
+  _globals['_TENANTSCOPE']._serialized_end=344
+  _globals['_SEARCHMESSAGESREQUEST']._serialized_start=347
+  _globals['_SEARCHMESSAGESREQUEST']._serialized_end=780
+  _globals['_SEARCHOPTIONS']._serialized_start=783
+  _globals['_SEARCHOPTIONS']._serialized_end=1003
+  _globals['_MESSAGEFILTER']._serialized_start=1006
+  _globals['_MESSAGEFILTER']._serialized_end=1217
+  _globals['_WEIGHTS']._serialized_start=1220
+  _globals['_WEIGHTS']._serialized_end=1697
+  _globals['_SEARCHMESSAGESRESPONSE']._serialized_start=1700
+  _globals['_SEARCHMESSAGESRESPONSE']._serialized_end=1909
+  _globals['_HIT']._serialized_start=1912
+  _globals['_HIT']._serialized_end=2080
+  _globals['_COMPONENT']._serialized_start=2082
+  _globals['_COMPONENT']._serialized_end=2159
+  _globals['_INDEXSTATE']._serialized_start=2162
+  _globals['_INDEXSTATE']._serialized_end=2325
+  _globals['_ASSEMBLECONTEXTREQUEST']._serialized_start=2328
+  _globals['_ASSEMBLECONTEXTREQUEST']._serialized_end=2865
+  _globals['_ASSEMBLECONTEXTRESPONSE']._serialized_start=2868
+  _globals['_ASSEMBLECONTEXTRESPONSE']._serialized_end=3189
+  _globals['_GETWORKINGMEMORYREQUEST']._serialized_start=3192
+  _globals['_GETWORKINGMEMORYREQUEST']._serialized_end=3330
+  _globals['_GETWORKINGMEMORYRESPONSE']._serialized_start=3333
+  _globals['_GETWORKINGMEMORYRESPONSE']._serialized_end=3496
+  _globals['_SETWORKINGMEMORYREQUEST']._serialized_start=3499
+  _globals['_SETWORKINGMEMORYREQUEST']._serialized_end=3702
+  _globals['_SETWORKINGMEMORYRESPONSE']._serialized_start=3704
+  _globals['_SETWORKINGMEMORYRESPONSE']._serialized_end=3819
+  _globals['_DELETEWORKINGMEMORYREQUEST']._serialized_start=3822
+  _globals['_DELETEWORKINGMEMORYREQUEST']._serialized_end=4002
+  _globals['_DELETEWORKINGMEMORYRESPONSE']._serialized_start=4004
+  _globals['_DELETEWORKINGMEMORYRESPONSE']._serialized_end=4087
+  _globals['_ITEM']._serialized_start=4090
+  _globals['_ITEM']._serialized_end=4314
+  _globals['_MEMORYSERVICE']._serialized_start=4857
+  _globals['_MEMORYSERVICE']._serialized_end=5352
 # @@protoc_insertion_point(module_scope)

@@ -10,9 +10,11 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import scalar_pb2 as _scalar_pb2
 from remora.v1 import text_service_pb2 as _text_service_pb2
+from remora.v1 import working_memory_pb2 as _working_memory_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -828,6 +830,208 @@ class AssembleContextResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AssembleContextResponse: _TypeAlias = AssembleContextResponse  # noqa: Y015
+
+@_typing.final
+class GetWorkingMemoryRequest(_message.Message):
+    """The request of GetWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """With a conversation: where given, the conversation must be this user's."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
+        """Required. Whose."""
+
+    def __init__(
+        self,
+        *,
+        scope: _working_memory_pb2.WorkingMemoryScope | None = ...,
+        user_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkingMemoryRequest: _TypeAlias = GetWorkingMemoryRequest  # noqa: Y015
+
+@_typing.final
+class GetWorkingMemoryResponse(_message.Message):
+    """The reply of GetWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """The content, byte for byte."""
+    found: _builtins.bool
+    """Whether there is one: an empty content is one."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was set."""
+
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        found: _builtins.bool = ...,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "found", b"found", "revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWorkingMemoryResponse: _TypeAlias = GetWorkingMemoryResponse  # noqa: Y015
+
+@_typing.final
+class SetWorkingMemoryRequest(_message.Message):
+    """The request of SetWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """The content, opaque, up to 1 MiB. Empty is a content."""
+    user_id: _builtins.str
+    """With a conversation: where given, the conversation must be this user's."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
+        """Required. Whose. A conversation must exist: NOT_FOUND, CONVERSATION_NOT_FOUND."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """What made the request."""
+
+    def __init__(
+        self,
+        *,
+        scope: _working_memory_pb2.WorkingMemoryScope | None = ...,
+        content: _builtins.bytes = ...,
+        user_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "scope", b"scope"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "origin", b"origin", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWorkingMemoryRequest: _TypeAlias = SetWorkingMemoryRequest  # noqa: Y015
+
+@_typing.final
+class SetWorkingMemoryResponse(_message.Message):
+    """The reply of SetWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was set."""
+
+    def __init__(
+        self,
+        *,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWorkingMemoryResponse: _TypeAlias = SetWorkingMemoryResponse  # noqa: Y015
+
+@_typing.final
+class DeleteWorkingMemoryRequest(_message.Message):
+    """The request of DeleteWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """With a conversation: where given, the conversation must be this user's."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
+        """Required. Whose."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """What made the request."""
+
+    def __init__(
+        self,
+        *,
+        scope: _working_memory_pb2.WorkingMemoryScope | None = ...,
+        user_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "scope", b"scope"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteWorkingMemoryRequest: _TypeAlias = DeleteWorkingMemoryRequest  # noqa: Y015
+
+@_typing.final
+class DeleteWorkingMemoryResponse(_message.Message):
+    """The reply of DeleteWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """Whether there was one."""
+    revision: _builtins.int
+    """The revision of the write; where nothing was there, the newest that is visible."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteWorkingMemoryResponse: _TypeAlias = DeleteWorkingMemoryResponse  # noqa: Y015
 
 @_typing.final
 class Item(_message.Message):

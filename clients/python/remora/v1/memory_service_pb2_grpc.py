@@ -26,10 +26,12 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     def __init__(self, channel):
@@ -48,13 +50,30 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.FromString,
                 _registered_method=True)
+        self.GetWorkingMemory = channel.unary_unary(
+                '/remora.v1.MemoryService/GetWorkingMemory',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryResponse.FromString,
+                _registered_method=True)
+        self.SetWorkingMemory = channel.unary_unary(
+                '/remora.v1.MemoryService/SetWorkingMemory',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.FromString,
+                _registered_method=True)
+        self.DeleteWorkingMemory = channel.unary_unary(
+                '/remora.v1.MemoryService/DeleteWorkingMemory',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     def SearchMessages(self, request, context):
@@ -66,6 +85,27 @@ class MemoryServiceServicer:
 
     def AssembleContext(self, request, context):
         """Assembles recent and recalled messages of a conversation under an exact token budget.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetWorkingMemory(self, request, context):
+        """Gets a working memory. `found` says whether there is one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetWorkingMemory(self, request, context):
+        """Sets a working memory, replacing what was there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteWorkingMemory(self, request, context):
+        """Deletes a working memory; one that is not there is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -84,6 +124,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.SerializeToString,
             ),
+            'GetWorkingMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkingMemory,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryResponse.SerializeToString,
+            ),
+            'SetWorkingMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetWorkingMemory,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.SerializeToString,
+            ),
+            'DeleteWorkingMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteWorkingMemory,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'remora.v1.MemoryService', rpc_method_handlers)
@@ -93,10 +148,12 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     @staticmethod
@@ -143,6 +200,87 @@ class MemoryService:
             '/remora.v1.MemoryService/AssembleContext',
             remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkingMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/GetWorkingMemory',
+            remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetWorkingMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/SetWorkingMemory',
+            remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteWorkingMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/DeleteWorkingMemory',
+            remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,10 +27,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     @_typing.overload
@@ -41,13 +43,21 @@ class MemoryServiceStub:
     """Searches messages of one conversation, one user or the tenant; best first."""
     AssembleContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]
+    """Gets a working memory. `found` says whether there is one."""
+    SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]
+    """Sets a working memory, replacing what was there."""
+    DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]
+    """Deletes a working memory; one that is not there is no error."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -55,12 +65,20 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Searches messages of one conversation, one user or the tenant; best first."""
     AssembleContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]  # type: ignore[assignment]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
+    """Gets a working memory. `found` says whether there is one."""
+    SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
+    """Sets a working memory, replacing what was there."""
+    DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
+    """Deletes a working memory; one that is not there is no error."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Finds what was said, and assembles the context for the next call of a model.
+    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
+    has in common stands in calls.proto.
 
-    Both calls read their own writes: every acknowledged message is a candidate, by its words at once, by its vector
-    when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says what is missing.
+    SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
+    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
+    what is missing.
     """
 
     @_abc_1.abstractmethod
@@ -78,5 +96,29 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.AssembleContextResponse, _abc.Awaitable[_memory_service_pb2.AssembleContextResponse]]:
         """Assembles recent and recalled messages of a conversation under an exact token budget."""
+
+    @_abc_1.abstractmethod
+    def GetWorkingMemory(
+        self,
+        request: _memory_service_pb2.GetWorkingMemoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.GetWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.GetWorkingMemoryResponse]]:
+        """Gets a working memory. `found` says whether there is one."""
+
+    @_abc_1.abstractmethod
+    def SetWorkingMemory(
+        self,
+        request: _memory_service_pb2.SetWorkingMemoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.SetWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.SetWorkingMemoryResponse]]:
+        """Sets a working memory, replacing what was there."""
+
+    @_abc_1.abstractmethod
+    def DeleteWorkingMemory(
+        self,
+        request: _memory_service_pb2.DeleteWorkingMemoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.DeleteWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteWorkingMemoryResponse]]:
+        """Deletes a working memory; one that is not there is no error."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -202,29 +202,3 @@ class Embedding(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Embedding: _TypeAlias = Embedding  # noqa: Y015
-
-@_typing.final
-class Origin(_message.Message):
-    """What made a request: kept in the record of a write."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    RUN_ID_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """The agent, up to 512 bytes."""
-    run_id: _builtins.str
-    """The agent's run, up to 512 bytes."""
-    def __init__(
-        self,
-        *,
-        agent_id: _builtins.str = ...,
-        run_id: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "run_id", b"run_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Origin: _TypeAlias = Origin  # noqa: Y015

@@ -8,10 +8,11 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
-from remora.v1 import conversation_service_pb2 as _conversation_service_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import step_pb2 as _step_pb2
+from remora.v1 import working_memory_pb2 as _working_memory_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -111,7 +112,7 @@ class ImportRecordsRequest(_message.Message):
         """
 
     @_builtins.property
-    def origin(self) -> _message_pb2.Origin:
+    def origin(self) -> _calls_pb2.Origin:
         """What made the request."""
 
     def __init__(
@@ -119,7 +120,7 @@ class ImportRecordsRequest(_message.Message):
         *,
         records: _abc.Iterable[Global___Record] | None = ...,
         request_id: _builtins.str = ...,
-        origin: _message_pb2.Origin | None = ...,
+        origin: _calls_pb2.Origin | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -178,7 +179,7 @@ class Record(_message.Message):
         """A step of a conversation. `user_id` and `create_time` are required."""
 
     @_builtins.property
-    def working_memory(self) -> Global___WorkingMemoryRecord:
+    def working_memory(self) -> _working_memory_pb2.WorkingMemoryRecord:
         """A working memory."""
 
     def __init__(
@@ -187,7 +188,7 @@ class Record(_message.Message):
         conversation: Global___ConversationRecord | None = ...,
         message: Global___MessageRecord | None = ...,
         step: _step_pb2.Step | None = ...,
-        working_memory: Global___WorkingMemoryRecord | None = ...,
+        working_memory: _working_memory_pb2.WorkingMemoryRecord | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -261,37 +262,3 @@ class MessageRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MessageRecord: _TypeAlias = MessageRecord  # noqa: Y015
-
-@_typing.final
-class WorkingMemoryRecord(_message.Message):
-    """A working memory and where it belongs."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    UPDATE_TIME_FIELD_NUMBER: _builtins.int
-    content: _builtins.bytes
-    """The content, opaque, up to 1 MiB."""
-    @_builtins.property
-    def scope(self) -> _conversation_service_pb2.WorkingMemoryScope:
-        """Required. Whose it is."""
-
-    @_builtins.property
-    def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Required. When it was set."""
-
-    def __init__(
-        self,
-        *,
-        scope: _conversation_service_pb2.WorkingMemoryScope | None = ...,
-        content: _builtins.bytes = ...,
-        update_time: _timestamp_pb2.Timestamp | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope", "update_time", b"update_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "scope", b"scope", "update_time", b"update_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___WorkingMemoryRecord: _TypeAlias = WorkingMemoryRecord  # noqa: Y015
