@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from remora_server._native import Core
 from remora_server.domain.messages import NewId
-from remora_server.storage.clock import Clock
+from remora_server.storage.commands import Commands
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.loading import Loader
@@ -14,12 +14,12 @@ from remora_server.storage.locks import ConversationLocks
 
 
 class StoreContext(Struct, frozen=True):
-    """The engine, the database, the way of writes, and where time and ids come from."""
+    """The engine, the database, the ways of reads and of writes, and where ids come from."""
 
     core: Core
     database: Database
     commits: Commits
+    commands: Commands
     loader: Loader
     locks: ConversationLocks
-    clock: Clock
     new_id: NewId

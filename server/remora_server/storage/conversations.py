@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from remora_server.domain.conversations import (
 )
 from remora_server.domain.errors import ConversationExists, ConversationNotFound
 from remora_server.storage import changes
-from remora_server.storage.commits import Accepted
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.encoding import conversation_draft
 from remora_server.storage.loading import AcceptedConversation
+from remora_server.storage.locks import Locked
 
 _ORDER = {
     ConversationOrder.CREATE_TIME: "c.create_time",
@@ -37,23 +39,21 @@ class Conversations:
     def __init__(self, context: StoreContext) -> None:
         self._database = context.database
         self._commits = context.commits
+        self._commands = context.commands
         self._loader = context.loader
         self._locks = context.locks
-        self._clock = context.clock
         self._new_id = context.new_id
 
     def create(self, write: Write, draft: ConversationDraft) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         draft = replace(draft, id=draft.id or self._new_id(), user_id=draft.user_id or DEFAULT_USER)
-        with self._locks.of(write, draft.id):
-            if self._loader.accepted(write, draft.id) is not None:
+
+        def plan(found: AcceptedConversation | None, now: int) -> Planned:
+            if found is not None:
                 raise ConversationExists(draft.id)
-            now = self._clock()
             outcome = Outcome(revision=0, conversation_id=draft.id, time=now, created=True)
-            accepted = self._commits.accept(write, now, creation(draft, now), outcome, draft.user_id)
-        return self._commits.finish(write, accepted)
+            return Planned(creation(draft, now), outcome, draft.user_id)
+
+        return self._commands.run(write, self._loader.locked(write, draft.id), plan)
 
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
         revision = self._commits.begin(read)
@@ -75,40 +75,38 @@ class Conversations:
             raise ConversationNotFound(conversation_id)
         return found
 
+    def locked(self, terms: Terms, conversation_id: str) -> Locked[AcceptedConversation]:
+        """The conversation as writers see it, under its lock. Entering raises ConversationNotFound."""
+        return Locked(self._locks.of(terms, conversation_id), lambda: self.accepted(terms, conversation_id))
+
+    def all_locked(self, terms: Terms, ids: Collection[str]) -> Locked[dict[str, AcceptedConversation]]:
+        """The same of several, by their ids."""
+        return Locked(self._locks.all_of(terms, ids), lambda: {each: self.accepted(terms, each) for each in ids})
+
     def update(self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        with self._locks.of(write, conversation_id):
-            found = self.accepted(write, conversation_id)
+        def plan(found: AcceptedConversation, now: int) -> Planned:
             require_owner(found.head.user_id, user_id, conversation_id)
-            now = max(self._clock(), found.head.update_time)
+            now = max(now, found.head.update_time)
             head = changes.put_head(conversation_id, replace(found.head, update_time=now))
             row = [_masked(found, update)] if update.mask else []
             outcome = Outcome(revision=0, conversation_id=conversation_id, time=now)
-            accepted = self._commits.accept(write, now, [*row, head], outcome, found.head.user_id)
-        return self._commits.finish(write, accepted)
+            return Planned([*row, head], outcome, found.head.user_id, now)
+
+        return self._commands.run(write, self.locked(write, conversation_id), plan)
 
     def delete(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        with self._locks.of(write, conversation_id):
-            found = self._loader.accepted(write, conversation_id)
+        def plan(found: AcceptedConversation | None, _now: int) -> Planned | None:
             if found is None or (user_id and user_id != found.head.user_id):
                 if not allow_missing:
                     raise ConversationNotFound(conversation_id)
-                accepted = self._commits.nothing(write, self._clock())
-            else:
-                accepted = self._accept_deletion(write, conversation_id, found.head)
-        return self._commits.finish(write, accepted)
+                return None
+            head = found.head
+            outcome = Outcome(
+                revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=head.message_count
+            )
+            return Planned([changes.delete_conversation(head.uid, conversation_id)], outcome, head.user_id)
 
-    def _accept_deletion(self, write: Write, conversation_id: str, head: Head) -> Accepted:
-        outcome = Outcome(
-            revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=head.message_count
-        )
-        change = changes.delete_conversation(head.uid, conversation_id)
-        return self._commits.accept(write, self._clock(), [change], outcome, head.user_id)
+        return self._commands.run(write, self._loader.locked(write, conversation_id), plan)
 
     def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
         revision = self._commits.begin_query(read)

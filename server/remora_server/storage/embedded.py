@@ -27,6 +27,7 @@ from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwne
 from remora_server.storage.applier import Applier
 from remora_server.storage.backups import Backups
 from remora_server.storage.clock import SteadyClock, wall_clock
+from remora_server.storage.commands import Commands
 from remora_server.storage.commits import Commits
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
@@ -140,7 +141,8 @@ class EmbeddedStore:
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
         self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)
-        context = StoreContext(self.core, self.database, self.commits, self.loader, locks, clock, _native.new_id)
+        commands = Commands(self.commits, clock)
+        context = StoreContext(self.core, self.database, self.commits, commands, self.loader, locks, _native.new_id)
         self.conversations = Conversations(context)
         self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
         self._steps = Steps(context, self.conversations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from remora.v1 import message_pb2, step_pb2
 from remora_server.domain.calls import Outcome, Write
@@ -19,7 +20,7 @@ from remora_server.domain.transfers import (
 )
 from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage import changes
-from remora_server.storage.commits import Accepted
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_row, stored_message, timestamp
 from remora_server.storage.exports import caller_embeddings
@@ -43,9 +44,8 @@ class Imports:
     def __init__(self, context: StoreContext, *, count_tokens: CountTokens, on_puts: OnPuts) -> None:
         self._database = context.database
         self._commits = context.commits
+        self._commands = context.commands
         self._loader = context.loader
-        self._locks = context.locks
-        self._clock = context.clock
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
@@ -54,28 +54,20 @@ class Imports:
 
         Raises RecordConflict, ConversationNotFound, InvalidField.
         """
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         _require_distinct(given)
-        accepted = self._into_conversation(write, given) if given.conversation_id else self._of_users(write, given)
-        return self._commits.finish(write, accepted or self._commits.nothing(write, self._clock()))
+        if not given.conversation_id:
+            return self._commands.run(write, nullcontext(), lambda _, __: self._of_users(write, given))
+        held = self._loader.locked(write, given.conversation_id)
+        return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, found))
 
-    def _of_users(self, write: Write, given: Import) -> Accepted | None:
-        """Accept users' working memories; None where all are there."""
+    def _of_users(self, write: Write, given: Import) -> Planned | None:
+        """Users' working memories; None where all are there."""
         self._commits.settle(write.deadline)
         puts = self._new_memories(write.tenant_id, 0, given.memories)
-        if not puts:
-            return None
-        return self._commits.accept(write, self._clock(), puts, Outcome(revision=0, imported_records=len(puts)))
+        return Planned(puts, Outcome(revision=0, imported_records=len(puts))) if puts else None
 
-    def _into_conversation(self, write: Write, given: Import) -> Accepted | None:
-        """Accept records of a conversation under its lock; None where all are there."""
-        with self._locks.of(write, given.conversation_id):
-            return self._place(write, given)
-
-    def _place(self, write: Write, given: Import) -> Accepted | None:
-        found = self._loader.accepted(write, given.conversation_id)
+    def _into_conversation(self, write: Write, given: Import, found: AcceptedConversation | None) -> Planned | None:
+        """Records of a conversation; None where all are there."""
         view, created = _view(found, given)
         uid = view.head.uid
         planned = plan_import(view, given.conversation, given.messages)
@@ -87,16 +79,18 @@ class Imports:
         if not stored and planned.plan.head == view.head:
             return None
         outcome = Outcome(revision=0, conversation_id=given.conversation_id, imported_records=stored)
-        return self._accept(write, planned.plan, [*created, *others], outcome)
+        return self._planned(write, planned.plan, [*created, *others], outcome)
 
-    def _accept(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Accepted:
+    def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:
         counts = self._count_tokens([put.draft.text for put in plan.puts]) if plan.puts else []
         by_draft = {id(put.draft): count for put, count in zip(plan.puts, counts, strict=True)}
         moves = changes.message_changes(outcome.conversation_id, plan, by_draft)
-        accepted = self._commits.accept(write, self._clock(), [*before, *moves], outcome, plan.head.user_id)
-        if not accepted.repeated:
-            self._on_puts(write.tenant_id, outcome.conversation_id, plan, accepted.revision)
-        return accepted
+        return Planned(
+            [*before, *moves],
+            outcome,
+            plan.head.user_id,
+            tell=lambda revision: self._on_puts(write.tenant_id, outcome.conversation_id, plan, revision),
+        )
 
     def _require_same_messages(self, uid: int, messages: Sequence[ImportedMessage]) -> None:
         if not messages:

@@ -15,7 +15,7 @@ from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.deadlines import require_time
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.locks import ConversationLocks, Locked
 
 WINDOW_MESSAGES = 256
 WINDOW_TOKENS = 64 << 10
@@ -118,6 +118,10 @@ class Loader:
         self._database = database
         self._applier = applier
         self._locks = locks
+
+    def locked(self, terms: Terms, conversation_id: str) -> Locked[AcceptedConversation | None]:
+        """The conversation as accepted, under its lock."""
+        return Locked(self._locks.of(terms, conversation_id), lambda: self.accepted(terms, conversation_id))
 
     def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation | None:
         """The conversation as accepted, None where there is none. Call it under the conversation's lock."""

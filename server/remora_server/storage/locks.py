@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import TracebackType
+from typing import Generic, TypeVar
 
 from remora_server.domain.calls import Terms
 from remora_server.domain.errors import DeadlineExceeded
 from remora_server.storage.deadlines import remaining
 
 STRIPES = 1024
+
+T = TypeVar("T")
 
 WITHOUT_END = -1.0
 """What `threading.Lock` calls no limit."""
@@ -34,6 +38,29 @@ class Held:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+class Locked(Generic[T]):
+    """What is found under a lock: entering takes the lock, then looks."""
+
+    __slots__ = ("_lock", "_look")
+
+    def __init__(self, lock: AbstractContextManager[None], look: Callable[[], T]) -> None:
+        self._lock = lock
+        self._look = look
+
+    def __enter__(self) -> T:
+        self._lock.__enter__()
+        try:
+            return self._look()
+        except BaseException as error:
+            self._lock.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.__exit__(kind, error, trace)
 
 
 class ConversationLocks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -25,10 +25,10 @@ from remora_server.domain.messages import (
     plan_edit,
 )
 from remora_server.storage import changes
-from remora_server.storage.commits import Accepted
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.loading import NewConversation
+from remora_server.storage.loading import AcceptedConversation, NewConversation
 
 PAGE_BYTES = 3 << 20
 
@@ -44,9 +44,8 @@ class Messages:
     ) -> None:
         self._core = context.core
         self._commits = context.commits
+        self._commands = context.commands
         self._loader = context.loader
-        self._locks = context.locks
-        self._clock = context.clock
         self._new_id = context.new_id
         self._conversations = conversations
         self._count_tokens = count_tokens
@@ -60,36 +59,18 @@ class Messages:
         messages: Sequence[MessageDraft],
         create_if_missing: ConversationDraft | None,
     ) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         counts = self._token_counts(messages)
-        with self._locks.of(write, conversation_id):
-            now = self._clock()
-            view, created = self._view(write, conversation_id, user_id, create_if_missing, now)
-            plan = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
-            accepted = self._accept(write, conversation_id, plan, counts, created)
-        return self._commits.finish(write, accepted)
 
-    def _view(
-        self, write: Write, conversation_id: str, user_id: str, template: ConversationDraft | None, now: int
-    ) -> tuple[ConversationView, list[changes.Change]]:
-        """The conversation, and the change that creates it where it is not there."""
-        found = self._loader.accepted(write, conversation_id)
-        if found is not None:
-            return found, []
-        if template is None:
-            raise ConversationNotFound(conversation_id)
-        draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
-        created = [changes.put_conversation(0, draft, now)]
-        return NewConversation(draft.user_id, draft.storage_limit), created
+        def plan(found: AcceptedConversation | None, now: int) -> Planned:
+            view, created = (found, []) if found else _creation(conversation_id, user_id, create_if_missing, now)
+            appended = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
+            return self._planned(write, conversation_id, appended, counts, created)
+
+        return self._commands.run(write, self._loader.locked(write, conversation_id), plan)
 
     def edit(
         self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
     ) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         counts = self._token_counts([edit.message for edit in edits if not isinstance(edit, Keep | Remove)])
 
         def plan(view: ConversationView, user: str, now: int) -> Plan:
@@ -98,25 +79,10 @@ class Messages:
         return self._change(write, conversation_id, user_id, plan, counts)
 
     def delete(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        return self._change(
-            write, conversation_id, user_id, lambda view, user, now: plan_delete(view, user, ids, now), {}
-        )
+        def plan(view: ConversationView, user: str, now: int) -> Plan:
+            return plan_delete(view, user, ids, now)
 
-    def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
-        """One conversation's messages and steps of a user."""
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        with self._locks.of(write, conversation_id):
-            found = self._conversations.accepted(write, conversation_id)
-            user = user_id or found.head.user_id
-            plan = plan_clear(found, user, self._clock())
-            steps = [changes.remove_steps(found.head.uid, user)]
-            accepted = self._accept(write, conversation_id, plan, {}, steps)
-        return self._commits.finish(write, accepted)
+        return self._change(write, conversation_id, user_id, plan, {})
 
     def _change(
         self,
@@ -126,23 +92,28 @@ class Messages:
         make_plan: Callable[[ConversationView, str, int], Plan],
         counts: dict[int, int],
     ) -> Outcome:
-        with self._locks.of(write, conversation_id):
-            found, now = self._conversations.accepted(write, conversation_id), self._clock()
-            plan = make_plan(found, user_id or found.head.user_id, now)
-            if plan.changes_messages:
-                accepted = self._accept(write, conversation_id, plan, counts)
-            else:
-                accepted = self._commits.nothing(write, now)
-        return self._commits.finish(write, accepted)
+        def plan(found: AcceptedConversation, now: int) -> Planned | None:
+            made = make_plan(found, user_id or found.head.user_id, now)
+            return self._planned(write, conversation_id, made, counts) if made.changes_messages else None
 
-    def _accept(
+        return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
+
+    def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
+        def plan(found: AcceptedConversation, now: int) -> Planned:
+            user = user_id or found.head.user_id
+            steps = changes.remove_steps(found.head.uid, user)
+            return self._planned(write, conversation_id, plan_clear(found, user, now), {}, [steps])
+
+        return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
+
+    def _planned(
         self,
         write: Write,
         conversation_id: str,
         plan: Plan,
         counts: dict[int, int],
         before: Sequence[changes.Change] = (),
-    ) -> Accepted:
+    ) -> Planned:
         outcome = Outcome(
             revision=0,
             conversation_id=conversation_id,
@@ -151,11 +122,13 @@ class Messages:
             pruned_messages=plan.pruned,
             deleted_messages=plan.removed,
         )
-        moves: Iterable[changes.Change] = changes.message_changes(conversation_id, plan, counts)
-        accepted = self._commits.accept(write, plan.head.update_time, [*before, *moves], outcome, plan.head.user_id)
-        if not accepted.repeated:
-            self._on_puts(write.tenant_id, conversation_id, plan, accepted.revision)
-        return accepted
+        return Planned(
+            [*before, *changes.message_changes(conversation_id, plan, counts)],
+            outcome,
+            plan.head.user_id,
+            plan.head.update_time,
+            tell=lambda revision: self._on_puts(write.tenant_id, conversation_id, plan, revision),
+        )
 
     def _token_counts(self, messages: Sequence[MessageDraft]) -> dict[int, int]:
         counts = self._count_tokens([message.text for message in messages]) if messages else []
@@ -188,6 +161,16 @@ class Messages:
             self._commits.wait_applied(page.missing_revision, read.deadline)
             return _joined(page, self._loader.missing(read, page.uid, page.missing), newest=query.newest)
         return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
+
+
+def _creation(
+    conversation_id: str, user_id: str, template: ConversationDraft | None, now: int
+) -> tuple[ConversationView, list[changes.Change]]:
+    """A conversation that an append creates, and the change that does it. Raises ConversationNotFound without one."""
+    if template is None:
+        raise ConversationNotFound(conversation_id)
+    draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
+    return NewConversation(draft.user_id, draft.storage_limit), [changes.put_conversation(0, draft, now)]
 
 
 def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:

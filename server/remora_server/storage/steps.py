@@ -10,6 +10,7 @@ from remora.v1 import step_pb2
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.storage import changes
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.encoding import timestamp
@@ -25,24 +26,20 @@ class Steps:
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
         self._database = context.database
         self._commits = context.commits
-        self._locks = context.locks
-        self._clock = context.clock
+        self._commands = context.commands
         self._conversations = conversations
 
     def save(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         ids = dict.fromkeys(step.conversation_id for step in steps)
-        with self._locks.all_of(write, ids):
-            now = self._clock()
-            found = {i: self._conversations.accepted(write, i) for i in ids}
+
+        def plan(found: dict[str, AcceptedConversation], now: int) -> Planned:
             puts = [_put(found[step.conversation_id], step, now) for step in steps]
             last = {(put.conversation_uid, put.step.user_id, put.step.id): put for put in puts}
             saved = [changes.put_step(put) for put in last.values()]
             heads = [_touched(conversation_id, view, now) for conversation_id, view in found.items()]
-            accepted = self._commits.accept(write, now, [*saved, *heads], Outcome(revision=0, time=now))
-        return self._commits.finish(write, accepted)
+            return Planned([*saved, *heads], Outcome(revision=0, time=now))
+
+        return self._commands.run(write, self._conversations.all_locked(write, ids), plan)
 
     def list(self, read: Read, query: StepQuery) -> StepPage:
         revision = self._commits.begin_query(read)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.messages import plan_clear
 from remora_server.storage import changes
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.loading import AcceptedConversation
 
@@ -37,9 +38,9 @@ class Users:
         self._on_erased = on_erased
         self._database = context.database
         self._commits = context.commits
+        self._commands = context.commands
         self._loader = context.loader
         self._locks = context.locks
-        self._clock = context.clock
 
     def clear(self, write: Write, user_id: str) -> Outcome:
         """Delete a user's messages and steps in all conversations."""
@@ -50,12 +51,8 @@ class Users:
         return self._erase(write, user_id, owned=True)
 
     def _erase(self, write: Write, user_id: str, *, owned: bool) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        with self._held(write, user_id, owned=owned) as found:
-            now = self._clock()
-            parts = [self._part(view, conversation_id, user_id, now, owned=owned) for conversation_id, view in found]
+        def plan(found: list[tuple[str, AcceptedConversation]], now: int) -> Planned | None:
+            parts = [_part(view, conversation_id, user_id, now, owned=owned) for conversation_id, view in found]
             moves = [change for part in parts for change in part.changes]
             if owned:
                 moves.append(changes.delete_working_memory(0, user_id))
@@ -64,12 +61,9 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            if moves:
-                accepted = self._commits.accept(write, now, moves, outcome, user_id)
-                self._on_erased(user_id)
-            else:
-                accepted = self._commits.nothing(write, now)
-        return self._commits.finish(write, accepted)
+            return Planned(moves, outcome, user_id, tell=lambda _: self._on_erased(user_id)) if moves else None
+
+        return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 
     @contextmanager
     def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:
@@ -81,12 +75,11 @@ class Users:
             views = [(i, self._loader.accepted(write, i)) for i in ids]
             yield [(conversation_id, view) for conversation_id, view in views if view is not None]
 
-    def _part(
-        self, view: AcceptedConversation, conversation_id: str, user_id: str, now: int, *, owned: bool
-    ) -> _Erasure:
-        uid, head = view.head.uid, view.head
-        if owned and head.user_id == user_id:
-            return _Erasure([changes.delete_conversation(uid, conversation_id)], head.message_count, 1)
-        plan = plan_clear(view, user_id, now)
-        moves = [changes.remove_steps(uid, user_id), *changes.message_changes(conversation_id, plan, {})]
-        return _Erasure(moves, plan.removed)
+
+def _part(view: AcceptedConversation, conversation_id: str, user_id: str, now: int, *, owned: bool) -> _Erasure:
+    uid, head = view.head.uid, view.head
+    if owned and head.user_id == user_id:
+        return _Erasure([changes.delete_conversation(uid, conversation_id)], head.message_count, 1)
+    plan = plan_clear(view, user_id, now)
+    moves = [changes.remove_steps(uid, user_id), *changes.message_changes(conversation_id, plan, {})]
+    return _Erasure(moves, plan.removed)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
 from remora_server.storage import changes
+from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
+from remora_server.storage.locks import Locked
 
 _FIND = """
 SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
@@ -22,8 +24,8 @@ class WorkingMemories:
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
         self._database = context.database
         self._commits = context.commits
+        self._commands = context.commands
         self._locks = context.locks
-        self._clock = context.clock
         self._conversations = conversations
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
@@ -33,32 +35,27 @@ class WorkingMemories:
         return WorkingMemory(content, update_time, revision)
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        with self._lock(write, owner):
-            uid, user_id = self._accepted_key(write, owner)
-            now = self._clock()
+        def plan(key: tuple[int, str], now: int) -> Planned:
+            uid, user_id = key
             change = changes.put_working_memory(uid, user_id, content, now)
-            accepted = self._commits.accept(write, now, [change], Outcome(revision=0, time=now), user_id)
-        return self._commits.finish(write, accepted)
+            return Planned([change], Outcome(revision=0, time=now), user_id)
+
+        return self._commands.run(write, self._locked(write, owner), plan)
 
     def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
-            return self._commits.finish(write, self._commits.nothing(write, self._clock()))
-        with self._lock(write, owner):
-            uid, user_id = self._accepted_key(write, owner)
+        def plan(key: tuple[int, str], _now: int) -> Planned | None:
+            uid, user_id = key
+            if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
+                return None
             change = changes.delete_working_memory(uid, user_id)
-            accepted = self._commits.accept(write, self._clock(), [change], Outcome(revision=0, deleted=True), user_id)
-        return self._commits.finish(write, accepted)
+            return Planned([change], Outcome(revision=0, deleted=True), user_id)
 
-    def _lock(self, write: Write, owner: WorkingMemoryOwner) -> AbstractContextManager[None]:
-        if isinstance(owner, ConversationMemory):
-            return self._locks.of(write, owner.conversation_id)
-        return nullcontext()
+        return self._commands.run(write, self._locked(write, owner), plan)
+
+    def _locked(self, write: Write, owner: WorkingMemoryOwner) -> Locked[tuple[int, str]]:
+        """The key of a working memory, under the lock of its conversation."""
+        lock = self._locks.of(write, owner.conversation_id) if isinstance(owner, ConversationMemory) else nullcontext()
+        return Locked(lock, lambda: self._accepted_key(write, owner))
 
     def _accepted_key(self, write: Write, owner: WorkingMemoryOwner) -> tuple[int, str]:
         if not isinstance(owner, ConversationMemory):
