@@ -17,6 +17,7 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import text_service_pb2
@@ -86,7 +87,7 @@ def is_ready(endpoint: str) -> bool:
 def call(endpoint: str, path: str, request: bytes) -> bytes:
     with grpc.insecure_channel(endpoint) as channel:
         ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
-        return ask(request, timeout=10)
+        return ask(request, timeout=PATIENCE)
 
 
 def append(endpoint: str, text: str) -> None:
@@ -107,7 +108,7 @@ def texts(endpoint: str) -> list[str]:
 def refused(directory: Path, *arguments: str) -> tuple[int, str]:
     """The exit code and the error of a server that does not start."""
     done = subprocess.run(
-        command(directory, *arguments), env=CLEAN, capture_output=True, text=True, timeout=30, check=False
+        command(directory, *arguments), env=CLEAN, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     return done.returncode, done.stderr
 
@@ -120,7 +121,7 @@ def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
     with serving(directory) as process:
         append(endpoint, "kept")
         process.send_signal(number)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
 
     with serving(directory):
         assert texts(endpoint) == ["kept"]
@@ -131,7 +132,7 @@ def test_a_server_that_was_killed_is_followed_by_the_next(directory: Path) -> No
     with serving(directory) as process:
         append(endpoint, "kept")
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE)
 
     with serving(directory):
         assert texts(endpoint) == ["kept"]
@@ -170,7 +171,7 @@ def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
 def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
     with serving(directory) as process:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
     (directory / "data" / "remora.duckdb").write_text("no database")
     [segment] = (directory / "data" / "journal").glob("*.journal")
     segment.write_bytes(b"")

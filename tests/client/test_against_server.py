@@ -13,6 +13,7 @@ from google.rpc.code_pb2 import Code
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.client.test_chat_format import CHAT_MESSAGE, identical
+from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Condition, Message, Remora, SearchResult, Step, edits, errors, testing
 from remora_server.rpc.errors import ANSWERS, INTERNAL
@@ -122,11 +123,11 @@ def test_long_conversations_are_paged(memory: Remora) -> None:
     chat = memory.conversation("c")
     everything = [str(number) for number in range(2300)]
     for start in range(0, len(everything), 1000):
-        chat.append([says(text) for text in everything[start : start + 1000]], timeout=30)
+        chat.append([says(text) for text in everything[start : start + 1000]], timeout=PATIENCE)
 
-    assert texts(chat.messages(None, timeout=30)) == everything
-    assert texts(chat.messages(1500, timeout=30)) == everything[-1500:]
-    assert texts(chat.messages(1500, oldest_first=True, timeout=30)) == everything[:1500]
+    assert texts(chat.messages(None, timeout=PATIENCE)) == everything
+    assert texts(chat.messages(1500, timeout=PATIENCE)) == everything[-1500:]
+    assert texts(chat.messages(1500, oldest_first=True, timeout=PATIENCE)) == everything[:1500]
     assert texts(chat.messages(3)) == everything[-3:]
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.scripted_server import Failure, ScriptedServer
+from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Embedding, Remora, _retry, errors
 from remora._retry import GREATEST_PAUSE, MODEL_PATIENCE, pause_before_retry
@@ -45,7 +46,7 @@ def test_a_client_made_before_the_server_connects_when_it_calls(connect: Callabl
 def test_a_call_waits_for_a_server_that_starts_within_its_deadline(
     connect: Callable[..., Remora], socket: Path
 ) -> None:
-    client = connect(f"unix:{socket}", timeout=20)
+    client = connect(f"unix:{socket}", timeout=PATIENCE)
 
     def start_later() -> ScriptedServer:
         time.sleep(0.2)
@@ -95,7 +96,7 @@ def test_a_client_has_its_own_deadline_and_a_call_another(
 
 def test_a_call_that_takes_too_long_exceeds_its_deadline(client: Remora, server: ScriptedServer) -> None:
     released = threading.Event()
-    server.answer("CountConversations", lambda _: wire.CountConversationsResponse(count=int(released.wait(30))))
+    server.answer("CountConversations", lambda _: wire.CountConversationsResponse(count=int(released.wait(PATIENCE))))
 
     with pytest.raises(errors.DeadlineExceededError):
         client.count_conversations(timeout=0.1)
@@ -106,7 +107,7 @@ def test_a_call_that_takes_too_long_exceeds_its_deadline(client: Remora, server:
 def test_a_read_is_repeated_while_the_failure_passes(client: Remora, server: ScriptedServer, failure: Failure) -> None:
     server.answer("CountConversations", failure, failure, wire.CountConversationsResponse(count=5))
 
-    assert client.count_conversations(timeout=20) == 5
+    assert client.count_conversations(timeout=PATIENCE) == 5
     assert len(server.calls) == 3
 
 
@@ -114,7 +115,7 @@ def test_a_read_is_repeated_while_the_failure_passes(client: Remora, server: Scr
 def test_a_write_is_repeated_with_the_same_request_id(client: Remora, server: ScriptedServer, failure: Failure) -> None:
     server.answer("AppendMessages", failure, failure, wire.AppendMessagesResponse(revision=9))
 
-    client.conversation("c").append(HELLO, timeout=20)
+    client.conversation("c").append(HELLO, timeout=PATIENCE)
 
     first, *others = server.requests(wire.AppendMessagesRequest)
     assert first.request_id
@@ -178,7 +179,7 @@ def test_a_model_that_is_asked_again_until_the_deadline_is_told(
     ended = threading.Event()
 
     def hang(request: text_service_pb2.EmbedRequest) -> text_service_pb2.EmbedResponse:
-        ended.wait(30)
+        ended.wait(PATIENCE)
         return text_service_pb2.EmbedResponse()
 
     server.answer("Embed", model_unreachable(0.01), hang)
@@ -282,7 +283,7 @@ def test_a_revision_that_the_store_has_lost_is_told_once(client: Remora, server:
 
 def test_threads_share_a_client(server: ScriptedServer) -> None:
     server.answer("AppendMessages", lambda _: wire.AppendMessagesResponse(revision=len(server.calls)))
-    with Remora(server.endpoint, timeout=30) as client, ThreadPoolExecutor(8) as pool:
+    with Remora(server.endpoint, timeout=PATIENCE) as client, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: client.conversation("c").append(HELLO), range(200)))
 
         assert client.revision == 200
@@ -357,7 +358,7 @@ def test_a_reply_beyond_grpcs_default_limit_is_taken(client: Remora, server: Scr
     text = "x" * (6 << 20)
     server.answer("AssembleContext", memory_service_pb2.AssembleContextResponse(text=text))
 
-    assert client.conversation("c").context(timeout=30).text == text
+    assert client.conversation("c").context(timeout=PATIENCE).text == text
 
 
 def test_many_texts_are_embedded_in_several_calls(client: Remora, server: ScriptedServer) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.client.scripted_server import Failure, ScriptedServer
+from tests.patience import PATIENCE
 
 from remora import Remora, RemoraError, errors
 
@@ -40,7 +41,7 @@ def test_a_reason_raises_its_class(client: Remora, server: ScriptedServer, reaso
     kind = errors.OF_REASON[reason]
     (code,) = [code for code, general in errors.OF_CODE.items() if issubclass(kind, general)]
 
-    error = failure_of(client, server, Failure(code, reason, retry_delay=3600), timeout=60)
+    error = failure_of(client, server, Failure(code, reason, retry_delay=3600), timeout=PATIENCE)
 
     assert type(error) is kind
     assert (error.reason, error.code) == (reason, code)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Remora
 
@@ -63,7 +64,7 @@ def succeeds_in_child(work: Callable[[], object]) -> bool:
 
 
 def call_in_children(endpoint: str) -> None:
-    with Remora(endpoint, timeout=20) as memory:
+    with Remora(endpoint, timeout=PATIENCE) as memory:
         memory.count_conversations()
 
         assert all(succeeds_in_child(memory.count_conversations) for _ in range(5))
@@ -75,7 +76,7 @@ def test_a_child_opens_a_channel_of_its_own(endpoint: str) -> None:
 
 
 def call_in_a_childs_child(endpoint: str) -> None:
-    with Remora(endpoint, timeout=20) as memory:
+    with Remora(endpoint, timeout=PATIENCE) as memory:
         memory.count_conversations()
 
         def fork_again() -> None:
@@ -90,7 +91,7 @@ def test_a_child_of_a_child_works_too(endpoint: str) -> None:
 
 
 def read_in_child(endpoint: str) -> None:
-    with Remora(endpoint, timeout=20) as memory:
+    with Remora(endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c").append({"role": "user", "content": "hello"})
 
         def read() -> None:
@@ -104,7 +105,7 @@ def test_a_child_reads_what_its_parent_wrote(endpoint: str) -> None:
 
 
 def close_in_child(endpoint: str) -> None:
-    with Remora(endpoint, timeout=20) as memory:
+    with Remora(endpoint, timeout=PATIENCE) as memory:
         memory.count_conversations()
 
         assert succeeds_in_child(memory.close)
@@ -116,7 +117,7 @@ def test_a_child_closes_its_own_channel_only(endpoint: str) -> None:
 
 
 def call_in_children_between_event_loops(endpoint: str) -> None:
-    memory = AsyncRemora(endpoint, timeout=20)
+    memory = AsyncRemora(endpoint, timeout=PATIENCE)
 
     async def count() -> int:
         return await memory.count_conversations()
@@ -132,7 +133,7 @@ def test_an_async_client_works_in_a_child_between_event_loops(endpoint: str) -> 
 
 
 def call_in_child_of_a_running_event_loop(endpoint: str) -> None:
-    memory = AsyncRemora(endpoint, timeout=20)
+    memory = AsyncRemora(endpoint, timeout=PATIENCE)
 
     async def count() -> int:
         return await memory.count_conversations()

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 from remora.v1 import transfer_service_pb2 as transfers
 from remora_server.commands.records import first_line, last_line, record_line
 
@@ -54,7 +56,7 @@ def remora(
         capture_output=True,
         env=environment(endpoint, variables),
         check=False,
-        timeout=300,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr.decode()
 
@@ -105,7 +107,7 @@ def showing(
     os.close(follower)
     try:
         yield process, _shown(leader)
-        process.wait(60)
+        process.wait(PATIENCE)
     finally:
         os.close(leader)
         process.kill()

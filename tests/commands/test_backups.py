@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.commands.terminal import begin, done, remora
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Message, Remora
 from remora.errors import (
@@ -55,7 +56,7 @@ def serving(directory: Path, *arguments: str, token: str | None = None) -> Itera
 
 def operator(sidecar: Sidecar) -> Remora:
     token = (sidecar.directory / "data" / "operator.token").read_text()
-    return Remora(sidecar.endpoint, token=token, timeout=60)
+    return Remora(sidecar.endpoint, token=token, timeout=PATIENCE)
 
 
 def back_up(sidecar: Sidecar, destination: Path) -> dict[str, object]:
@@ -86,7 +87,7 @@ class Writers:
                 thread.join()
 
     def _write(self, number: int) -> None:
-        with Remora(self.endpoint, timeout=60) as memory:
+        with Remora(self.endpoint, timeout=PATIENCE) as memory:
             chat = memory.conversation(f"c{number}", user_id="u")
             count = 0
             while not self.stopping.is_set():
@@ -98,12 +99,11 @@ class Writers:
 
 def tags(endpoint: str) -> Counter[str]:
     """How many messages of each request a store holds."""
-    with Remora(endpoint, timeout=60) as memory:
+    with Remora(endpoint, timeout=PATIENCE) as memory:
         found = [memory.conversation(one.id).messages(None) for one in memory.list_conversations(limit=None)]
     return Counter(message.text for messages in found for message in messages)
 
 
-@pytest.mark.timeout(180)
 def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_half_request(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         writers = Writers(sidecar.endpoint)
@@ -124,7 +124,7 @@ def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_hal
         assert tags(restored.endpoint) == held
         assert set(before) <= set(held)
         assert set(held.values()) == {TOGETHER}
-        with Remora(restored.endpoint, timeout=20) as memory:
+        with Remora(restored.endpoint, timeout=PATIENCE) as memory:
             assert memory.status().store.store_id == manifest["store_id"]
             assert memory.conversation("new").append(Message("user", "hello")).revision == manifest["revision"] + 1  # type: ignore[operator]
         restored.kill()
@@ -135,7 +135,7 @@ def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_hal
 
 def test_a_restored_store_is_exported_as_the_one_that_was_backed_up(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
-        with Remora(sidecar.endpoint, tenant="t", timeout=20) as memory:
+        with Remora(sidecar.endpoint, tenant="t", timeout=PATIENCE) as memory:
             chat = memory.conversation("c", user_id="u", metadata={"a": 1})
             chat.append([Message("user", "one"), Message("assistant", "two")])
             memory.user("u").working_memory.set(b"\xff")
@@ -149,10 +149,9 @@ def test_a_restored_store_is_exported_as_the_one_that_was_backed_up(directory: P
     assert modes == {0o600}
 
 
-@pytest.mark.timeout(180)
 def test_a_kill_in_the_middle_of_a_backup_leaves_nothing_behind(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
-        with Remora(sidecar.endpoint, timeout=60) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             for number in range(20):
                 memory.conversation(f"c{number}").append([Message("user", os.urandom(500).hex())] * 500)
         held = tags(sidecar.endpoint)
@@ -177,7 +176,7 @@ def test_a_kill_in_the_middle_of_a_backup_leaves_nothing_behind(directory: Path)
 def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         file = sidecar.directory / "data" / "operator.token"
-        with Remora(sidecar.endpoint, tenant="acme", timeout=20) as memory:
+        with Remora(sidecar.endpoint, tenant="acme", timeout=PATIENCE) as memory:
             memory.conversation("c").append(Message("user", "secret"))
             for forbidden in (
                 memory.create_backup,
@@ -186,7 +185,7 @@ def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory
             ):
                 with pytest.raises(OperatorOnlyError):
                     forbidden()
-        with Remora(sidecar.endpoint, token="guessed", timeout=20) as memory, pytest.raises(OperatorOnlyError):
+        with Remora(sidecar.endpoint, token="guessed", timeout=PATIENCE) as memory, pytest.raises(OperatorOnlyError):
             memory.create_backup()
         first = file.read_text()
 
@@ -194,7 +193,7 @@ def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory
         sidecar.kill()
         sidecar.start()
         assert file.read_text() != first
-        with Remora(sidecar.endpoint, token=first, timeout=20) as memory, pytest.raises(OperatorOnlyError):
+        with Remora(sidecar.endpoint, token=first, timeout=PATIENCE) as memory, pytest.raises(OperatorOnlyError):
             memory.create_backup()
 
 
@@ -202,14 +201,14 @@ def test_where_tokens_are_asked_for_the_operator_names_the_tenant(directory: Pat
     tokens = directory / "tokens"
     tokens.write_text("secret acme\n")
     with serving(directory / "a", f"--token-file={tokens}", token="secret") as sidecar:
-        with Remora(sidecar.endpoint, token="secret", timeout=20) as memory:
+        with Remora(sidecar.endpoint, token="secret", timeout=PATIENCE) as memory:
             memory.conversation("c").append(Message("user", "hello"))
             with pytest.raises(OperatorOnlyError):
                 memory.create_backup()
-        with Remora(sidecar.endpoint, timeout=20) as memory, pytest.raises(UnauthenticatedError):
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory, pytest.raises(UnauthenticatedError):
             memory.create_backup()
         token = (sidecar.directory / "data" / "operator.token").read_text()
-        with Remora(sidecar.endpoint, token=token, tenant="acme", timeout=20) as memory:
+        with Remora(sidecar.endpoint, token=token, tenant="acme", timeout=PATIENCE) as memory:
             assert [message.text for message in memory.conversation("c").messages()] == ["hello"]
         back_up(sidecar, directory / "backup")
 
@@ -278,7 +277,7 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backup of a store with one message."""
     destination = tmp_path_factory.mktemp("backups") / "backup"
     with tempfile.TemporaryDirectory(prefix="remora-") as name, serving(Path(name)) as sidecar:
-        with Remora(sidecar.endpoint, timeout=20) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             memory.conversation("c").append(Message("user", "hello"))
         back_up(sidecar, destination)
     return destination
@@ -354,7 +353,6 @@ def test_nothing_is_restored_over_anything(backup: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(180)
 def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Path, directory: Path) -> None:
     data = directory / "data"
     killed = 0

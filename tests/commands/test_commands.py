@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora import Message, Remora
 from remora.testing import serve
@@ -37,7 +38,7 @@ def test_every_command_has_a_module_that_fills_its_parser_and_runs() -> None:
 def under_shell(command: str) -> tuple[int, str]:
     """The exit code and the standard error of a line of a shell in which `remora` is the command."""
     line = command.replace("remora", f"'{sys.executable}' -m remora_server.main", 1)
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=PATIENCE)
     return done.returncode, done.stderr
 
 
@@ -62,7 +63,7 @@ def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
     def full(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with serve("--model=none") as endpoint, Remora(endpoint, timeout=20) as memory:
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c").append(Message("user", "hello"))
         for arguments in (["log"], ["log", "c"], ["search", "hello"]):
             for form in ([], ["--json"]):
@@ -81,8 +82,8 @@ def test_a_path_that_the_terminal_cannot_show_is_shown_escaped(
     directory = tmp_path / os.fsdecode("d\xe9".encode() + b"\xff")
     command = [sys.executable, "-m", "remora_server.main", "doctor", "--model=none", "--data", str(directory)]
 
-    shown = subprocess.run(command, capture_output=True, check=False, timeout=60)
-    lines = subprocess.run([*command, "--json"], capture_output=True, check=False, timeout=60)
+    shown = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
+    lines = subprocess.run([*command, "--json"], capture_output=True, check=False, timeout=PATIENCE)
 
     assert (shown.returncode, lines.returncode) == (0, 0)
     assert b"\\udcff" in shown.stdout
@@ -96,7 +97,7 @@ def test_a_closed_stream_is_given_to_no_file_of_the_store(tmp_path: Path) -> Non
     )
     line = f"'{sys.executable}' -c \"{program}\" 3>number <&- >&- 2>&-"
 
-    subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=PATIENCE)
 
     assert int((tmp_path / "number").read_text()) > 2
 

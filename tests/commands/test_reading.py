@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.terminal import begin, done, on_terminal, remora
+from tests.patience import PATIENCE
 
 from remora import Message, Remora
 from remora.testing import serve
@@ -22,7 +23,7 @@ TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d"
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server with two conversations of tenant `acme`."""
-    with serve("--model=none") as endpoint, Remora(endpoint, tenant="acme", timeout=20) as memory:
+    with serve("--model=none") as endpoint, Remora(endpoint, tenant="acme", timeout=PATIENCE) as memory:
         trip = memory.conversation("trip", user_id="sarah", title="A trip")
         trip.append(
             [
@@ -67,7 +68,7 @@ def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsy
         assert main([*arguments, "--tenant", "forging", "--endpoint", endpoint]) == 0
         return capsys.readouterr().out.splitlines()
 
-    with Remora(endpoint, tenant="forging", timeout=20) as memory:
+    with Remora(endpoint, tenant="forging", timeout=PATIENCE) as memory:
         chat = memory.conversation(f"c\n{FORGED}", user_id=f"u\n{FORGED}", title=f"t\u2028\t{FORGED}")
         chat.append(Message("user", f"hello\n{FORGED}\n{' ' * 60}{FORGED}", name=f"n\n{FORGED}"))
 
@@ -150,7 +151,7 @@ def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: 
 
 
 def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
-    with Remora(endpoint, tenant="followed", timeout=20) as memory:
+    with Remora(endpoint, tenant="followed", timeout=PATIENCE) as memory:
         chat = memory.conversation("c")
         chat.append(Message("user", "first"))
         process = begin(endpoint, "log", "c", "--follow", "--json", "--tenant", "followed")
@@ -161,12 +162,12 @@ def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
         assert [json.loads(process.stdout.readline())["text"] for _ in range(2)] == ["second", "third"]
 
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60) == (b"", b"")
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
         assert process.returncode == 130
 
 
 def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) -> None:
-    with Remora(endpoint, tenant="long", timeout=20) as memory:
+    with Remora(endpoint, tenant="long", timeout=PATIENCE) as memory:
         memory.conversation("c").append([Message("user", "x" * 1000)] * 500)
     process = begin(endpoint, "log", "c", "--limit", "500", "--tenant", "long")
     assert process.stdout is not None
@@ -175,7 +176,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
     process.stdout.close()
 
     assert process.stderr.read() == b""
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1
     process.stderr.close()
 
 

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from tests.commands.terminal import (
     write_export,
 )  # fmt: skip
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora_server.commands import export
@@ -51,15 +51,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def conversations(sidecar: Sidecar) -> int:
-    with Remora(sidecar.endpoint, timeout=20) as client:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as client:
         return client.count_conversations()
 
 
@@ -71,11 +64,10 @@ def is_exported_as(sidecar: Sidecar, path: Path) -> bool:
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     return process.returncode
 
 
-@pytest.mark.timeout(300)
 def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: Path) -> None:
     process = begin(sidecar.endpoint, "import", many)
     eventually(lambda: conversations(sidecar) > 10)
@@ -90,13 +82,12 @@ def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: P
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
 def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: Path) -> None:
     process = begin(sidecar.endpoint, "import", many)
     eventually(lambda: conversations(sidecar) > 10)
     sidecar.kill()
     sidecar.start()
-    process.communicate(timeout=120)
+    process.communicate(timeout=PATIENCE)
 
     if process.returncode != 0:
         done(sidecar.endpoint, "import", many)
@@ -133,7 +124,6 @@ def whole(stored: Sidecar) -> bytes:
     return exported
 
 
-@pytest.mark.timeout(300)
 def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
     stored: Sidecar, whole: bytes, tmp_path: Path
 ) -> None:
@@ -329,7 +319,6 @@ def test_a_state_names_nothing_that_is_not_on_the_disk(tmp_path: Path, monkeypat
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(600)
 def test_memory_does_not_grow_with_what_is_moved(sidecar: Sidecar, tmp_path: Path) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     write_export(small, conversation_lines("small", 10, TEXT))

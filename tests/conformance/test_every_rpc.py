@@ -13,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 from tests.conformance.cases import CASES, GIVEN, RPCS, Json, difference
+from tests.patience import PATIENCE
 
 from remora import testing
 from remora_server.rpc.server import SERVICES, TRANSPORTS
@@ -40,7 +41,7 @@ def ask(remora_server: str, remora_tenant: str) -> Iterator[Ask]:
             request = ParseDict(case["request"], GetMessageClass(method.input_type)())
             path = f"/{method.containing_service.full_name}/{method.name}"
             unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
-            encoded = unary(request.SerializeToString(), metadata=(("remora-tenant", remora_tenant),), timeout=20)
+            encoded = unary(request.SerializeToString(), metadata=(("remora-tenant", remora_tenant),), timeout=PATIENCE)
             return MessageToDict(GetMessageClass(method.output_type).FromString(encoded))
 
         for write in GIVEN:

@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from tests.patience import PATIENCE
+
 LETTERS = 26
 
 
@@ -121,7 +123,7 @@ class EmbeddingServer:
 
     def hang(self) -> Answer:
         """Say nothing until the endpoint goes down."""
-        self._ended.wait(60.0)
+        self._ended.wait(PATIENCE)
         return Answer(status=None)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.engine.embedding_server import Answer, Asked, EmbeddingServer, error, listing, vector
+from tests.patience import PATIENCE
 
 from remora_server import _native
 from remora_server.domain.search import EmbeddingFailed
@@ -25,8 +26,6 @@ from remora_server.engine.endpoint_embedder import UNANSWERED, EndpointEmbedder
 from remora_server.engine.endpoint_requests import PROBE
 
 SECRET = "a secret text"
-LONG = 60.0
-"""Far more than anything takes here, and less than a test may."""
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def embedders() -> Iterator[Callable[..., EndpointEmbedder]]:
     opened: list[EndpointEmbedder] = []
 
     def make(server: EmbeddingServer, *, dimension: int = 0, waiters: int = 4, **options: object) -> EndpointEmbedder:
-        given = EndpointSettings(base_url=server.url, model="letters", vectors="letters", query_timeout=LONG)
+        given = EndpointSettings(base_url=server.url, model="letters", vectors="letters", query_timeout=PATIENCE)
         opened.append(open_endpoint(replace(given, **options), dimension, waiters))
         return opened[-1]
 
@@ -251,7 +250,7 @@ def test_nobody_waits_longer_than_they_want(
     with pytest.raises(EmbeddingFailed, match="in time"):
         embedder.embed(["tea"])
     with pytest.raises(EmbeddingFailed, match="in time"):
-        embedder.embed_query("tea", time.monotonic() + LONG)
+        embedder.embed_query("tea", time.monotonic() + PATIENCE)
     with pytest.raises(EmbeddingFailed, match="in time"):
         embedders(server).embed_now(["tea"], time.monotonic() + 0.2)
 
@@ -262,7 +261,7 @@ def test_nobody_waits_for_a_name_server_that_says_nothing(
     answered = threading.Event()
 
     def silent(*_arguments: object, **_options: object) -> list[object]:
-        answered.wait(LONG)
+        answered.wait(PATIENCE)
         return []
 
     monkeypatch.setattr("socket.getaddrinfo", silent)
@@ -272,7 +271,7 @@ def test_nobody_waits_for_a_name_server_that_says_nothing(
     with pytest.raises(EmbeddingFailed, match="in time"):
         embedder.embed_query("tea", None)
 
-    assert time.monotonic() - began < LONG / 2
+    assert time.monotonic() - began < PATIENCE / 2
     answered.set()
 
 
@@ -285,7 +284,7 @@ def test_who_waits_is_let_go_at_the_end(server: EmbeddingServer, embedder: Endpo
         embedder.close()
 
         with pytest.raises(EmbeddingFailed, match="stops"):
-            waiting.result(20.0)
+            waiting.result(PATIENCE)
     with pytest.raises(EmbeddingFailed, match="stops"):
         embedder.embed(["tea"])
 
@@ -468,7 +467,7 @@ def test_queries_do_not_wait_for_an_endpoint_that_failed_before(
 def test_a_caller_in_a_hurry_does_not_speak_against_the_endpoint(
     server: EmbeddingServer, embedders: Callable[..., EndpointEmbedder]
 ) -> None:
-    embedder = embedders(server, query_timeout=LONG)
+    embedder = embedders(server, query_timeout=PATIENCE)
     for number in range(2 * FAILURES):
         with pytest.raises(EmbeddingFailed):
             embedder.embed_query(f"tea {number}", time.monotonic() - 1)
@@ -481,7 +480,7 @@ def test_no_more_calls_wait_than_may(server: EmbeddingServer, embedders: Callabl
     leave = threading.Event()
 
     def held(_asked: Asked) -> None:
-        leave.wait(LONG)
+        leave.wait(PATIENCE)
 
     server.behaviour = held
     embedder = embedders(server, waiters=2)
@@ -495,5 +494,5 @@ def test_no_more_calls_wait_than_may(server: EmbeddingServer, embedders: Callabl
             embedder.embed_now(["milk"], None)
 
         leave.set()
-        assert all(query.result(20.0).values for query in waiting)
+        assert all(query.result(PATIENCE).values for query in waiting)
     assert embedder.embed_query("milk", None).values

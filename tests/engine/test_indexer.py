@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora_server.domain.search import EmbeddingFailed, Lane, MessageVector, Portion, TextVector, Unembedded
 from remora_server.domain.status import ModelStatus
 from remora_server.engine import indexer
 from remora_server.engine.indexer import PORTION, Indexer
-
-SOON = 10.0
 
 
 def waiting(*texts: str) -> list[Unembedded]:
@@ -60,7 +59,7 @@ class Queue:
 
     def becomes(self, state: Callable[[], bool]) -> bool:
         with self.changed:
-            return self.changed.wait_for(state, SOON)
+            return self.changed.wait_for(state, PATIENCE)
 
     @property
     def vectors(self) -> list[MessageVector]:
@@ -120,12 +119,12 @@ def test_what_is_interrupted_by_the_end_is_no_failure(caplog: pytest.LogCaptureF
 
     def slow(_texts: Sequence[str]) -> list[TextVector]:
         begun.set()
-        assert interrupted.wait(SOON)
+        assert interrupted.wait(PATIENCE)
         raise InterruptedError
 
     thread = Indexer(Queue(waiting("one")), slow)
     thread.start()
-    assert begun.wait(SOON)
+    assert begun.wait(PATIENCE)
     thread.stop()
     interrupted.set()
     thread.close()

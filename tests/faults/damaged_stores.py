@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.errors import NotFoundError
@@ -132,7 +133,7 @@ def older_copies(directory: Path, *names: str) -> dict[str, Path]:
 def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> Order:
     """Append to each conversation, one after another, and keep what was acknowledged."""
     order = Order()
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for number in range(CONVERSATIONS):
             name = f"c{number}"
             chat, kept = memory.conversation(name, user_id="sarah"), texts.setdefault(name, [])
@@ -147,7 +148,7 @@ def append(sidecar: Sidecar, texts: Texts, word: str, count: int) -> Order:
 def held(sidecar: Sidecar) -> Texts:
     """All messages that the server shows, by conversation; a conversation that is not there has none."""
     found = Texts()
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for number in range(CONVERSATIONS):
             name = f"c{number}"
             with suppress(NotFoundError):
@@ -158,9 +159,9 @@ def held(sidecar: Sidecar) -> Texts:
 
 def wait_applied(sidecar: Sidecar) -> None:
     """Wait until the database has everything."""
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         while True:
-            status = memory.stubs.admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=20)
+            status = memory.stubs.admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=PATIENCE)
             if status.store.applied_revision == status.store.revision:
                 return
 

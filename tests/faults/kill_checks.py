@@ -17,6 +17,7 @@ from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
 from tests.faults.user_requests import VECTOR_MODEL
 from tests.faults.user_writer import OPTIONS
+from tests.patience import PATIENCE
 
 from remora.v1 import (
     admin_service_pb2,
@@ -32,7 +33,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
-WAIT = 30.0
+WAIT = PATIENCE
 PAGE = 1000
 KEPT_ANSWERS = 200
 REPEATS = 2

@@ -20,7 +20,7 @@ from tests.faults.database_checks import applied_revision
 from tests.faults.kill_checks import Account, Checker, Faults, KillCheck
 from tests.faults.sidecar import ROOT, Sidecar
 from tests.faults.user_model import UserModel
-from tests.faults.user_writer import TIMEOUT_SECONDS
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_pb2
 from remora.v1 import conversation_service_pb2 as pb
@@ -53,7 +53,7 @@ class WriterProcess:
         """Wait until it says this: `ready`, or `unanswered`."""
         assert self._process.stdout is not None
         if self._process.stdout.readline() != f"{word}\n":
-            raise RuntimeError(f"a writer ended with {self._process.wait(TIMEOUT_SECONDS)}")
+            raise RuntimeError(f"a writer ended with {self._process.wait(PATIENCE)}")
 
     def close(self) -> None:
         """End it."""

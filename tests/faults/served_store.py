@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora._status import to_exception
@@ -19,10 +18,6 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
-
-PATIENCE = 30.0
-
-T = TypeVar("T")
 
 
 class ServedStore:
@@ -110,14 +105,3 @@ def refused(call: Callable[[], object]) -> RemoraError | None:
     except grpc.RpcError as error:
         return to_exception(error, "")
     return None
-
-
-def eventually(attempt: Callable[[], T], *, until: Callable[[T], bool] = bool) -> T:
-    """Repeat until it is as it should be."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = attempt()
-        if until(found):
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import grpc
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.errors import RemoraError
 
-START_SECONDS = 30.0
 REMORA = Path(sys.executable).with_name("remora")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,10 +64,10 @@ class Sidecar:
     def wait(self) -> int:
         """Wait for its end, and return the exit code: less than 0 where a signal ended it."""
         assert self._process is not None
-        return self._process.wait(START_SECONDS)
+        return self._process.wait(PATIENCE)
 
     def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         with Remora(self.endpoint, token=self.token, timeout=1.0) as memory:
             while True:
                 try:
@@ -103,4 +103,4 @@ class Sidecar:
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(number)
-        return self._process.wait(30)
+        return self._process.wait(PATIENCE)

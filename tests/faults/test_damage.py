@@ -39,8 +39,6 @@ from tests.faults.sidecar import Sidecar
 from remora_server.main import main
 from remora_server.storage.inspection import inspect_store
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:

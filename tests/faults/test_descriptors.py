@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults.served_store import ServedStore, eventually, refused
+from tests.faults.served_store import ServedStore, refused
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.errors import RemoraError
@@ -101,7 +102,7 @@ def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(st
     assert store.rests()
 
     store.free()
-    with Remora(store.sidecar.endpoint, timeout=30.0) as late:
+    with Remora(store.sidecar.endpoint, timeout=PATIENCE) as late:
         assert late.status().store.writable
     assert store.listed() == store.acknowledged
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import duckdb
 import pytest
 from tests.engine.embedding_server import Answer, Asked, EmbeddingServer, error, listing
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.embeddings import Embedding
@@ -23,7 +23,6 @@ from remora.search import SearchResult
 from remora.v1.admin_service_pb2 import ModelStatus
 from remora_server.storage.database import FILE_NAME
 
-SOON = 60.0
 LONG = 3600.0
 """The deadline of a call that ends by itself: who used it up would find no end."""
 TEXTS = ("tea with milk", "a red boat", "the old piano", "green lanterns", "no more words")
@@ -62,7 +61,7 @@ def serving(
 
 @contextmanager
 def client(sidecar: Sidecar, tenant: str | None = None) -> Iterator[Remora]:
-    with Remora(sidecar.endpoint, tenant=tenant, timeout=20.0) as memory:
+    with Remora(sidecar.endpoint, tenant=tenant, timeout=PATIENCE) as memory:
         yield memory
 
 
@@ -77,13 +76,6 @@ def search(memory: Remora, text: str, **options: object) -> SearchResult:
 def by_vector(memory: Remora, text: str) -> list[str]:
     """The texts of all messages that have a vector of the model, best first."""
     return [hit.message.text for hit in search(memory, text, profile="vector", k=100)]
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < until, "it does not come to that"
-        time.sleep(0.05)
 
 
 def all_is_embedded(memory: Remora) -> bool:
@@ -343,7 +335,7 @@ PLANTED = {
 def test_a_planted_fault_is_found(
     directory: Path, server: EmbeddingServer, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{__name__}.SOON", 5.0)
+    monkeypatch.setattr("tests.patience.PATIENCE", 5.0)
 
     with pytest.raises((AssertionError, RemoraError)):
         PLANTED[fault](directory, server, fault)

@@ -23,6 +23,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.v1 import (
@@ -39,7 +40,7 @@ from remora_server.rpc.errors import ANSWERS
 
 SEGMENT_BYTES = 1 << 20
 TOKEN = "secret"
-WAIT = 20.0
+WAIT = PATIENCE
 
 M = TypeVar("M", bound=AnyMessage)
 Provoke: TypeAlias = "Callable[[Remora, Sidecar], object]"

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
 from tests.storage.opening import TENANT, WRITE, draft, open_store, shown
 
 from remora import Remora
@@ -23,18 +24,10 @@ from remora_server.storage.embedded import EmbeddedStore
 
 SEGMENT_BYTES = 1 << 20
 PART_BYTES = 32 << 10
-WAIT_SECONDS = 30.0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def count(store: EmbeddedStore) -> int:
-    return store.count_conversations(Read(TENANT, deadline=time.monotonic() + WAIT_SECONDS), "", "")[0]
+    return store.count_conversations(Read(TENANT, deadline=time.monotonic() + PATIENCE), "", "")[0]
 
 
 def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +52,7 @@ def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(store.database, "reopen", noted_reopen)
     store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
     before = store.database.cursor()
-    wait_until(lambda: len(reopened) == 3 and not store.failure())
+    eventually(lambda: len(reopened) == 3 and not store.failure())
 
     assert [text.split(": ")[1] for text in reopened] == ["FatalException", "IOException", "FatalException"]
     assert store.database.cursor() is not before, "cursors of the failed one are not used again"
@@ -81,7 +74,7 @@ def test_a_database_in_memory_that_failed_for_good_is_not_begun_anew(monkeypatch
     monkeypatch.setattr(store.database, "checkpoint", fail)
     monkeypatch.setattr(store.database, "reopen", lambda: reopened.append("empty"))
     store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
-    wait_until(lambda: "FatalException" in store.failure())
+    eventually(lambda: "FatalException" in store.failure())
 
     assert "FatalException" in store.status().failure
     assert shown(store, "c", "sarah")[0][2] == "kept", "it is read from memory"
@@ -104,13 +97,13 @@ def append(memory: Remora, name: str) -> None:
         messages=[message_pb2.Message(id="m", role="user", text=name, parts=os.urandom(PART_BYTES))],
         create_if_missing=conversation_pb2.Conversation(),
     )
-    memory.stubs.conversations.AppendMessages(request, timeout=WAIT_SECONDS)
+    memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
 
 
 def count_all(memory: Remora) -> int:
     """How many conversations the database has, once everything is applied."""
     request = pb.CountConversationsRequest()
-    return memory.stubs.conversations.CountConversations(request, timeout=WAIT_SECONDS).count
+    return memory.stubs.conversations.CountConversations(request, timeout=PATIENCE).count
 
 
 def limit_files(sidecar: Sidecar, length: int) -> None:
@@ -118,25 +111,24 @@ def limit_files(sidecar: Sidecar, length: int) -> None:
     resource.prlimit(sidecar.pid, resource.RLIMIT_FSIZE, (length, resource.RLIM_INFINITY))
 
 
-@pytest.mark.timeout(120)
 def test_a_checkpoint_that_finds_no_room_is_made_up_for_when_there_is_room(sidecar: Sidecar) -> None:
     names = [f"c{number}" for number in range(80)]
-    with Remora(sidecar.endpoint, timeout=WAIT_SECONDS) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for name in names:
             append(memory, name)
         assert count_all(memory) == len(names), "all is in the write-ahead log"
         # The journal's segments are as long as that; the file needs more when the checkpoint comes.
         limit_files(sidecar, SEGMENT_BYTES)
-        wait_until(lambda: "FatalException" in sidecar.log.read_text())
+        eventually(lambda: "FatalException" in sidecar.log.read_text())
         append(memory, "with no room")
 
         limit_files(sidecar, resource.RLIM_INFINITY)
-        wait_until(lambda: memory.status().store.failure == "")
+        eventually(lambda: memory.status().store.failure == "")
         assert count_all(memory) == len(names) + 1
         assert memory.status().store.applied_revision == memory.status().store.revision
 
     assert sidecar.stop() == 0
     sidecar.start()
-    with Remora(sidecar.endpoint, timeout=WAIT_SECONDS) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         texts = [memory.conversation(name).messages()[0].text for name in [*names, "with no room"]]
         assert texts == [*names, "with no room"]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from grpc_health.v1 import health_pb2
-from tests.faults.served_store import PATIENCE, ServedStore, eventually, refused
+from tests.faults.served_store import ServedStore, refused
 from tests.faults.small_disk import SmallDisk
+from tests.patience import PATIENCE, eventually
 
 from remora.errors import RemoraError
 from remora.v1.memory_service_pb2 import Profile, SearchMessagesRequest, SearchOptions

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2, step_pb2
@@ -37,7 +38,6 @@ from remora.v1 import user_service_pb2 as users
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 EXAMPLES, STEPS, KILLS = 12, 20, 2
-WAIT = 20.0
 MODEL = "callers"
 
 CONVERSATIONS = st.sampled_from(["c1", "c2"])
@@ -144,7 +144,7 @@ class KilledStore(RuleBasedStateMachine):
         self.client.close()
 
     def ask(self, method: Method[Request_contra, Reply_co], request: Request_contra) -> Reply_co:
-        return method(request, timeout=WAIT, metadata=self.tenant)
+        return method(request, timeout=PATIENCE, metadata=self.tenant)
 
     def refused(self, code: grpc.StatusCode, method: Method[Request_contra, object], request: Request_contra) -> None:
         with pytest.raises(grpc.RpcError) as raised:
@@ -388,7 +388,6 @@ def sidecar() -> Iterator[Sidecar]:
         server.kill()
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_server_holds_what_a_dict_holds(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KilledStore, "sidecar", sidecar, raising=False)
 

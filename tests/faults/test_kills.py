@@ -12,6 +12,7 @@ from tests.faults.kills import KillRun
 from tests.faults.sidecar import Sidecar
 from tests.faults.user_model import UserModel
 from tests.faults.user_requests import WEIGHTS, UserRequests
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
@@ -44,7 +45,6 @@ def test_a_seed_gives_the_same_requests_again() -> None:
     assert drawn(UserRequests("u", "s", 7), 5) != drawn(UserRequests("u", "s", 8), 5)
 
 
-@pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}: python -m tests.faults.kills --kills {KILLS} --seed {seed}")  # noqa: T201 - shown on failure
@@ -75,11 +75,11 @@ def test_a_repeated_request_is_answered_alike_after_a_kill(sidecar: Sidecar) -> 
         request_id="the-same",
     )
     with Remora(sidecar.endpoint) as memory:
-        first = memory.stubs.conversations.AppendMessages(request, timeout=5)
+        first = memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
     sidecar.kill()
     sidecar.start()
 
     with Remora(sidecar.endpoint) as memory:
-        again = memory.stubs.conversations.AppendMessages(request, timeout=5)
+        again = memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
         assert again == first
         assert len(memory.conversation("c", user_id="sarah").messages()) == 1

@@ -17,8 +17,6 @@ from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
 WRITERS = 3
 KILLED, ABORTED = -9, -6
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[KillRun]:

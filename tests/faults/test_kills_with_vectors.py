@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.errors import RemoraError
@@ -68,7 +69,7 @@ def found(memory: Remora, text: str, k: int) -> memory_pb2.SearchMessagesRespons
     request = memory_pb2.SearchMessagesRequest(
         user_id="sarah", text=text, options=memory_pb2.SearchOptions(k=k, profile=memory_pb2.PROFILE_VECTOR)
     )
-    return memory.stubs.memory.SearchMessages(request, timeout=20)
+    return memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
 
 
 def wait_until_all_is_embedded(memory: Remora, seconds: float = EMBEDDED_SECONDS) -> None:
@@ -78,7 +79,6 @@ def wait_until_all_is_embedded(memory: Remora, seconds: float = EMBEDDED_SECONDS
         time.sleep(0.1)
 
 
-@pytest.mark.timeout(180)
 def test_every_message_has_its_vector_in_the_end(sidecar: Sidecar) -> None:
     stopping = threading.Event()
     writers = [Writer(sidecar.endpoint, number, stopping) for number in range(WRITERS)]
@@ -95,7 +95,7 @@ def test_every_message_has_its_vector_in_the_end(sidecar: Sidecar) -> None:
 
     assert all(writer.acknowledged for writer in writers), "every writer got something through"
     texts = {message_id: text for writer in writers for message_id, text in writer.acknowledged.items()}
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         wait_until_all_is_embedded(memory)
         hits = found(memory, "anything", 1000).hits
         assert len(hits) == len({hit.message.id for hit in hits}), "none is found twice"
@@ -132,7 +132,6 @@ def embedded_texts(sidecar: Sidecar) -> dict[str, bool]:
     return dict(rows)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("point", some_points())
 def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sidecar: Sidecar, point: str) -> None:
     sidecar.kill()
@@ -140,25 +139,24 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
     sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
     sidecar.start()
     texts = [sentence(number) for number in range(SAID)]
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         say(memory, *texts)
     assert sidecar.wait() < 0, "the point was reached"
 
     sidecar.failpoints = {}
     sidecar.start()
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         wait_until_all_is_embedded(memory)
     assert sidecar.stop() == 0
     assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("point", some_points())
 def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
     sidecar: Sidecar, point: str
 ) -> None:
     texts = [f"Rosalind said: {sentence(number)}" for number in range(SAID)]
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         say(memory, *texts)
         wait_until_all_is_embedded(memory)
     assert sidecar.stop() == 0
@@ -166,7 +164,7 @@ def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_e
 
     sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
     sidecar.start()
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         say(memory, "now I speak", name="Rosalind")
     assert sidecar.wait() < 0, "the point was reached"
 
@@ -191,11 +189,10 @@ def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, 
 LEFT, LEFT_IN_FAULTS = 300, 3_000
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("count", [LEFT, pytest.param(LEFT_IN_FAULTS, marks=pytest.mark.faults)])
 def test_a_backlog_that_is_killed_again_and_again_is_embedded_in_the_end(sidecar: Sidecar, count: int) -> None:
     texts = [f"{sentence(number)} {number}" for number in range(count)]
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for first in range(0, count, 50):
             say(memory, *texts[first : first + 50])
     embedded = [0]
@@ -203,10 +200,10 @@ def test_a_backlog_that_is_killed_again_and_again_is_embedded_in_the_end(sidecar
         time.sleep(random.uniform(0.2, 0.6))
         sidecar.kill()
         sidecar.start()
-        with Remora(sidecar.endpoint, timeout=20) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             embedded.append(count - memory.status().model.pending)
 
-    with Remora(sidecar.endpoint, timeout=20) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         wait_until_all_is_embedded(memory, EMBEDDED_SECONDS + count / 10)
     assert sidecar.stop() == 0
     assert embedded == sorted(embedded), "what was embedded once stays so"

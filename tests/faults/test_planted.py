@@ -44,7 +44,6 @@ def fill_again_and_again(run: KillRun) -> None:
         run.fill(0.6)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", planted())
 def test_a_planted_fault_is_found(tmp_path: Path, fault: str) -> None:
     # The native transport waits for the disk itself; what is planted waits in the handlers.

@@ -12,6 +12,7 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.v1 import memory_service_pb2 as pb
@@ -69,7 +70,7 @@ def append_and_search(memory: Remora, writer: int, number: int) -> None:
             messages=[message],
             create_if_missing=Conversation(user_id=user),
         ),
-        timeout=30,
+        timeout=PATIENCE,
     )
     place = scopes(conversation, user)[number % 3]
     request = pb.SearchMessagesRequest(
@@ -79,7 +80,7 @@ def append_and_search(memory: Remora, writer: int, number: int) -> None:
         **place,  # type: ignore[arg-type]
     )
     try:
-        found = memory.stubs.memory.SearchMessages(request, timeout=30)
+        found = memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
     except grpc.RpcError as error:
         raise Missed(f"{word} in {next(iter(place))}: {error.code()}") from error
     if [hit.message.text for hit in found.hits] != [message.text]:
@@ -91,7 +92,7 @@ def run_pairs(sidecar: Sidecar, pairs: int) -> int:
     stopping = threading.Event()
 
     def write(writer: int) -> int:
-        with Remora(sidecar.endpoint, timeout=30) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             for number in range(pairs // WRITERS):
                 if stopping.is_set():
                     return number
@@ -108,7 +109,7 @@ def run_pairs(sidecar: Sidecar, pairs: int) -> int:
 
 def leave_a_backlog(sidecar: Sidecar) -> None:
     """Messages that are found without a vector at the next start."""
-    with Remora(sidecar.endpoint, timeout=30) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for part in range(4):
             messages = [{"role": "user", "content": f"{SENTENCE} {number}"} for number in range(BACKLOG // 4)]
             memory.conversation(f"old-{part}", user_id="old").append(messages)
@@ -116,7 +117,6 @@ def leave_a_backlog(sidecar: Sidecar) -> None:
     sidecar.start()
 
 
-@pytest.mark.timeout(240)
 def test_the_message_is_always_found(sidecar: Sidecar) -> None:
     sidecar.start()
     leave_a_backlog(sidecar)
@@ -134,7 +134,6 @@ def test_the_message_is_always_found_ten_thousand_times(sidecar: Sidecar) -> Non
     assert run_pairs(sidecar, pairs) == pairs
 
 
-@pytest.mark.timeout(120)
 def test_a_search_that_does_not_see_what_was_acknowledged_is_found_out(sidecar: Sidecar) -> None:
     sidecar.changes = ("send_before_it_is_published",)
     sidecar.failpoints = {JOURNAL_VARIABLE: "before_write=delay:40"}

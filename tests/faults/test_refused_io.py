@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tests.faults.preloading import RefusedIo
-from tests.faults.served_store import ServedStore, eventually, refused
+from tests.faults.served_store import ServedStore, refused
+from tests.patience import eventually
 
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
 JOURNAL, DATABASE, DATABASE_LOG = ".journal", "remora.duckdb", "remora.duckdb.wal"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.faults.preloading import SetClock
-from tests.faults.served_store import PATIENCE, ServedStore, eventually
+from tests.faults.served_store import ServedStore
+from tests.patience import PATIENCE, eventually
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation

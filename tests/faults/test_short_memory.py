@@ -14,7 +14,8 @@ from pathlib import Path
 import duckdb
 import pytest
 from msgspec.structs import replace
-from tests.faults.served_store import ServedStore, eventually, refused
+from tests.faults.served_store import ServedStore, refused
+from tests.patience import PATIENCE, eventually
 from tests.storage.opening import READ, WRITE, draft, shown
 
 from remora.errors import RemoraError
@@ -31,7 +32,6 @@ from remora_server.storage.recall import EmbeddedIndex
 MEBIBYTE = 1 << 20
 LEAST, TOO_LITTLE, ENOUGH = 32 * MEBIBYTE, 12 * MEBIBYTE, 96 * MEBIBYTE
 MODEL, DIMENSION = "a-callers-model", 384
-WAIT_SECONDS = 30.0
 FORGOTTEN_SECONDS = 1.1
 """After so long, users who are not active may leave memory."""
 MOST = 100
@@ -62,7 +62,7 @@ def append(store: EmbeddedStore, conversation: str, user: str, numbers: range) -
     store.append_messages(WRITE, conversation, user, [message(number) for number in numbers], ConversationDraft(""))
 
 
-def read(seconds: float = WAIT_SECONDS) -> Read:
+def read(seconds: float = PATIENCE) -> Read:
     return replace(READ, deadline=time.monotonic() + seconds)
 
 
@@ -83,7 +83,7 @@ def is_exhausted(refusal: RemoraError | None) -> bool:
 def newest(store: ServedStore) -> str:
     """The text of the newest message."""
     request = pb.ListMessagesRequest(conversation_id="held", page_size=1)
-    return store.memory.stubs.conversations.ListMessages(request, timeout=WAIT_SECONDS).messages[0].text
+    return store.memory.stubs.conversations.ListMessages(request, timeout=PATIENCE).messages[0].text
 
 
 def test_a_store_in_memory_that_is_full_refuses_writes_and_goes_on_reading(volatile: ServedStore) -> None:
@@ -238,7 +238,6 @@ def is_checkpointed(store: EmbeddedStore) -> bool:
     return not store.status().failure and store.database.wal_bytes() == 0
 
 
-@pytest.mark.timeout(180)
 def test_long_messages_are_checkpointed_with_less_memory_than_they_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,10 +11,9 @@ import pytest
 from tests.commands.terminal import done
 from tests.faults.sidecar import Sidecar
 from tests.faults.small_disk import SmallDisk
+from tests.patience import PATIENCE
 
 from remora import Message, Remora
-
-pytestmark = pytest.mark.timeout(180)
 
 SIZE = 160 << 20
 """Two segments of a journal, a database, and some more."""
@@ -27,7 +26,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sidecar = Sidecar(directory, "--model=none", f"--segment-bytes={1 << 20}")
     sidecar.start()
     try:
-        with Remora(sidecar.endpoint, timeout=20) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             memory.conversation("c").append([Message("user", "word " * 1000)] * 100)
         done(sidecar.endpoint, "backup", directory / "backup", "--data", directory / "data")
     finally:
@@ -72,4 +71,4 @@ def test_what_finds_no_room_is_told_in_a_line_and_leaves_nothing(
 
 def run(disk: SmallDisk, arguments: list[str]) -> subprocess.CompletedProcess[str]:
     program = [*disk.prefix, sys.executable, "-m", "remora_server.main"]
-    return subprocess.run([*program, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([*program, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)

@@ -16,8 +16,8 @@ import grpc
 from google.protobuf.message import Message
 from tests.faults.contract import call
 from tests.faults.user_requests import UserRequests
+from tests.patience import PATIENCE
 
-TIMEOUT_SECONDS = 10.0
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
 UNANSWERED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED}
 """What a call ends with whose connection broke: the server may have done it, or not."""
@@ -50,7 +50,7 @@ def write_until_unanswered(endpoint: str, requests: UserRequests, log: Log) -> N
             method, request = requests.draw()
             log.add("ask", method, encoded(request))
             try:
-                reply = call(channel, method, request, TIMEOUT_SECONDS)
+                reply = call(channel, method, request, PATIENCE)
             except grpc.RpcError as error:
                 if error.code() in UNANSWERED:
                     return

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tests.patience import PATIENCE
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
 
@@ -84,7 +86,7 @@ def window_update(stream: int, more: int) -> bytes:
 class Peer:
     """One connection. What is sent is sent whole; the server's closing it is no error."""
 
-    def __init__(self, endpoint: str, timeout: float = 30.0) -> None:
+    def __init__(self, endpoint: str, timeout: float = PATIENCE) -> None:
         self._socket = connected(endpoint, timeout)
         self._input = b""
         self.is_closed = False

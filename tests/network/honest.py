@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_pb2
 from remora.v1 import conversation_service_pb2 as pb
@@ -21,7 +22,6 @@ from remora.v1 import conversation_service_pb2 as pb
 T = TypeVar("T")
 
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
-TIMEOUT_SECONDS = 60.0
 SHOWN = 5
 PAUSE_SECONDS = 0.1
 """After a refusal that says nothing of when to come back."""
@@ -32,12 +32,11 @@ REFUSED_BY_GRPC = ("Concurrent RPC limit exceeded!", "Received RST_STREAM with e
 class HonestClient:
     """Appends to a conversation of its own and reads it, one call after the other."""
 
-    def __init__(self, endpoint: str, name: str, *, retries: bool) -> None:
-        """`retries`: a call that is refused for overload comes back when it was told to."""
+    def __init__(self, endpoint: str, name: str) -> None:
+        """Not connected yet. A call that is refused for overload comes back when it was told to."""
         self.rounds = 0
         self.refusals = 0
         self._name = name
-        self._retries = retries
         self._channel = grpc.insecure_channel(endpoint, options=OPTIONS)
         self._stub = conversation_service_pb2_grpc.ConversationServiceStub(self._channel)
         self._texts: list[str] = []
@@ -56,9 +55,9 @@ class HonestClient:
     def _ask(self, method: Callable[..., T], request: Message) -> T:
         while True:
             try:
-                return method(request, timeout=TIMEOUT_SECONDS)
+                return method(request, timeout=PATIENCE)
             except grpc.RpcError as error:
-                if not self._retries or not (reason(error) == "OVERLOADED" or is_refused_by_grpc(error)):
+                if not (reason(error) == "OVERLOADED" or is_refused_by_grpc(error)):
                     raise
                 self.refusals += 1
                 time.sleep(PAUSE_SECONDS if is_refused_by_grpc(error) else retry_seconds(error))
@@ -71,8 +70,8 @@ class HonestClient:
 class HonestClients:
     """Some of them, each in a thread."""
 
-    def __init__(self, endpoint: str, count: int, *, retries: bool) -> None:
-        self._clients = [HonestClient(endpoint, f"honest-{uuid.uuid4()}", retries=retries) for _ in range(count)]
+    def __init__(self, endpoint: str, count: int) -> None:
+        self._clients = [HonestClient(endpoint, f"honest-{uuid.uuid4()}") for _ in range(count)]
         self._stopping = threading.Event()
         self._failures: list[BaseException] = []
         self._threads = [threading.Thread(target=self._run, args=[client]) for client in self._clients]
@@ -99,7 +98,7 @@ class HonestClients:
     def go_on(self, rounds: int = 3) -> None:
         """Wait until each has made so many rounds more: they are served whatever others do."""
         goals = [(client, client.rounds + rounds) for client in self._clients]
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self._failures and any(client.rounds < goal for client, goal in goals):
             assert time.monotonic() < deadline, "honest clients are not served"
             time.sleep(0.005)
@@ -120,9 +119,9 @@ class HonestClients:
 
 
 @contextmanager
-def honest(endpoint: str, count: int = 2, *, retries: bool = False) -> Iterator[HonestClients]:
+def honest(endpoint: str, count: int = 2) -> Iterator[HonestClients]:
     """Clients that are at work."""
-    clients = HonestClients(endpoint, count, retries=retries)
+    clients = HonestClients(endpoint, count)
     clients.start()
     try:
         yield clients

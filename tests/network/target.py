@@ -16,6 +16,7 @@ import pytest
 from tests.faults.changed_server import WAITING
 from tests.faults.sidecar import Sidecar
 from tests.network.honest import OPTIONS, reason
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -103,9 +104,9 @@ def has_room_for(target: Target, calls: int) -> bool:
 
     def outcome(_number: int) -> str:
         with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
-            grpc.channel_ready_future(channel).result(30)
+            grpc.channel_ready_future(channel).result(PATIENCE)
             stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
-            started.wait(30)
+            started.wait(PATIENCE)
             try:
                 stub.CountConversations(pb.CountConversationsRequest(user_id=WAITING), timeout=3)
             except grpc.RpcError as error:

@@ -15,6 +15,7 @@ from tests.network.frames import DATA, END_STREAM, Frame, Peer, frame
 from tests.network.honest import OPTIONS, append, honest
 from tests.network.statuses import status_of
 from tests.network.target import MIB, TRANSPORTS, Target, serving, unless_grpcio
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2_grpc
 
@@ -114,7 +115,7 @@ def test_a_message_beyond_the_limit_is_refused(target: Target) -> None:
     channel = grpc.insecure_channel(target.tcp, options=options)
     ask = conversation_service_pb2_grpc.ConversationServiceStub(channel).AppendMessages
     with channel, honest(target.endpoint), target.grows_at_most(UNPACKING_MIB), pytest.raises(grpc.RpcError) as raised:
-        ask(append("large", ["x" * (LIMIT_MIB * MIB + 1)]), timeout=30)
+        ask(append("large", ["x" * (LIMIT_MIB * MIB + 1)]), timeout=PATIENCE)
 
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 

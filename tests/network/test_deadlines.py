@@ -13,6 +13,7 @@ import pytest
 from tests.faults.changed_server import WAITING
 from tests.network.honest import OPTIONS, append, honest, reason
 from tests.network.target import TRANSPORTS, WAITS, Target, has_room_for, serving
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -46,7 +47,7 @@ def stored_texts(stub: Stub, conversation: str) -> list[str]:
         conversation_id=conversation, page_size=1000, page_order=pb.PAGE_ORDER_OLDEST_FIRST
     )
     while True:
-        page = stub.ListMessages(request, timeout=30)
+        page = stub.ListMessages(request, timeout=PATIENCE)
         texts += [one.text for one in page.messages]
         if not page.next_page_token:
             return texts
@@ -68,7 +69,7 @@ class Caller:
         self._stub, self._calls, self._random = stub, calls, random.Random(number)
 
     def run(self) -> None:
-        self._stub.AppendMessages(append(self.conversation, parts("first")), timeout=30)
+        self._stub.AppendMessages(append(self.conversation, parts("first")), timeout=PATIENCE)
         self.written.append("first")
         for number in range(self._calls):
             self._call(f"n{number}", self._random.uniform(0.001, 0.05))
@@ -114,7 +115,7 @@ def hurry(target: Target, calls: int) -> None:
     with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
         stub = Stub(channel)
         callers = [Caller(stub, number, calls) for number in range(CALLERS)]
-        with honest(target.endpoint, retries=True), target.grows_at_most(64), ThreadPoolExecutor(CALLERS) as pool:
+        with honest(target.endpoint), target.grows_at_most(64), ThreadPoolExecutor(CALLERS) as pool:
             for done in [pool.submit(caller.run) for caller in callers]:
                 done.result()
 
@@ -130,7 +131,6 @@ def test_every_call_in_a_hurry_ends_and_leaves_its_room(target: Target) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
 def test_thousands_of_calls_in_a_hurry_end_and_leave_their_room(target: Target) -> None:
     hurry(target, 1000)
 
@@ -144,7 +144,7 @@ def cancelled_at_random(stub: Stub, requests: list[pb.AppendMessagesRequest]) ->
     chance = random.Random(1)
     taken_back = 0
     for request in requests:
-        call = stub.AppendMessages.future(request, timeout=30)
+        call = stub.AppendMessages.future(request, timeout=PATIENCE)
         time.sleep(chance.uniform(0, 0.012))
         taken_back += call.cancel()
     return taken_back
@@ -152,11 +152,11 @@ def cancelled_at_random(stub: Stub, requests: list[pb.AppendMessagesRequest]) ->
 
 def test_a_repeat_after_a_cancellation_makes_one_write(target: Target, stub: Stub) -> None:
     requests = [append("taken-back", parts(f"n{number}"), str(uuid.uuid4())) for number in range(200)]
-    stub.AppendMessages(append("taken-back", ["first"]), timeout=30)
+    stub.AppendMessages(append("taken-back", ["first"]), timeout=PATIENCE)
     with honest(target.endpoint):
         taken_back = cancelled_at_random(stub, requests)
         unasked = set(stored_texts(stub, "taken-back"))
-        replies = [stub.AppendMessages(request, timeout=30) for request in requests]
+        replies = [stub.AppendMessages(request, timeout=PATIENCE) for request in requests]
 
     there = sum(request.messages[0].text in unasked for request in requests)
     assert taken_back > 0, "nothing was taken back"
@@ -177,7 +177,7 @@ def test_calls_that_wait_and_are_taken_back_leave_their_room(target: Target, stu
         time.sleep(0.02)
         for call in calls:
             call.cancel()
-    with honest(target.endpoint, retries=True):
+    with honest(target.endpoint):
         pass
 
     # Those that a thread was at end with their deadlines.

@@ -128,12 +128,10 @@ def flood(peer: Peer, frames_of: Flood, together: int = BATCH) -> int:
     return sent
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("frames_of", FLOODS, ids=lambda flood: flood.__name__)
 def test_a_flood_hurts_nobody_else(target: Target, frames_of: Flood) -> None:
-    # Calls that were taken back stand in the queue until their turn comes: others may be told to come again.
     with (
-        honest(target.endpoint, retries=True) as clients,
+        honest(target.endpoint) as clients,
         target.grows_at_most(GROWTH_MIB),
         Peer(target.tcp, timeout=5.0) as peer,
     ):

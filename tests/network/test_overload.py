@@ -58,7 +58,7 @@ def burst_again_and_again(endpoint: str, stopping: threading.Event) -> Counter[s
 
 def test_overload_is_refused_and_whoever_comes_back_is_served(target: Target, transport: str) -> None:
     stopping, before = threading.Event(), target.sockets()
-    served = honest(target.endpoint, retries=True)
+    served = honest(target.endpoint)
     with target.grows_at_most(64), ThreadPoolExecutor(CALLERS) as pool, served as clients:
         bursts = [pool.submit(burst_again_and_again, target.tcp, stopping) for _ in range(CALLERS)]
         try:

@@ -8,6 +8,7 @@ import grpc
 import pytest
 from tests.network.honest import OPTIONS, append, reason
 from tests.network.target import TRANSPORTS, Target, serving
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -25,7 +26,7 @@ class Acknowledged(Exception):
 def seen_by(stub: conversation_service_pb2_grpc.ConversationServiceStub) -> list[str]:
     """The texts that a reader sees; none where it sees no conversation."""
     try:
-        found = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c"), timeout=30)
+        found = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c"), timeout=PATIENCE)
     except grpc.RpcError as error:
         if reason(error) != "CONVERSATION_NOT_FOUND":
             raise
@@ -40,7 +41,7 @@ def check_delayed(target: Target) -> None:
         texts: list[str] = []
         for number in range(APPENDS):
             began = time.monotonic()
-            reply = stub.AppendMessages.future(append("c", [f"text {number}"]), timeout=30)
+            reply = stub.AppendMessages.future(append("c", [f"text {number}"]), timeout=PATIENCE)
             seen = seen_by(stub)
             if seen != texts and time.monotonic() - began < DELAY_SECONDS:
                 raise Acknowledged(f"{seen} is seen, {texts} was answered")
@@ -58,7 +59,7 @@ def check_failing(target: Target) -> None:
         refused: list[str] = []
         for number in range(20):
             try:
-                stub.AppendMessages(append("c", [f"text {number}"]), timeout=30)
+                stub.AppendMessages(append("c", [f"text {number}"]), timeout=PATIENCE)
             except grpc.RpcError as error:
                 refused.append(reason(error))
             else:

@@ -11,6 +11,7 @@ from tests.network import frames
 from tests.network.frames import LARGEST_WINDOW, Peer
 from tests.network.honest import OPTIONS, append, honest
 from tests.network.target import TRANSPORTS, Target, serving, unless_grpcio
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -32,7 +33,7 @@ def serving_a_large_page(*changes: str, transport: str = "native") -> Iterator[T
         with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
             stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
             for number in range(MESSAGES):
-                stub.AppendMessages(append("large", [f"{number:04}" + "x" * TEXT_BYTES]), timeout=30)
+                stub.AppendMessages(append("large", [f"{number:04}" + "x" * TEXT_BYTES]), timeout=PATIENCE)
         yield target
 
 
@@ -47,7 +48,6 @@ def ask(peer: Peer, stream: int) -> None:
     peer.send(frames.call(stream, LIST, encoded))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "target", unless_grpcio("grpcio keeps replies that nobody reads without a bound"), indirect=True
 )
@@ -59,7 +59,7 @@ def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: i
 def ask_and_do_not_read(target: Target, window: int) -> None:
     """Raises AssertionError where the replies take more memory than they may."""
     opened = frames.peers(target.tcp, CONNECTIONS)
-    with honest(target.endpoint, retries=True) as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
+    with honest(target.endpoint) as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
         for peer in unread:
             peer.open(initial_window=window)
             peer.send(frames.window_update(0, LARGEST_WINDOW - 65_535))
@@ -69,7 +69,6 @@ def ask_and_do_not_read(target: Target, window: int) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(120)
 def test_the_check_of_unread_replies_finds_a_server_without_their_bound() -> None:
     finding = pytest.raises(AssertionError, match="its memory grew")
     with serving_a_large_page("no_bound_of_replies") as careless, finding:
@@ -77,7 +76,7 @@ def test_the_check_of_unread_replies_finds_a_server_without_their_bound() -> Non
 
 
 def test_a_reply_that_is_read_byte_by_byte_comes_whole(target: Target) -> None:
-    with honest(target.endpoint, retries=True) as clients, Peer(target.tcp) as peer:
+    with honest(target.endpoint) as clients, Peer(target.tcp) as peer:
         peer.open(initial_window=1)
         ask(peer, 1)
         got = 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora import Conversation, Message, Remora
 from remora.search import SearchOptions, Weights
@@ -36,7 +37,7 @@ def chats() -> Iterator[dict[str, Conversation]]:
     """All conversations, embedded."""
     with (
         serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint,
-        Remora(endpoint, timeout=120.0) as memory,
+        Remora(endpoint, timeout=PATIENCE) as memory,
     ):
         chats = {language: memory.conversation(language, user_id=language) for language in LANGUAGES}
         for language, chat in chats.items():

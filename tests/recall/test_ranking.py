@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 
 from remora import Message, Remora
 from remora.search import Hit, Profile, SearchResult
@@ -56,7 +57,7 @@ TALKS = st.lists(st.lists(MESSAGE, min_size=1, max_size=8), min_size=1, max_size
 def memory() -> Iterator[Remora]:
     with (
         serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint,
-        Remora(endpoint, timeout=120.0) as client,
+        Remora(endpoint, timeout=PATIENCE) as client,
     ):
         yield client
 

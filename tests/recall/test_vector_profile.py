@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.patience import PATIENCE
 
 from remora import Conversation, Embedding, Message, Remora
 from remora.context import Merge
@@ -163,7 +164,7 @@ RECENT, RECALLED = 2, 2
 @pytest.fixture(scope="module")
 def chat() -> Iterator[Conversation]:
     """A conversation that the server embeds."""
-    with serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint, Remora(endpoint, timeout=120.0) as client:
+    with serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint, Remora(endpoint, timeout=PATIENCE) as client:
         made = client.conversation("c", user_id="u")
         made.append([Message("user", text, id=str(place)) for place, text in enumerate(SAID)])
         assert made.search("?", index_wait=60.0).index.pending == 0

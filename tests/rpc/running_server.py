@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 from tests.domain.fake_recall import FakeEmbedder, FakeIndex
+from tests.patience import PATIENCE
 from tests.rpc.fake_memory import FakeAssembler, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
@@ -91,7 +92,12 @@ class RunningServer:
         return grpc.insecure_channel(self.endpoint)
 
     def call(
-        self, method: str, request: Message | bytes, *, metadata: Sequence[tuple[str, str]] = (), timeout: float = 10.0
+        self,
+        method: str,
+        request: Message | bytes,
+        *,
+        metadata: Sequence[tuple[str, str]] = (),
+        timeout: float = PATIENCE,
     ) -> Message:
         """The reply of a method, by its short name. Raises grpc.RpcError."""
         descriptor = METHODS[method]
@@ -104,7 +110,7 @@ class RunningServer:
         return GetMessageClass(descriptor.output_type).FromString(reply)
 
     def raw(
-        self, path: str, request: bytes, *, metadata: Sequence[tuple[str, str]] = (), timeout: float = 10.0
+        self, path: str, request: bytes, *, metadata: Sequence[tuple[str, str]] = (), timeout: float = PATIENCE
     ) -> bytes:
         """The encoded reply of a path."""
         ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)

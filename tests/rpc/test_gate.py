@@ -12,6 +12,7 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+from tests.patience import PATIENCE
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail, status_of
 
@@ -104,9 +105,9 @@ def test_a_call_beyond_threads_and_queue_is_refused_at_once_and_the_others_are_a
         ThreadPoolExecutor(3) as pool,
     ):
         calls = [pool.submit(server.call, "GetConversation", GET) for _ in range(3)]
-        refusal = next(as_completed(calls, timeout=10)).exception()
+        refusal = next(as_completed(calls, timeout=PATIENCE)).exception()
         released.set()
-        answered = [call for call in calls if call.exception(10) is None]
+        answered = [call for call in calls if call.exception(PATIENCE) is None]
 
     assert isinstance(refusal, grpc.RpcError)
     info = detail(refusal, ErrorInfo)
@@ -132,6 +133,6 @@ def test_health_answers_while_every_worker_is_busy() -> None:
         busy = pool.submit(server.call, "GetConversation", GET)
         reply = server.raw("/grpc.health.v1.Health/Check", b"")
         released.set()
-        busy.result(10)
+        busy.result(PATIENCE)
 
     assert health_pb2.HealthCheckResponse.FromString(reply).status == health_pb2.HealthCheckResponse.SERVING

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TypeAlias
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
+from tests.patience import PATIENCE, eventually
 from tests.rpc.running_server import RunningServer
 
 from remora_server.rpc.server import SERVICE_NAMES
@@ -26,13 +25,6 @@ def health(server: RunningServer, service: str) -> int:
     return health_pb2.HealthCheckResponse.FromString(reply).status
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("service", ["", "liveness", "readiness", *SERVICE_NAMES])
 def test_a_server_that_works_is_serving(server: RunningServer, service: str) -> None:
     assert health(server, service) == SERVING
@@ -48,7 +40,7 @@ def test_a_service_that_is_not_known_is_not_found(server: RunningServer) -> None
 def test_a_store_that_failed_makes_the_server_not_ready_but_leaves_it_alive(server: RunningServer) -> None:
     server.works = False
 
-    wait_until(lambda: health(server, "readiness") == NOT_SERVING)
+    eventually(lambda: health(server, "readiness") == NOT_SERVING)
     assert health(server, "") == NOT_SERVING
     assert health(server, "liveness") == SERVING
 
@@ -60,7 +52,7 @@ def test_a_server_is_not_ready_before_it_has_begun_to_work() -> None:
 
 def test_whoever_watches_is_told(server: RunningServer) -> None:
     watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
-    states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=10)
+    states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=PATIENCE)
 
     first = health_pb2.HealthCheckResponse.FromString(next(states)).status
     server.works = False
@@ -71,7 +63,7 @@ def test_whoever_watches_is_told(server: RunningServer) -> None:
 
 def test_a_draining_server_is_not_ready(server: RunningServer) -> None:
     watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
-    states = watch(health_pb2.HealthCheckRequest(service="").SerializeToString(), timeout=10)
+    states = watch(health_pb2.HealthCheckRequest(service="").SerializeToString(), timeout=PATIENCE)
     next(states)
 
     server.server.stop(1.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.faults.small_disk import not_mounted
+from tests.patience import PATIENCE
 from tests.storage.opening import READ, WRITE, draft, open_store
 
 from remora_server.domain.backups import Backup
@@ -122,19 +123,19 @@ def test_a_second_backup_at_the_same_time_is_refused(store: EmbeddedStore, monke
 
     def wait(*_: object) -> int:
         begun.set()
-        assert going_on.wait(30)
+        assert going_on.wait(PATIENCE)
         return 0
 
     monkeypatch.setattr(Commits, "begin_query", wait)
     first = threading.Thread(target=create, args=(store,))
     first.start()
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE)
 
     with pytest.raises(BackupUnavailable, match="another backup is under way"):
         create(store)
 
     going_on.set()
-    first.join(30)
+    first.join(PATIENCE)
 
 
 def test_a_store_in_memory_makes_none() -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
+from tests.patience import PATIENCE
 from tests.storage.opening import WRITE, draft, open_store, take
 
 from remora_server.domain.conversations import ConversationDraft
@@ -91,7 +92,7 @@ def test_a_message_that_comes_while_a_search_waits_is_wanted(store: EmbeddedStor
             assert take(store.pending, 10, lane=Lane.WANTED) == []
         coming = threading.Timer(0.05, append, (store, "new", "hello"))
         coming.start()
-        assert texts(take(store.pending, 10, lane=Lane.WANTED, timeout=20)) == ["hello"]
+        assert texts(take(store.pending, 10, lane=Lane.WANTED, timeout=PATIENCE)) == ["hello"]
         coming.join()
 
 

@@ -275,7 +275,6 @@ def compare_with_rebuilt(steps: Sequence[Step], recall_bytes: int) -> None:
             story.now.store.close()
 
 
-@pytest.mark.timeout(180)
 @settings(max_examples=25, deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, recall_bytes=st.sampled_from([1, 20_000, SMALL]))
 def test_what_was_kept_up_to_date_ranks_as_what_is_built_from_the_messages_that_are_left(
@@ -285,7 +284,6 @@ def test_what_was_kept_up_to_date_ranks_as_what_is_built_from_the_messages_that_
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(900)
 @settings(max_examples=400, deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, recall_bytes=st.sampled_from([1, 20_000, SMALL]))
 def test_it_does_so_in_many_more_stories(steps: list[Step], recall_bytes: int) -> None:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.faults.served_store import eventually
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.v1 import conversation_pb2, memory_service_pb2, message_pb2
@@ -33,7 +33,6 @@ one leaves, is more.
 """
 PAUSE_SECONDS = 0.05
 FORGOTTEN_SECONDS = 1.1
-WAIT_SECONDS = 30.0
 
 
 def vectors() -> Iterator[bytes]:
@@ -61,12 +60,12 @@ def fill(memory: Remora) -> None:
             ],
             create_if_missing=conversation_pb2.Conversation(user_id=f"user-{user}"),
         )
-        memory.stubs.conversations.AppendMessages(request, timeout=WAIT_SECONDS)
+        memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
 
 
 def search(memory: Remora, user: int) -> None:
     request = memory_service_pb2.SearchMessagesRequest(user_id=f"user-{user}", text=f"n{user} 7")
-    hits = memory.stubs.memory.SearchMessages(request, timeout=WAIT_SECONDS).hits
+    hits = memory.stubs.memory.SearchMessages(request, timeout=PATIENCE).hits
     assert hits[0].message.text == f"n{user} says 7"
 
 
@@ -79,7 +78,7 @@ def filled(directory: Path, recall_bytes: int, *changes: str) -> Iterator[Remora
     sidecar.changes = changes
     sidecar.start()
     try:
-        with Remora(sidecar.endpoint, timeout=WAIT_SECONDS) as memory:
+        with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
             fill(memory)
             eventually(lambda: memory.status().store.applied_revision == memory.status().store.revision)
             yield memory
@@ -104,7 +103,6 @@ def growth(memory: Remora) -> int:
     return memory.status().server.resident_bytes - before
 
 
-@pytest.mark.timeout(180)
 def test_memory_holds_who_is_active_while_users_come_and_go(tmp_path_factory: pytest.TempPathFactory) -> None:
     with filled(tmp_path_factory.mktemp("r"), BUDGET) as memory:
         assert growth(memory) < BOUND
@@ -115,7 +113,6 @@ def test_memory_holds_who_is_active_while_users_come_and_go(tmp_path_factory: py
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(180)
 def test_a_server_that_keeps_what_it_loaded_is_found_out(tmp_path_factory: pytest.TempPathFactory) -> None:
     with filled(tmp_path_factory.mktemp("r"), BUDGET, "keep_what_is_read") as memory:
         assert growth(memory) > BOUND

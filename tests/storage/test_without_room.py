@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
+from tests.patience import PATIENCE
 from tests.storage.opening import READ, TENANT, WRITE, draft, open_store, shown, take
 
 from remora.v1 import message_pb2
@@ -291,7 +292,7 @@ def test_messages_that_the_database_got_late_are_embedded(room: Room, tmp_path: 
     store = open_store(killed(store, tmp_path / "data"), model="letters")
 
     with room.given_to(store):
-        assert [each.text for each in take(store.pending, 10, timeout=5)] == [WORD]
+        assert [each.text for each in take(store.pending, 10, timeout=PATIENCE)] == [WORD]
         store.close()
 
 

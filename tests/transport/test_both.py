@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from tests.network import frames
 from tests.network.frames import Peer
 from tests.network.statuses import status_of
+from tests.patience import PATIENCE
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail
 
@@ -53,7 +54,7 @@ def server(options: ServerOptions, store: FakeStore) -> Iterator[RunningServer]:
 ALPHA = [("authorization", "Bearer alpha")]
 
 
-def get(server: RunningServer, timeout: float = 10.0) -> object:
+def get(server: RunningServer, timeout: float = PATIENCE) -> object:
     return server.call("GetConversation", GET, metadata=ALPHA, timeout=timeout)
 
 
@@ -129,7 +130,7 @@ def test_a_compressed_request_is_answered_as_any_other(server: RunningServer, co
     )
     request = pb.GetConversationRequest(conversation_id="c", user_id="u" * 500)
 
-    ask(request.SerializeToString(), metadata=tuple(ALPHA), timeout=10, compression=compression)
+    ask(request.SerializeToString(), metadata=tuple(ALPHA), timeout=PATIENCE, compression=compression)
 
     assert server.store.asked["get_conversation"][2] == "u" * 500
 
@@ -140,7 +141,7 @@ def test_a_bomb_is_refused(server: RunningServer) -> None:
     )
 
     with pytest.raises(grpc.RpcError) as raised:
-        ask(bytes(50 * LIMIT), metadata=tuple(ALPHA), timeout=10, compression=grpc.Compression.Gzip)
+        ask(bytes(50 * LIMIT), metadata=tuple(ALPHA), timeout=PATIENCE, compression=grpc.Compression.Gzip)
 
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     get(server)
@@ -157,10 +158,10 @@ def test_a_call_beyond_the_room_is_told_to_come_back(server: RunningServer, stor
     released = store.waiting_for = threading.Event()
     with ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(get, server) for _ in range(3)]
-        refusal = next(as_completed(calls, timeout=10)).exception()
+        refusal = next(as_completed(calls, timeout=PATIENCE)).exception()
         healthy = server.raw("/grpc.health.v1.Health/Check", b"")
         released.set()
-        answered = [call for call in calls if call.exception(10) is None]
+        answered = [call for call in calls if call.exception(PATIENCE) is None]
 
     assert isinstance(refusal, grpc.RpcError)
     assert (refusal.code(), reason(refusal)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
@@ -187,7 +188,7 @@ def test_a_call_that_was_cancelled_frees_its_room(server: RunningServer, store: 
     )
 
     for _ in range(2):
-        call = ask.future(GET.SerializeToString(), metadata=tuple(ALPHA), timeout=10)
+        call = ask.future(GET.SerializeToString(), metadata=tuple(ALPHA), timeout=PATIENCE)
         call.cancel()
     store.waiting_for.set()
 
@@ -202,7 +203,8 @@ def test_reflection_answers_every_message_of_a_stream(server: RunningServer) -> 
     ).SerializeToString()
 
     first, second = map(
-        reflection_pb2.ServerReflectionResponse.FromString, ask(iter([lists, finds]), metadata=tuple(ALPHA), timeout=10)
+        reflection_pb2.ServerReflectionResponse.FromString,
+        ask(iter([lists, finds]), metadata=tuple(ALPHA), timeout=PATIENCE),
     )
 
     assert {service.name for service in first.list_services_response.service} >= {one.full_name for one in SERVICES}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tests.patience import PATIENCE
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer
 
@@ -88,8 +89,8 @@ def test_a_write_is_seen_by_the_next_read(
     stub: conversation_service_pb2_grpc.ConversationServiceStub,
 ) -> None:
     for number in range(50):
-        written = stub.AppendMessages(append(str(number)), timeout=20)
-        read = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c", page_size=1), timeout=20)
+        written = stub.AppendMessages(append(str(number)), timeout=PATIENCE)
+        read = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c", page_size=1), timeout=PATIENCE)
 
         assert read.messages[0].text == str(number)
         assert read.revision >= written.revision
@@ -99,28 +100,30 @@ def test_far_more_writes_than_threads_wait_for_the_disk(serving: Serving) -> Non
     async def write_all() -> list[int]:
         async with grpc.aio.insecure_channel(serving.endpoints[1]) as channel:
             stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
-            replies = await asyncio.gather(*(stub.AppendMessages(append(str(n)), timeout=20) for n in range(90)))
+            replies = await asyncio.gather(*(stub.AppendMessages(append(str(n)), timeout=PATIENCE) for n in range(90)))
         return [reply.messages[0].sequence for reply in replies]
 
     assert sorted(asyncio.run(write_all())) == list(range(1, 91))
 
 
 def test_a_repeat_gets_the_first_reply(stub: conversation_service_pb2_grpc.ConversationServiceStub) -> None:
-    first = stub.AppendMessages(append(request_id="r"), timeout=20)
+    first = stub.AppendMessages(append(request_id="r"), timeout=PATIENCE)
 
-    assert stub.AppendMessages(append(request_id="r"), timeout=20) == first
+    assert stub.AppendMessages(append(request_id="r"), timeout=PATIENCE) == first
 
 
 def test_a_cold_conversation_is_loaded_by_the_pool() -> None:
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         before = Serving(Path(directory))
         with grpc.insecure_channel(before.endpoints[0]) as channel:
-            conversation_service_pb2_grpc.ConversationServiceStub(channel).AppendMessages(append("kept"), timeout=20)
+            conversation_service_pb2_grpc.ConversationServiceStub(channel).AppendMessages(
+                append("kept"), timeout=PATIENCE
+            )
         before.close()
         after = Serving(Path(directory))
         with grpc.insecure_channel(after.endpoints[0]) as channel:
             stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
-            found = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c"), timeout=20)
+            found = stub.ListMessages(pb.ListMessagesRequest(conversation_id="c"), timeout=PATIENCE)
         after.close()
 
     assert [message.text for message in found.messages] == ["kept"]
@@ -129,14 +132,14 @@ def test_a_cold_conversation_is_loaded_by_the_pool() -> None:
 def test_a_held_lock_delays_its_own_conversation_and_no_other(
     serving: Serving, stub: conversation_service_pb2_grpc.ConversationServiceStub
 ) -> None:
-    stub.AppendMessages(append(), timeout=20)
+    stub.AppendMessages(append(), timeout=PATIENCE)
     lock = serving.store.loader._locks.of(Read("default"), "c")
     with lock:
-        waiting = stub.AppendMessages.future(append("late"), timeout=20)
+        waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
         for number in range(20):
             other = append()
             other.conversation_id = f"other-{number}"
-            stub.AppendMessages(other, timeout=20)
+            stub.AppendMessages(other, timeout=PATIENCE)
         assert not waiting.done()
 
     assert waiting.result().messages[0].sequence == 2
@@ -147,7 +150,7 @@ def test_a_socket_may_be_called_by_any_name(serving: Serving, authority: str) ->
     options = [("grpc.default_authority", authority)]
     with grpc.insecure_channel(serving.endpoints[0], options=options) as channel:
         ask = conversation_service_pb2_grpc.ConversationServiceStub(channel)
-        assert ask.AppendMessages(append(), timeout=20).revision > 0
+        assert ask.AppendMessages(append(), timeout=PATIENCE).revision > 0
 
 
 def test_the_socket_is_gone_after_the_end(serving: Serving) -> None:
