@@ -14,9 +14,29 @@ PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
 # What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
 CARGO := cargo
+PYTEST := $(BIN)/python -m pytest -n auto --quiet
 
 PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
 READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
+
+# What a parameter may be. A wrong one is refused before anything is built.
+WORKLOADS = $(shell sed -n '/^WORKLOADS/,/^}/s/^    "\(.*\)":.*/\1/p' benchmarks/run.py)
+FUZZED = $(notdir $(wildcard fuzz/corpus/*))
+one_of = $(if $(filter-out $2,$($1)),$(error $1=$($1): it must be one of: $2))
+matching = $(if $($1),$(if $(shell [[ '$($1)' =~ ^$2$$ ]] && echo yes),,$(error $1=$($1): it must be a $3)))
+whole_number = $(call matching,$1,[0-9]+,whole number)
+number = $(call matching,$1,[0-9]+(\.[0-9]+)?,number)
+in_folder = $(if $($1),$(if $(wildcard $(dir $($1))),,$(error $1=$($1): there is no folder $(dir $($1)))))
+
+ifneq ($(filter bench,$(MAKECMDGOALS)),)
+$(call one_of,W,$(WORKLOADS))$(call number,SECONDS)$(call in_folder,OUT)
+endif
+ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
+$(call one_of,T,$(FUZZED))$(call whole_number,SECONDS)
+endif
+ifneq ($(filter faults,$(MAKECMDGOALS)),)
+$(call whole_number,KILLS)$(call whole_number,SEED)
+endif
 
 ##@ Verbs
 
@@ -46,20 +66,21 @@ fmt: $(PYTHON_READY) $(BUF) ## Format everything
 lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
 
 .PHONY: test
-test: test-rust test-python ## Run the tests of Rust and of Python
+test: $(READY) ## Run the tests of Rust and of Python, but for those that take long
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults and not slow'"
 
 .PHONY: test-rust
 test-rust: ## Run Rust's tests
-	$(CARGO) test --workspace --quiet
+	@tools/test_rust.sh
 
 .PHONY: test-python
-test-python: $(READY) ## Run Python's tests
-	$(BIN)/python -m pytest -n auto --quiet
+test-python: $(READY) ## Run Python's tests, but for those that take long
+	$(PYTEST) -m 'not faults and not slow'
 
 .PHONY: faults
 faults: $(READY) ## Break things for minutes: faults at every point, tenants beside each other, 200 kills; KILLS=count, SEED=one to go through again
-	$(BIN)/python -m pytest -n auto --quiet -m faults tests
-	$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@tools/run_parts.sh "tests of faults" "$(PYTEST) -m faults" "kills" \
+		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
 bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, overload, search, backlog, recall or scale: one of them, OUT=file.json
@@ -82,7 +103,7 @@ wheel: $(PYTHON_READY) ## Build the wheels of both packages into dist/
 	tools/build_wheels.sh dist
 
 .PHONY: check
-check: lint check-generated check-native test check-wheels ## Check everything, as CI does
+check: lint check-generated check-native check-tests check-wheels ## Check everything, as CI does
 
 ##@ Parts of `make check`
 
@@ -120,6 +141,10 @@ check-generated: $(PYTHON_READY) $(BUF) .cache/generate/.installed
 check-native: build
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml \
 		--allowlist tools/stubtest.allow remora_server._native
+
+.PHONY: check-tests
+check-tests: $(READY)
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'"
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)

@@ -1,0 +1,71 @@
+"""What the Makefile refuses before it builds anything, and how parts that fail are told."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from benchmarks import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ended(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """How a command ended that is not given what the make above these tests, if any, was."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(command, cwd=ROOT, env=kept | variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bench", "W=typo"], f"W=typo: it must be one of: {' '.join(run.WORKLOADS)}."),
+        (["bench", "SECONDS=soon"], "SECONDS=soon: it must be a number."),
+        (["bench", "OUT=/nowhere/figures.json"], "there is no folder /nowhere/"),
+        (["fuzz", "T=typo"], "T=typo: it must be one of: journal records requests tokens."),
+        (["fuzz", "SECONDS=1.5"], "SECONDS=1.5: it must be a whole number."),
+        (["faults", "KILLS=x"], "KILLS=x: it must be a whole number."),
+        (["faults", "SEED=x"], "SEED=x: it must be a whole number."),
+    ],
+)
+def test_a_wrong_parameter_is_refused_before_anything_is_built(arguments: list[str], said: str) -> None:
+    done = ended("make", "--dry-run", *arguments)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["test"], ["bench"], *(["bench", f"W={name}", "SECONDS=1.5"] for name in run.WORKLOADS), ["faults", "KILLS=20"]],
+)
+def test_what_may_be_given_is_taken(arguments: list[str]) -> None:
+    assert ended("make", "--dry-run", *arguments).returncode == 0
+
+
+def test_every_part_runs_and_those_that_failed_stand_last_with_their_names() -> None:
+    parts = ["one", "echo 1; exit 3", "two", "echo 2", "three", 'echo "    a::b" >"$NAMES"; exit 1']
+
+    done = ended("tools/run_parts.sh", *parts)
+
+    assert done.returncode == 1
+    said = re.sub(r"in \d+ s", "in 0 s", done.stdout)
+    assert said == "1\n2\n\nFAILED  one, in 0 s\npassed  two, in 0 s\nFAILED  three, in 0 s\n    a::b\n"
+
+
+def test_the_names_of_rusts_tests_that_failed_are_kept(tmp_path: Path) -> None:
+    cargo = tmp_path / "cargo"
+    failures = "failures:\n\n---- a::b stdout ----\n    left: 1\n\nfailures:\n    a::b\n    src/c.rs - c (line 3)\n\n"
+    output = f"{failures}test result: FAILED. 5 passed; 2 failed\n\nrunning 1 test\n.\ntest result: ok. 1 passed\n"
+    cargo.write_text(f"#!/bin/sh\ncat <<'END'\n{output}END\nexit 101\n")
+    cargo.chmod(0o755)
+
+    done = ended("tools/test_rust.sh", CARGO=str(cargo), NAMES=str(tmp_path / "names"))
+
+    assert done.returncode == 1
+    assert done.stdout == output
+    assert (tmp_path / "names").read_text() == "    a::b\n    src/c.rs - c (line 3)\n"

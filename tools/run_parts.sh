@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# run_parts.sh NAME COMMAND [NAME COMMAND]...: runs all of them, whatever becomes of the others, and says in the end how
+# each ended. Fails where one failed. What a command writes to the file $NAMES is shown there, too, where it failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+NAMES=$(mktemp)
+export NAMES
+trap 'rm -f "$NAMES"' EXIT
+trap 'exit 130' INT
+
+results=() failed=0
+while (($#)); do
+    : >"$NAMES"
+    began=$SECONDS
+    if bash -euo pipefail -c "$2"; then
+        results+=("passed  $1, in $((SECONDS - began)) s")
+    else
+        failed=1
+        results+=("FAILED  $1, in $((SECONDS - began)) s")
+        [[ ! -s $NAMES ]] || results+=("$(cat "$NAMES")")
+    fi
+    shift 2
+done
+printf '%s\n' "" "${results[@]}"
+exit "$failed"
