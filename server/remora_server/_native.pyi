@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Self, final
+from typing import Any, Protocol, Self, final
 
 from typing_extensions import Buffer
 
@@ -557,6 +557,14 @@ class Core:
     def published(self) -> int:
         """Return the newest revision that is on disk and visible."""
 
+    def has_ended(self) -> bool:
+        """Return whether nothing will be published any more."""
+
+    def follow(self, changed: Callable[[], object]) -> bool:
+        """Have `changed` called whenever something was published and when the journal ends, in the thread that does it.
+        Returns False where another follows already.
+        """
+
     def failure(self) -> str | None:
         """Return why the journal takes nothing more; None while it does."""
 
@@ -883,6 +891,13 @@ def strip_names(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:
 
 # transport
 
+class _Publication(Protocol):
+    """Says what is published, as `Core` does. Revisions only grow."""
+
+    def published(self) -> int: ...
+    def has_ended(self) -> bool: ...
+    def follow(self, changed: Callable[[], None]) -> bool: ...
+
 @final
 class Transport:
     """gRPC over HTTP/2. It is bound, started, run by one thread and worked for by others, and stopped, each once."""
@@ -919,21 +934,21 @@ class Transport:
         overloaded: tuple[int, str, bytes],
         deadline_exceeded: tuple[int, str, bytes],
         not_published: tuple[int, str, bytes],
-        core: Core | None,
+        publication: _Publication | None,
     ) -> None:
         """Prepare to serve.
 
         `methods` are paths with how calls are answered and by what: quick (in the thread of `run` with no time to
         wait, else in one of `work`), pool (in one of `work`) or each (every message of a stream by one message, in
         `work`). The callable gets the encoded request, the caller, the seconds that it may take and the header
-        `traceparent`. It returns the encoded reply and the revision of `core` that must be published before the reply
+        `traceparent`. It returns the encoded reply and the revision that must be published before the reply
         is sent, or a failure: its code, message and encoded `google.rpc.Status`. Where the seconds are None and it
         would have to wait, it returns None, has had no effect, and is called again with time.
 
         `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
         caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. The failures
         are those of calls that find no room, that are not answered in time, and whose revision will not be published.
-        Without a core, nothing is waited for.
+        Without a publication, nothing is waited for; that of a `Core` is asked without the interpreter.
         """
 
     def run(self) -> None:

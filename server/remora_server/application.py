@@ -21,9 +21,11 @@ import duckdb
 from msgspec.structs import replace
 
 from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.models import ServedModels
 from remora_server.domain.recollection import Recollection
-from remora_server.domain.search import Embedder, Lane, Portion
+from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
 from remora_server.domain.status import ProcessStatus
+from remora_server.domain.store import Store
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
 from remora_server.embedding_settings import NONE
@@ -50,10 +52,8 @@ from remora_server.rpc.users import UserHandlers
 from remora_server.rpc.working_memory import WorkingMemoryHandlers
 from remora_server.settings import IN_MEMORY, Settings
 from remora_server.storage.directory import DirectoryError
-from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
-from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.embedded import NotApplied, StoreOptions, open_store
 from remora_server.storage.message_reader import StoredMessageReader
-from remora_server.storage.recall import EmbeddedIndex
 
 logger = logging.getLogger(__name__)
 
@@ -104,24 +104,22 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     models = Models.of(settings, _kernels(settings))
     tokens = NativeTokenCounter()
     count = partial(_count_tokens, tokens)
-    store = EmbeddedStore(_store_options(settings), count_tokens=count, models=models.served())
+    served = models.served()
+    store = open_store(_store_options(settings, operator), count_tokens=count, models=served)
     closing.callback(_close, store)
-    _leave_operator_token(store, operator)
-    embedders = models.embedders(
-        lambda model: store.queues.of(model).dimension(), waiters=max(1, settings.threads // ENDPOINT_SHARE)
-    )
-    _start_indexers(store, embedders, closing)
+    embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
+    _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    handlers = _handlers(store, embedders, tokens, waiters=settings.threads // WAITING_SHARE)
-    server.start(handlers, embedders.dimension_of, works=lambda: not store.failure(), core=store.core)
-    _announce(endpoints, store, settings)
+    handlers = _handlers(store, embedders, tokens)
+    server.start(handlers, embedders.dimension_of, lambda: not store.health.failure(), store.publication)
+    _announce(endpoints, store, served.default.name or _why_words_only(settings), settings)
 
 
-def _start_indexers(store: EmbeddedStore, embedders: Embedders, closing: ExitStack) -> None:
+def _start_indexers(queues: EmbeddingQueues, models: ServedModels, embedders: Embedders, closing: ExitStack) -> None:
     """Those of each model: an endpoint that is down holds up nobody else. Their end waits for no endpoint."""
-    for model in store.models.groups():
+    for model in models.groups():
         if model.name:
-            queue, embedder = store.queues.of(model), embedders.by_model()[model.name]
+            queue, embedder = queues.of(model), embedders.by_model()[model.name]
             if isinstance(embedder, LocalEmbedder):
                 _index_here(queue, embedder, closing)
             else:
@@ -129,7 +127,7 @@ def _start_indexers(store: EmbeddedStore, embedders: Embedders, closing: ExitSta
     closing.callback(embedders.close)
 
 
-def _index_here(queue: PendingEmbeddings, embedder: LocalEmbedder, closing: ExitStack) -> None:
+def _index_here(queue: EmbeddingQueue, embedder: LocalEmbedder, closing: ExitStack) -> None:
     """On every processor: one thread for what searches wait for, one that gets on in any case, and others that take the
     time that is left.
     """
@@ -143,20 +141,12 @@ def _index_here(queue: PendingEmbeddings, embedder: LocalEmbedder, closing: Exit
         indexer.start()
 
 
-def _index_elsewhere(queue: PendingEmbeddings, embedder: Embedder, embedders: Embedders, closing: ExitStack) -> None:
+def _index_elsewhere(queue: EmbeddingQueue, embedder: Embedder, embedders: Embedders, closing: ExitStack) -> None:
     texts = next(endpoint.batch_texts for endpoint in embedders.endpoints if endpoint.model == embedder.model)
     for lane in Lane:
         indexer = Indexer(queue, embedder.embed, lane, Portion(texts, ENDPOINT_CHARACTERS))
         closing.callback(indexer.close)
         indexer.start()
-
-
-def _leave_operator_token(store: EmbeddedStore, token: str) -> None:
-    """Without it the operator's commands do not work; a disk without room is no reason not to serve."""
-    try:
-        store.write_operator_token(token)
-    except OSError as error:
-        logger.warning("the operator's token cannot be written: commands that need it fail", exc_info=error)
 
 
 def _server_options(settings: Settings) -> ServerOptions:
@@ -170,14 +160,14 @@ def _server_options(settings: Settings) -> ServerOptions:
     )
 
 
-def _close(store: EmbeddedStore) -> None:
+def _close(store: Store) -> None:
     try:
         store.close()
     except NotApplied as error:
         raise ServeError(str(error)) from error
 
 
-def _store_options(settings: Settings) -> StoreOptions:
+def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
     return StoreOptions(
         directory=settings.data,
         window_bytes=settings.window_bytes,
@@ -186,6 +176,8 @@ def _store_options(settings: Settings) -> StoreOptions:
         queue_bytes=settings.queue_bytes,
         database_bytes=settings.database_bytes,
         kernels=_kernels(settings),
+        operator_token=operator_token,
+        waiting_searches=settings.threads // WAITING_SHARE,
     )
 
 
@@ -211,22 +203,21 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
     return tokens.count(O200K_BASE, texts)
 
 
-def _handlers(store: EmbeddedStore, embedders: Embedders, tokens: NativeTokenCounter, *, waiters: int) -> list[object]:
+def _handlers(store: Store, embedders: Embedders, tokens: NativeTokenCounter) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
-    page_tokens = PageTokens(store.secret())
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=waiters)
-    recollection = Recollection(index, embedders.of_tenants)
-    assembler = ContextAssembler(store, recollection, tokens, StoredMessageReader())
+    page_tokens = PageTokens(store.secret)
+    recollection = Recollection(store.index, embedders.of_tenants)
+    assembler = ContextAssembler(store.conversations, store.messages, recollection, tokens, StoredMessageReader())
     return [
-        ConversationHandlers(store, page_tokens),
-        MessageHandlers(store, page_tokens),
-        StepHandlers(store, page_tokens),
-        WorkingMemoryHandlers(store),
-        UserHandlers(store),
+        ConversationHandlers(store.conversations, page_tokens),
+        MessageHandlers(store.messages, store.users, page_tokens),
+        StepHandlers(store.steps, page_tokens),
+        WorkingMemoryHandlers(store.working_memories),
+        UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, tokens),
         TextHandlers(tokens, embedders.of_tenants),
-        TransferHandlers(store, page_tokens),
-        AdminHandlers(store, embedders.of_tenants, partial(_as_it_is_now, _started()), store.backups),
+        TransferHandlers(store.exports, store.imports, page_tokens),
+        AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started()), store.backups),
     ]
 
 
@@ -256,15 +247,15 @@ def _resident_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _announce(endpoints: list[str], store: EmbeddedStore, settings: Settings) -> None:
+def _announce(endpoints: list[str], store: Store, model: str, settings: Settings) -> None:
     logger.info(
         "serving",
         extra={
             "endpoints": ",".join(endpoints),
-            "store": store.store_id.hex(),
+            "store": store.id,
             "data": settings.data or IN_MEMORY,
-            "revision": store.core.published(),
-            "model": store.models.default.name or _why_words_only(settings),
+            "revision": store.publication.published(),
+            "model": model,
         },
     )
 

@@ -78,27 +78,11 @@ class Conversations:
     searches: list[SearchQuery] = field(default_factory=list)
     lists: list[MessageQuery] = field(default_factory=list)
 
-    def get_conversation(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
+    def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
         if conversation_id not in UIDS:
             raise ConversationNotFound(conversation_id)
         draft = ConversationDraft(conversation_id, user_id="sarah")
         return Conversation(draft, UIDS[conversation_id], 9, 9, len(self.messages), 0, 0), 9
-
-    def list_messages(self, read: Read, query: MessageQuery) -> MessagePage:
-        self.lists.append(query)
-        after = -1 if query.after_sequence is None else query.after_sequence
-        before = 1 << 60 if query.before_sequence is None else query.before_sequence
-        found = [
-            each
-            for each in self.messages
-            if each.conversation_id == query.conversation_id
-            and after < each.sequence < before
-            and (not query.roles or each.role in query.roles)
-        ]
-        page = found[-query.limit :] if query.newest else found[: query.limit]
-        encoded = b",".join(each.encoded for each in page)
-        ends = (page[0].sequence, page[-1].sequence) if page else (0, 0)
-        return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9)
 
     def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
         return next(each for each in self.messages if each.encoded == encoded)
@@ -119,3 +103,19 @@ class Conversations:
             for rank, place in enumerate(places[: query.options.k])
         )
         return SearchResult(hits, IndexState("words", 0, WordsOnly.NO_MODEL), query.options.profile, 9)
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage:
+        self.lists.append(query)
+        after = -1 if query.after_sequence is None else query.after_sequence
+        before = 1 << 60 if query.before_sequence is None else query.before_sequence
+        found = [
+            each
+            for each in self.messages
+            if each.conversation_id == query.conversation_id
+            and after < each.sequence < before
+            and (not query.roles or each.role in query.roles)
+        ]
+        page = found[-query.limit :] if query.newest else found[: query.limit]
+        encoded = b",".join(each.encoded for each in page)
+        ends = (page[0].sequence, page[-1].sequence) if page else (0, 0)
+        return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9)

@@ -62,7 +62,7 @@ def requests(draw: st.DrawFn) -> ContextRequest:
 
 
 def assemble(store: Conversations, request: ContextRequest) -> Context:
-    return ContextAssembler(store, store, WordCounter(), store).assemble(READ, request)
+    return ContextAssembler(store, store, store, WordCounter(), store).assemble(READ, request)
 
 
 def count(text: str, encoding: TokenEncoding) -> int:

@@ -24,6 +24,7 @@ from remora_server.rpc.calls import Call
 from remora_server.storage import applier, database, embedded
 from remora_server.storage.applier import Applier
 from remora_server.storage.clock import wall_clock
+from remora_server.storage.conversations import Conversations
 from remora_server.storage.database import Database
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embeddings import PendingEmbeddings
@@ -112,16 +113,16 @@ def send_before_it_is_published() -> None:
 
 def counts_wait() -> None:
     """A count of the conversations of `WAITING` takes all the time that it has."""
-    count = EmbeddedStore.count_conversations
+    count = Conversations.count
 
-    def waiting(self: EmbeddedStore, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
+    def waiting(self: Conversations, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
         if user_id == WAITING:
             assert read.deadline is not None
             time.sleep(max(0.0, read.deadline - time.monotonic()))
             raise DeadlineExceeded
         return count(self, read, user_id, resource_id)
 
-    EmbeddedStore.count_conversations = waiting  # type: ignore[method-assign]
+    Conversations.count = waiting  # type: ignore[method-assign]
 
 
 def trust_the_wall_clock() -> None:

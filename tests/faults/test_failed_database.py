@@ -27,7 +27,7 @@ PART_BYTES = 32 << 10
 
 
 def count(store: EmbeddedStore) -> int:
-    return store.count_conversations(Read(TENANT, deadline=time.monotonic() + PATIENCE), "", "")[0]
+    return store.conversations.count(Read(TENANT, deadline=time.monotonic() + PATIENCE), "", "")[0]
 
 
 def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,13 +50,13 @@ def test_a_database_that_failed_for_good_is_opened_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(applier, "CHECKPOINT_IDLE_SECONDS", 0.0)
     monkeypatch.setattr(store.database, "checkpoint", fail_twice)
     monkeypatch.setattr(store.database, "reopen", noted_reopen)
-    store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
+    store.messages.append(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
     before = store.database.cursor()
     eventually(lambda: len(reopened) == 3 and not store.failure())
 
     assert [text.split(": ")[1] for text in reopened] == ["FatalException", "IOException", "FatalException"]
     assert store.database.cursor() is not before, "cursors of the failed one are not used again"
-    store.append_messages(WRITE, "d", "sarah", [draft("m2", text="later")], ConversationDraft("d"))
+    store.messages.append(WRITE, "d", "sarah", [draft("m2", text="later")], ConversationDraft("d"))
     assert count(store) == 2
     store.close()
     again = open_store(tmp_path)
@@ -73,7 +73,7 @@ def test_a_database_in_memory_that_failed_for_good_is_not_begun_anew(monkeypatch
 
     monkeypatch.setattr(store.database, "checkpoint", fail)
     monkeypatch.setattr(store.database, "reopen", lambda: reopened.append("empty"))
-    store.append_messages(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
+    store.messages.append(WRITE, "c", "sarah", [draft("m1", text="kept")], ConversationDraft("c"))
     eventually(lambda: "FatalException" in store.failure())
 
     assert "FatalException" in store.status().failure

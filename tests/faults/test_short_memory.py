@@ -27,7 +27,6 @@ from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import OfUser, Profile, QueryVector, SearchOptions, SearchQuery
 from remora_server.storage import applier, database
 from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
-from remora_server.storage.recall import EmbeddedIndex
 
 MEBIBYTE = 1 << 20
 LEAST, TOO_LITTLE, ENOUGH = 32 * MEBIBYTE, 12 * MEBIBYTE, 96 * MEBIBYTE
@@ -59,7 +58,7 @@ def message(number: int) -> MessageDraft:
 
 
 def append(store: EmbeddedStore, conversation: str, user: str, numbers: range) -> None:
-    store.append_messages(WRITE, conversation, user, [message(number) for number in numbers], ConversationDraft(""))
+    store.messages.append(WRITE, conversation, user, [message(number) for number in numbers], ConversationDraft(""))
 
 
 def read(seconds: float = PATIENCE) -> Read:
@@ -102,7 +101,7 @@ def append_until_exhausted(store: EmbeddedStore) -> int:
     for number in range(MOST):
         append(store, f"c{number}", "sarah", range(100))
         try:
-            store.count_conversations(read(), "", "")
+            store.conversations.count(read(), "", "")
         except MemoryExhausted:
             return number + 1
     raise AssertionError("there was memory for everything")
@@ -120,7 +119,7 @@ def test_what_is_acknowledged_with_too_little_memory_is_there_with_more(tmp_path
         store.close()
 
     again = open_store(tmp_path, ENOUGH)
-    assert again.count_conversations(read(), "", "")[0] == acknowledged
+    assert again.conversations.count(read(), "", "")[0] == acknowledged
     assert len(shown(again, newest, "sarah")) == 100
     again.close()
 
@@ -135,19 +134,18 @@ def store_of_many(directory: Path) -> EmbeddedStore:
         for user in range(USERS):
             first = (turn * USERS + user) * EACH
             append(store, f"c{user}", f"user-{user}", range(first, first + EACH))
-    store.count_conversations(read(), "", "")
+    store.conversations.count(read(), "", "")
     store.database.checkpoint()
     return store
 
 
 def search_at_once(store: EmbeddedStore) -> list[int]:
     """All users search for their first message by its vector; the sequences that they find."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
 
     def best(user: int) -> int:
         options = SearchOptions(k=1, profile=Profile.VECTOR)
         query = SearchQuery(OfUser(f"user-{user}"), "", QueryVector(MODEL, vector(user * EACH), b""), options, 0.0)
-        return index.search(read(), query).hits[0].sequence
+        return store.index.search(read(), query).hits[0].sequence
 
     with ThreadPoolExecutor(16) as pool:
         return list(pool.map(best, range(USERS)))
@@ -187,9 +185,9 @@ def store_of_long_vectors(directory: Path) -> EmbeddedStore:
     long = MessageEmbedding(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)))
     for first in range(0, MANY, 100):
         others = [draft(f"m{number}", "text", embedding=long) for number in range(first, first + 99)]
-        store.append_messages(WRITE, "c-tom", "tom", others, ConversationDraft(""))
-        store.append_messages(WRITE, "c", "sarah", [draft(f"s{first}", "text", embedding=long)], ConversationDraft(""))
-    store.count_conversations(read(), "", "")
+        store.messages.append(WRITE, "c-tom", "tom", others, ConversationDraft(""))
+        store.messages.append(WRITE, "c", "sarah", [draft(f"s{first}", "text", embedding=long)], ConversationDraft(""))
+    store.conversations.count(read(), "", "")
     store.database.checkpoint()
     store.close()
     return open_store(directory, LEAST)
@@ -197,10 +195,9 @@ def store_of_long_vectors(directory: Path) -> EmbeddedStore:
 
 def found_by_long_vector(store: EmbeddedStore) -> int:
     """How many of sarah's messages are found by a vector."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     query = QueryVector(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)), b"")
     options = SearchOptions(k=100, profile=Profile.VECTOR)
-    return len(index.search(read(), SearchQuery(OfUser("sarah"), "", query, options, 0.0)).hits)
+    return len(store.index.search(read(), SearchQuery(OfUser("sarah"), "", query, options, 0.0)).hits)
 
 
 def test_long_vectors_that_lie_far_apart_are_read_with_little_memory(tmp_path: Path) -> None:
@@ -230,8 +227,8 @@ def append_long(store: EmbeddedStore, conversations: range) -> None:
     """Append some messages that no compression makes smaller to each of so many conversations."""
     for number in conversations:
         drafts = [draft(f"m{place}", os.urandom(LONG_TEXT // 2).hex()) for place in range(IN_ONE)]
-        store.append_messages(WRITE, f"c{number}", "sarah", drafts, ConversationDraft(""))
-        store.count_conversations(read(), "", "")
+        store.messages.append(WRITE, f"c{number}", "sarah", drafts, ConversationDraft(""))
+        store.conversations.count(read(), "", "")
 
 
 def is_checkpointed(store: EmbeddedStore) -> bool:
@@ -283,7 +280,7 @@ def test_a_batch_that_finds_no_memory_is_applied_in_parts(tmp_path: Path, monkey
 
     monkeypatch.setattr(store.database, "transact", refuse_twice)
     append(store, "c", "sarah", range(100))
-    assert store.count_conversations(read(), "", "")[0] == 1
+    assert store.conversations.count(read(), "", "")[0] == 1
     assert not next(refusals, False)
     assert not store.status().failure
     store.close()

@@ -128,7 +128,7 @@ def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCa
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
     store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count)
-    handlers = application._handlers(store, NO_EMBEDDERS, tokens, waiters=1)
+    handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:
         methods = {method.name: method for service in SERVICES for method in methods_of(service, handlers, limits)}

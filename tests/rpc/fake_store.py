@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Outcome
@@ -11,6 +12,7 @@ from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.messages import MessagePage
 from remora_server.domain.status import EmbeddingStatus, EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepPage
+from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
 from remora_server.storage.deadlines import require_time
@@ -29,6 +31,38 @@ STATUS = StoreStatus(
     journal=JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5),
     engine=EngineStatus(kernels="scalar", conversations=1, window_bytes=2, threads=3, index_bytes=4),
 )
+
+
+METHODS = {
+    "conversations": {
+        "create": "create_conversation",
+        "get": "get_conversation",
+        "list": "list_conversations",
+        "count": "count_conversations",
+        "update": "update_conversation",
+        "delete": "delete_conversation",
+    },
+    "messages": {
+        "append": "append_messages",
+        "list": "list_messages",
+        "delete": "delete_messages",
+        "clear": "clear_messages",
+        "edit": "edit_messages",
+    },
+    "steps": {"save": "save_steps", "list": "list_steps"},
+    "working_memories": {
+        "get": "get_working_memory",
+        "set": "set_working_memory",
+        "delete": "delete_working_memory",
+    },
+    "users": {"clear": "clear_user", "delete": "delete_user"},
+    "exports": {"page": "export_records"},
+    "imports": {"store": "import_records"},
+    "health": {"status": "status"},
+}
+"""The fake's methods by noun."""
+NOTHING = dict.fromkeys(("id", "secret", "index", "embeddings", "publication", "close"))
+"""Of a store, what no handler is given."""
 
 
 def conversation(conversation_id: str = "c", **fields: object) -> Conversation:
@@ -132,6 +166,10 @@ class FakeStore:
         self._ask("clear_messages", *arguments)
         return self.outcome
 
+    def clear_user(self, *arguments: object) -> Outcome:
+        self._ask("clear_user", *arguments)
+        return self.outcome
+
     def delete_user(self, *arguments: object) -> Outcome:
         self._ask("delete_user", *arguments)
         return self.outcome
@@ -171,3 +209,10 @@ class FakeStore:
     def status(self) -> StoreStatus:
         self._ask("status")
         return STATUS
+
+    def bundle(self, backups: FakeBackups) -> Store:
+        """What handlers are given."""
+        return Store(**NOTHING, backups=backups, **{noun: self._noun(noun) for noun in METHODS})  # type: ignore[arg-type]
+
+    def _noun(self, noun: str) -> SimpleNamespace:
+        return SimpleNamespace(**{name: getattr(self, method) for name, method in METHODS[noun].items()})

@@ -23,7 +23,6 @@ from tests.rpc.fake_store import FakeBackups, FakeStore
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
-from remora_server.domain.store import Store
 from remora_server.rpc.admin import AdminHandlers
 from remora_server.rpc.conversations import ConversationHandlers
 from remora_server.rpc.identity import Identity
@@ -74,17 +73,17 @@ class RunningServer:
 
     def handlers(self) -> list[object]:
         embedders: PerTenant[Embedder | None] = PerTenant(self.embedder)
-        store, page_tokens, tokens = cast("Store", self.store), PageTokens(b"key"), FakeTokens()
+        store, page_tokens, tokens = self.store.bundle(self.backups), PageTokens(b"key"), FakeTokens()
         return [
-            ConversationHandlers(store, page_tokens),
-            MessageHandlers(store, page_tokens),
-            StepHandlers(store, page_tokens),
-            WorkingMemoryHandlers(store),
-            UserHandlers(store),
+            ConversationHandlers(store.conversations, page_tokens),
+            MessageHandlers(store.messages, store.users, page_tokens),
+            StepHandlers(store.steps, page_tokens),
+            WorkingMemoryHandlers(store.working_memories),
+            UserHandlers(store.users),
             MemoryHandlers(self.searcher, self.assembler, tokens),
             TextHandlers(tokens, embedders),
-            TransferHandlers(store, page_tokens),
-            AdminHandlers(store, embedders, lambda: PROCESS, self.backups),
+            TransferHandlers(store.exports, store.imports, page_tokens),
+            AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups),
         ]
 
     @cached_property

@@ -204,13 +204,22 @@ def test_messages_are_deleted_by_id(server: RunningServer) -> None:
     assert reply == pb.DeleteMessagesResponse(deleted_messages=2, revision=5)
 
 
-@pytest.mark.parametrize(("conversation", "user"), [("c", "u"), ("", "u"), ("c", "")])
-def test_a_users_messages_are_cleared(server: RunningServer, conversation: str, user: str) -> None:
+@pytest.mark.parametrize(
+    ("conversation", "user", "asked"),
+    [
+        ("c", "u", {"clear_messages": ("c", "u")}),
+        ("c", "", {"clear_messages": ("c", "")}),
+        ("", "u", {"clear_user": ("u",)}),
+    ],
+)
+def test_a_users_messages_are_cleared(
+    server: RunningServer, conversation: str, user: str, asked: dict[str, tuple[str, ...]]
+) -> None:
     server.store.outcome = Outcome(revision=5, deleted_messages=2)
 
     reply = server.call("ClearMessages", pb.ClearMessagesRequest(conversation_id=conversation, user_id=user))
 
-    assert server.store.asked["clear_messages"][1:] == (conversation, user)
+    assert {name: arguments[1:] for name, arguments in server.store.asked.items()} == asked
     assert reply == pb.ClearMessagesResponse(deleted_messages=2, revision=5)
 
 

@@ -43,7 +43,7 @@ def draft(
 
 def messages(store: EmbeddedStore, query: MessageQuery) -> list[message_pb2.Message]:
     """The messages of one page."""
-    page = store.list_messages(READ, query)
+    page = store.messages.list(READ, query)
     decoded = list(conversation_service_pb2.ListMessagesResponse.FromString(page.encoded).messages)
     assert page.count == len(decoded)
     return decoded

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 def append(store: EmbeddedStore, count: int = 1, text: str = "hello") -> None:
     messages = [draft(text=f"{text} {number}") for number in range(count)]
-    store.append_messages(WRITE, "c", "u", messages, ConversationDraft("c", "u"))
+    store.messages.append(WRITE, "c", "u", messages, ConversationDraft("c", "u"))
 
 
 def create(store: EmbeddedStore) -> Backup:
@@ -89,7 +89,7 @@ def test_deleted_content_is_not_in_a_snapshot(store: EmbeddedStore, tmp_path: Pa
     create(store)
     [file] = snapshots(tmp_path)
     assert b"a secret that was deleted" in file.read_bytes()
-    store.clear_messages(WRITE, "c", "u")
+    store.messages.clear(WRITE, "c", "u")
 
     create(store)
 
@@ -196,7 +196,7 @@ def test_a_full_disk_is_said_and_harms_nothing(
     folder = data / "backups"
     assert not folder.exists() or list(folder.iterdir()) == []
     append(store)
-    assert store.count_conversations(READ, "", "")[0] == 1
+    assert store.conversations.count(READ, "", "")[0] == 1
     ballast.unlink()
     assert create(store).rows["messages"] == 2
     store.close()

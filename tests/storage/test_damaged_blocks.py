@@ -40,7 +40,7 @@ def append(store: EmbeddedStore, number: int, text: str) -> None:
     vector = MessageEmbedding("caller's", struct.pack("<2f", 1.0, number))
     name = CONVERSATIONS[number % len(CONVERSATIONS)]
     message = draft(f"m{number}", f"{number} {text}", embedding=vector)
-    store.append_messages(write, name, "sarah", [message], ConversationDraft(id=""))
+    store.messages.append(write, name, "sarah", [message], ConversationDraft(id=""))
 
 
 def write_store(folder: Path, *, let_go: bool) -> Path:
@@ -48,9 +48,9 @@ def write_store(folder: Path, *, let_go: bool) -> Path:
     store = open_store(folder / "living")
     for number in range(20):
         append(store, number, "word " * 600)
-    store.save_steps(WRITE, [StepDraft(f"s{n}", "c0", "sarah", "o", n, 1, b"") for n in range(20)])
+    store.steps.save(WRITE, [StepDraft(f"s{n}", "c0", "sarah", "o", n, 1, b"") for n in range(20)])
     for name in CONVERSATIONS:
-        store.set_working_memory(WRITE, ConversationMemory(name, ""), name.encode() * 99)
+        store.working_memories.set(WRITE, ConversationMemory(name, ""), name.encode() * 99)
     for number in range(20, 100 if let_go else 20):
         append(store, number, "long " * 20_000)
     store.close()
@@ -111,10 +111,10 @@ def read(store: EmbeddedStore) -> Shown:
     found = Shown()
     for name in CONVERSATIONS:
         reads: dict[str, Callable[[str], object]] = {
-            "conversation": lambda name: store.get_conversation(READ, name, "sarah"),
+            "conversation": lambda name: store.conversations.get(READ, name, "sarah"),
             "messages": lambda name: shown(store, name, "sarah"),
-            "steps": lambda name: store.list_steps(READ, StepQuery(name)),
-            "memory": lambda name: store.get_working_memory(READ, ConversationMemory(name)),
+            "steps": lambda name: store.steps.list(READ, StepQuery(name)),
+            "memory": lambda name: store.working_memories.get(READ, ConversationMemory(name)),
         }
         for what, ask in reads.items():
             with suppress(StoreDamaged):
@@ -200,12 +200,12 @@ def test_a_read_that_meets_damage_has_the_next_start_make_it_good(whole: Path, t
 
     served = open_store(store)
     with pytest.raises(StoreDamaged, match="a restart of the server makes it good"):
-        served.get_conversation(READ, "c0", "sarah")
+        served.conversations.get(READ, "c0", "sarah")
     served.close()
 
     assert {finding.remedy for finding in inspect_store(store).findings} == {NEXT_START}
     again = open_store(store)
-    assert again.get_conversation(READ, "c0", "sarah")[0].message_count == 7
+    assert again.conversations.get(READ, "c0", "sarah")[0].message_count == 7
     again.close()
 
 

@@ -48,7 +48,7 @@ def cold(directory: Path) -> Iterator[EmbeddedStore]:
 
 
 def append(store: EmbeddedStore, write: object) -> Outcome:
-    return store.append_messages(write, "c", "sarah", [draft(text="t")], NEW)  # type: ignore[arg-type]
+    return store.messages.append(write, "c", "sarah", [draft(text="t")], NEW)  # type: ignore[arg-type]
 
 
 def test_a_write_that_waits_for_nothing_is_accepted_without_time(store: EmbeddedStore) -> None:
@@ -79,8 +79,8 @@ def test_a_lock_is_taken_where_it_is_let_go_in_time(store: EmbeddedStore) -> Non
 
 
 READS: list[Callable[[EmbeddedStore, Read], object]] = [
-    lambda store, read: store.get_conversation(read, "c", "sarah"),
-    lambda store, read: store.list_messages(read, MessageQuery("c", "sarah", limit=10)),
+    lambda store, read: store.conversations.get(read, "c", "sarah"),
+    lambda store, read: store.messages.list(read, MessageQuery("c", "sarah", limit=10)),
     lambda store, read: append(store, replace(AT_ONCE, deadline=read.deadline)),
 ]
 
@@ -112,9 +112,9 @@ def test_a_repeat_is_not_answered_before_its_first_is_durable_and_applied(
 
 def test_nothing_to_change_names_the_revision_that_left_nothing(store: EmbeddedStore) -> None:
     append(store, WRITE)
-    gone = store.delete_conversation(replace(WRITE, waits_for_disk=False), "c", "sarah", allow_missing=True)
+    gone = store.conversations.delete(replace(WRITE, waits_for_disk=False), "c", "sarah", allow_missing=True)
 
-    nothing = store.delete_conversation(WRITE, "c", "sarah", allow_missing=True)
+    nothing = store.conversations.delete(WRITE, "c", "sarah", allow_missing=True)
 
     assert nothing.revision >= gone.revision
     assert store.core.published() >= gone.revision

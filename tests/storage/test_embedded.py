@@ -46,7 +46,7 @@ def vector(*values: float) -> bytes:
 
 
 def append(store: EmbeddedStore, *texts: str, conversation: str = "c", user: str = "sarah") -> int:
-    return store.append_messages(WRITE, conversation, user, [draft(text=text) for text in texts], NEW).revision
+    return store.messages.append(WRITE, conversation, user, [draft(text=text) for text in texts], NEW).revision
 
 
 def test_a_second_process_is_refused_with_what_to_do(store: EmbeddedStore, directory: Path) -> None:
@@ -120,9 +120,9 @@ def test_a_lost_database_is_rebuilt_from_the_journal(directory: Path) -> None:
 
 def test_a_repeated_request_gets_the_first_outcome_and_writes_nothing(store: EmbeddedStore) -> None:
     write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
-    first = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+    first = store.messages.append(write, "c", "sarah", [draft(text="once")], NEW)
 
-    again = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+    again = store.messages.append(write, "c", "sarah", [draft(text="once")], NEW)
 
     assert again == first
     assert len(shown(store, "c", "sarah")) == 1
@@ -131,12 +131,12 @@ def test_a_repeated_request_gets_the_first_outcome_and_writes_nothing(store: Emb
 def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
     write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
     store = open_store(directory)
-    first = store.append_messages(write, "c", "sarah", [draft(text="once")], NEW)
+    first = store.messages.append(write, "c", "sarah", [draft(text="once")], NEW)
     store.close()
 
     store = open_store(directory)
 
-    assert store.append_messages(write, "c", "sarah", [draft(text="once")], NEW) == first
+    assert store.messages.append(write, "c", "sarah", [draft(text="once")], NEW) == first
     store.close()
 
 
@@ -146,35 +146,35 @@ def test_a_repeated_request_that_found_nothing_leaves_what_came_since(store: Emb
 
     def erase() -> list[Outcome]:
         return [
-            store.delete_messages(writes[0], "c", "sarah", ["m"]),
-            store.delete_working_memory(writes[1], owner),
-            store.delete_conversation(writes[2], "d", "", allow_missing=True),
-            store.clear_messages(writes[3], "", "tom"),
+            store.messages.delete(writes[0], "c", "sarah", ["m"]),
+            store.working_memories.delete(writes[1], owner),
+            store.conversations.delete(writes[2], "d", "", allow_missing=True),
+            store.users.clear(writes[3], "tom"),
         ]
 
-    store.append_messages(WRITE, "c", "sarah", [], NEW)
+    store.messages.append(WRITE, "c", "sarah", [], NEW)
     first = erase()
-    store.append_messages(WRITE, "c", "sarah", [draft("m")], None)
-    store.append_messages(WRITE, "d", "tom", [draft("m")], NEW)
-    store.set_working_memory(WRITE, owner, b"since")
+    store.messages.append(WRITE, "c", "sarah", [draft("m")], None)
+    store.messages.append(WRITE, "d", "tom", [draft("m")], NEW)
+    store.working_memories.set(WRITE, owner, b"since")
 
     assert erase() == first
     assert [name for name in "cd" if shown(store, name, "sarah" if name == "c" else "tom")] == ["c", "d"]
-    assert store.get_working_memory(READ, owner).content == b"since"
+    assert store.working_memories.get(READ, owner).content == b"since"
 
 
 def test_a_request_id_with_another_payload_is_refused(store: EmbeddedStore) -> None:
-    store.append_messages(replace(WRITE, request_id="r1", fingerprint=bytes(16)), "c", "sarah", [draft()], NEW)
+    store.messages.append(replace(WRITE, request_id="r1", fingerprint=bytes(16)), "c", "sarah", [draft()], NEW)
 
     with pytest.raises(RequestIdReused):
-        store.append_messages(replace(WRITE, request_id="r1", fingerprint=b"x" * 16), "c", "sarah", [draft()], NEW)
+        store.messages.append(replace(WRITE, request_id="r1", fingerprint=b"x" * 16), "c", "sarah", [draft()], NEW)
 
 
 def test_request_ids_of_tenants_do_not_meet(store: EmbeddedStore) -> None:
     write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
-    store.append_messages(write, "c", "sarah", [draft()], NEW)
+    store.messages.append(write, "c", "sarah", [draft()], NEW)
 
-    other = store.append_messages(replace(write, tenant_id="other"), "c", "sarah", [draft()], NEW)
+    other = store.messages.append(replace(write, tenant_id="other"), "c", "sarah", [draft()], NEW)
 
     assert other.created
 
@@ -184,7 +184,7 @@ def test_one_request_at_once_from_many_threads_writes_once(store: EmbeddedStore)
     outcomes = []
 
     def call() -> None:
-        outcomes.append(store.append_messages(write, "c", "sarah", [draft(text="once")], NEW))
+        outcomes.append(store.messages.append(write, "c", "sarah", [draft(text="once")], NEW))
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -200,27 +200,27 @@ def test_a_revision_that_was_never_given_out_is_refused(store: EmbeddedStore) ->
     append(store, "one")
 
     with pytest.raises(RevisionUnknown):
-        store.get_conversation(Read(TENANT, min_revision=10_000), "c", "")
+        store.conversations.get(Read(TENANT, min_revision=10_000), "c", "")
 
 
 def test_a_tenant_never_sees_anothers_conversation(store: EmbeddedStore) -> None:
     append(store, "secret")
 
     with pytest.raises(ConversationNotFound):
-        store.list_messages(Read("other"), MessageQuery("c", "sarah"))
-    assert store.list_conversations(Read("other"), ConversationQuery())[0] == []
+        store.messages.list(Read("other"), MessageQuery("c", "sarah"))
+    assert store.conversations.list(Read("other"), ConversationQuery())[0] == []
 
 
 def test_a_conversation_shows_itself_to_its_own_user_only(store: EmbeddedStore) -> None:
     append(store, "one")
 
     with pytest.raises(ConversationNotFound):
-        store.get_conversation(READ, "c", "tom")
+        store.conversations.get(READ, "c", "tom")
 
 
 def test_a_recreated_conversation_is_another(store: EmbeddedStore) -> None:
     append(store, "old")
-    store.delete_conversation(WRITE, "c", "", allow_missing=False)
+    store.conversations.delete(WRITE, "c", "", allow_missing=False)
 
     append(store, "new")
 
@@ -249,11 +249,11 @@ def test_pages_join_memory_and_disk_without_gaps(directory: Path) -> None:
 
 
 def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: EmbeddedStore) -> None:
-    store.append_messages(WRITE, "c", "sarah", [draft(f"m{number}", "old") for number in range(400)], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft(f"m{number}", "old") for number in range(400)], NEW)
     store.applier.wait(store.core.published(), None)
 
     for turn in range(20):
-        store.append_messages(WRITE, "c", "sarah", [draft("m0", f"new {turn}")], NEW)
+        store.messages.append(WRITE, "c", "sarah", [draft("m0", f"new {turn}")], NEW)
 
         assert shown(store, "c", "sarah")[0] == ("m0", "user", f"new {turn}")
 
@@ -262,7 +262,7 @@ def test_more_long_messages_than_the_database_has_memory_for_are_kept_and_read_b
     store = open_store(directory)
     texts = [random.Random(number).randbytes(50_000).hex() for number in range(600)]
     for number, text in enumerate(texts):
-        store.append_messages(WRITE, "c", "sarah", [draft(f"m{number}", text)], NEW)
+        store.messages.append(WRITE, "c", "sarah", [draft(f"m{number}", text)], NEW)
     store.commits.settle()
     store.close()
 
@@ -280,15 +280,15 @@ def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory:
         append(store, "guest's", conversation=f"c{number}", user="sarah")
     store.applier.wait(store.core.published(), None)
 
-    assert store.delete_user(WRITE, "sarah").deleted_messages == 20
+    assert store.users.delete(WRITE, "sarah").deleted_messages == 20
     store.close()
 
 
 def test_a_storage_limit_prunes_the_oldest(store: EmbeddedStore) -> None:
     limited = ConversationDraft(id="", storage_limit=3)
-    store.append_messages(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2)], limited)
+    store.messages.append(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2)], limited)
 
-    outcome = store.append_messages(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2, 5)], limited)
+    outcome = store.messages.append(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2, 5)], limited)
 
     assert outcome.pruned_messages == 2
     assert [text for _, _, text in shown(store, "c", "sarah")] == ["2", "3", "4"]
@@ -296,9 +296,9 @@ def test_a_storage_limit_prunes_the_oldest(store: EmbeddedStore) -> None:
 
 def test_conversations_are_listed_by_title_without_regard_to_case(store: EmbeddedStore) -> None:
     for number, title in enumerate(["beta", "Alpha", "gamma"]):
-        store.create_conversation(WRITE, ConversationDraft(id=str(number), title=title))
+        store.conversations.create(WRITE, ConversationDraft(id=str(number), title=title))
 
-    listed, _ = store.list_conversations(
+    listed, _ = store.conversations.list(
         READ, ConversationQuery(order_by=ConversationOrder.TITLE, descending=False, limit=2, skip=1)
     )
 
@@ -307,7 +307,7 @@ def test_conversations_are_listed_by_title_without_regard_to_case(store: Embedde
 
 def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
     append(store, "one", "", "two")
-    store.append_messages(
+    store.messages.append(
         WRITE, "c", "sarah", [draft(text="own", embedding=MessageEmbedding("theirs", vector(1, 0)))], NEW
     )
 
@@ -325,16 +325,16 @@ def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: E
     rows = store.database.rows('SELECT model, dimension, "values" FROM embeddings')
     assert rows == [(MODEL, 2, [3.0, 4.0])] * 2
 
-    store.clear_messages(WRITE, "c", "sarah")
+    store.messages.clear(WRITE, "c", "sarah")
     store.applier.wait(store.core.published(), None)
 
     assert store.database.rows("SELECT * FROM embeddings") == []
 
 
 def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) -> None:
-    store.append_messages(WRITE, "c", "sarah", [draft("m", "old")], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft("m", "old")], NEW)
     waiting = take(store.pending, 10)
-    store.append_messages(WRITE, "c", "sarah", [draft("m", "new")], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft("m", "new")], NEW)
 
     store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
     store.applier.wait(store.core.published(), None)
@@ -344,10 +344,10 @@ def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) ->
 
 @pytest.mark.parametrize("applied_between", [True, False])
 def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_between: bool) -> None:
-    store.append_messages(WRITE, "c", "sarah", [draft("m", "a long old text")], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft("m", "a long old text")], NEW)
     late = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
-    revision = store.append_messages(WRITE, "c", "sarah", [draft("m", "new", embedding=own)], NEW).revision
+    revision = store.messages.append(WRITE, "c", "sarah", [draft("m", "new", embedding=own)], NEW).revision
     if applied_between:
         store.applier.wait(revision, None)
 
@@ -362,7 +362,7 @@ def test_the_servers_vector_never_replaces_the_callers(store: EmbeddedStore) -> 
     append(store, "text")
     [message] = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
-    store.append_messages(WRITE, "c", "sarah", [draft("m", "own", embedding=own)], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft("m", "own", embedding=own)], NEW)
 
     store.pending.put_embeddings([MessageVector(replace(message, sequence=2, revision=2), vector(1, 0))])
     store.applier.wait(store.core.published(), None)
@@ -390,7 +390,7 @@ def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
     waiting = take(store.pending, 10)
     store.pending.put_embeddings([MessageVector(message, vector(1, 0)) for message in waiting])
 
-    outcome = store.delete_user(WRITE, "sarah")
+    outcome = store.users.delete(WRITE, "sarah")
 
     assert (outcome.deleted_conversations, outcome.deleted_messages) == (1, 2)
     store.applier.wait(store.core.published(), None)
@@ -412,10 +412,10 @@ def test_users_steps_of_one_id_are_apart(store: EmbeddedStore) -> None:
     append(store, "one")
     for user in ("sarah", "bob"):
         body = step_pb2.Step(id="s", content=user).SerializeToString()
-        store.save_steps(WRITE, [StepDraft("s", "c", user, "", 0, 1, body)])
+        store.steps.save(WRITE, [StepDraft("s", "c", user, "", 0, 1, body)])
 
     for user in ("sarah", "bob"):
-        page = store.list_steps(READ, StepQuery("c", user))
+        page = store.steps.list(READ, StepQuery("c", user))
         assert [step_pb2.Step.FromString(step).content for step in page.steps] == [user]
 
 

@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 def append(store: EmbeddedStore, user: str, text: str, *, name: str = "") -> None:
     drafts = [draft(text=text, name=name)]
-    store.append_messages(WRITE, f"of {user}", user, drafts, NEW)
+    store.messages.append(WRITE, f"of {user}", user, drafts, NEW)
 
 
 def put(store: EmbeddedStore, messages: list[Unembedded]) -> None:

@@ -39,10 +39,10 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 for sequence in range(first, first + 200)
             ]
             owner = f"user-{number % 2}"
-            store.append_messages(WRITE, f"c{number}", owner, drafts, ConversationDraft("", user_id=owner))
+            store.messages.append(WRITE, f"c{number}", owner, drafts, ConversationDraft("", user_id=owner))
     while store.pending.status().pending:
         store.pending.put_embeddings([MessageVector(each, bytes(4)) for each in take(store.pending, 1000)])
-    store.count_conversations(READ, "", "")
+    store.conversations.count(READ, "", "")
     store.database.checkpoint()
     yield store
     store.close()
@@ -67,7 +67,7 @@ def embedding(store: EmbeddedStore, number: int, sequence: int) -> MessageEmbedd
 def pages(store: EmbeddedStore, user_id: str = "") -> Iterator[list[transfer_service_pb2.Record]]:
     position: ExportPosition | None = None
     while True:
-        page = store.export_records(Read(TENANT), ExportQuery(user_id, limit=1000, position=position))
+        page = store.exports.page(Read(TENANT), ExportQuery(user_id, limit=1000, position=position))
         assert sum(map(len, page.records)) <= PAGE_BYTES
         yield list(map(transfer_service_pb2.Record.FromString, page.records))
         position = page.following

@@ -21,7 +21,6 @@ from remora_server.domain.search import (
     SearchQuery,
 )
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
-from remora_server.storage.recall import EmbeddedIndex
 
 MODEL = "letters"
 TEXTS = ("a red boat", "a green lantern", "the garden")
@@ -50,7 +49,7 @@ def opened(directory: Path, *, late: bool) -> Iterator[EmbeddedStore]:
 
 
 def append(store: EmbeddedStore, *texts: str) -> None:
-    store.append_messages(WRITE, "c", "ann", [draft(text, text) for text in texts], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c", "ann", [draft(text, text) for text in texts], ConversationDraft(id=""))
 
 
 def embed_all(store: EmbeddedStore) -> list[str]:
@@ -75,10 +74,9 @@ def unembedded(store: EmbeddedStore) -> int:
 
 def coverages(store: EmbeddedStore, query: str) -> dict[str, float]:
     """How much more than the cosine each message's `late` is."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     vector = QueryVector(MODEL, values(query), pieces(query))
     options = SearchOptions(k=10, profile=Profile.HYBRID_LATE, weights=WEIGHTS[Profile.HYBRID_LATE])
-    found = index.search(READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))
+    found = store.index.search(READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))
     excess = {}
     for hit in found.hits:
         parts = {part.name: part.value for part in hit.components}

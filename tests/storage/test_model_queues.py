@@ -28,7 +28,6 @@ from remora_server.domain.search import (
 from remora_server.domain.status import EmbeddingStatus
 from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
-from remora_server.storage.recall import EmbeddedIndex
 
 SMALL_MODEL, LARGE_MODEL, SILENT = ServedModel("small"), ServedModel("large"), ServedModel()
 DIMENSIONS = {"small": 2, "large": 5}
@@ -47,7 +46,7 @@ def opened(directory: Path | None, models: ServedModels = BOTH) -> Iterator[Embe
 
 def append(store: EmbeddedStore, tenant: str, *texts: str) -> None:
     drafts = [draft(text, text) for text in texts]
-    store.append_messages(replace(WRITE, tenant_id=tenant), "c", "ann", drafts, ConversationDraft(id=""))
+    store.messages.append(replace(WRITE, tenant_id=tenant), "c", "ann", drafts, ConversationDraft(id=""))
 
 
 def vector(model: ServedModel, text: str) -> bytes:
@@ -70,13 +69,12 @@ def embed(store: EmbeddedStore, model: ServedModel, *, refused: str = "") -> lis
 def search(
     store: EmbeddedStore, tenant: str, model: ServedModel, profile: Profile = Profile.VECTOR, *, reached: bool = True
 ) -> SearchResult:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     query = SearchQuery(OfUser("ann"), "tea", None, SearchOptions(profile=profile), index_wait=0.0)
     if reached:
         query = replace(query, vector=QueryVector(model.name, vector(model, "tea")))
     else:
         query = replace(query, words_only=WordsOnly.MODEL_UNREACHABLE)
-    return index.search(Read(tenant), query)
+    return store.index.search(Read(tenant), query)
 
 
 def status(store: EmbeddedStore) -> dict[str, EmbeddingStatus]:
@@ -177,7 +175,7 @@ def test_names_are_reviewed_by_the_model_of_the_tenant_alone(tmp_path: Path) -> 
         append(store, "big", "Ann's tea")
         embed(store, LARGE_MODEL)
         named = [draft("n", "hello", name="Ann")]
-        store.append_messages(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
+        store.messages.append(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
         assert embed(store, SMALL_MODEL) == []
         assert ("big", "tea") in embed(store, LARGE_MODEL)
 
@@ -188,7 +186,7 @@ def test_a_text_never_goes_to_the_model_that_its_tenant_had(tmp_path: Path) -> N
         assert embed(store, SMALL_MODEL) == [("big", "Ann's tea")]
     with opened(tmp_path) as store:
         named = [draft("n", "hello", name="Ann")]
-        store.append_messages(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
+        store.messages.append(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
         store.commits.settle()
         assert embed(store, SMALL_MODEL) == []
         assert ("big", "tea") in embed(store, LARGE_MODEL)

@@ -35,7 +35,6 @@ from remora_server.storage import recall_loading, review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.embeddings import PendingEmbeddings
 from remora_server.storage.encoding import stored_message
-from remora_server.storage.recall import EmbeddedIndex
 
 MODEL = "letters"
 CODE = 128
@@ -102,10 +101,7 @@ class Searched:
         self.store = EmbeddedStore(
             options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=True)
         )
-        store = self.store
-        self.index = EmbeddedIndex(
-            store.core, store.database, store.commits, store.conversations, store.queues, waiters=1
-        )
+        self.index = self.store.index
 
     def embed(self, count: int) -> bool:
         """Embed some of what waits; whether there was something."""
@@ -151,7 +147,7 @@ class Searched:
         """)
         for conversation, user, sent, message_id, text, name, own in rows:
             again = message(message_id, text, name, session_of(text), sent=sent, own=bool(own))
-            other.store.append_messages(WRITE, conversation, user, [again], ConversationDraft(id=""))
+            other.store.messages.append(WRITE, conversation, user, [again], ConversationDraft(id=""))
 
 
 def session_of(text: str) -> str:
@@ -185,7 +181,7 @@ class Story:
 
     def append(self, conversation: str, user: str, given: MessageDraft, _number: int) -> None:
         limit = LIMIT if conversation == "d" else None
-        self.now.store.append_messages(
+        self.now.store.messages.append(
             WRITE, conversation, user, [given], ConversationDraft(id="", storage_limit=limit)
         )
 
@@ -200,22 +196,24 @@ class Story:
             ]
             if given.id in known:
                 kinds.append([Replace(given)])
-            self.now.store.edit_messages(WRITE, conversation, user, kinds[number % len(kinds)], allow_missing=False)
+            self.now.store.messages.edit(WRITE, conversation, user, kinds[number % len(kinds)], allow_missing=False)
 
     def delete(self, conversation: str, user: str, _given: MessageDraft, number: int) -> None:
         known = known_ids(self.now.store, conversation, user)
         if known:
-            self.now.store.delete_messages(WRITE, conversation, user, [known[number % len(known)]])
+            self.now.store.messages.delete(WRITE, conversation, user, [known[number % len(known)]])
 
     def clear(self, conversation: str, user: str, _given: MessageDraft, number: int) -> None:
-        if number % 2 or known_ids(self.now.store, conversation, user):
-            self.now.store.clear_messages(WRITE, "" if number % 2 else conversation, user)
+        if number % 2:
+            self.now.store.users.clear(WRITE, user)
+        elif known_ids(self.now.store, conversation, user):
+            self.now.store.messages.clear(WRITE, conversation, user)
 
     def end(self, conversation: str, _user: str, _given: MessageDraft, _number: int) -> None:
-        self.now.store.delete_conversation(WRITE, conversation, "", allow_missing=True)
+        self.now.store.conversations.delete(WRITE, conversation, "", allow_missing=True)
 
     def forget(self, _conversation: str, user: str, _given: MessageDraft, _number: int) -> None:
-        self.now.store.delete_user(WRITE, user)
+        self.now.store.users.delete(WRITE, user)
 
     def embed(self, _conversation: str, _user: str, _given: MessageDraft, number: int) -> None:
         self.now.embed(number + 1)

@@ -42,7 +42,6 @@ from remora_server.domain.search import (
 from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.places import Place
-from remora_server.storage.recall import EmbeddedIndex
 from remora_server.storage.recall_loading import RecallLoader
 
 MODEL = "letters"
@@ -61,20 +60,23 @@ class Opened:
     """A store with its index, and what tests do to both."""
 
     def __init__(self, directory: Path | None, recall_bytes: int = SMALL, model: str = MODEL, waiters: int = 4) -> None:
-        options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=1 << 20, recall_bytes=recall_bytes)
+        options = StoreOptions(
+            directory,
+            segment_bytes=SMALL,
+            queue_bytes=1 << 20,
+            recall_bytes=recall_bytes,
+            waiting_searches=waiters,
+        )
         self.store = EmbeddedStore(
             options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model)
         )
-        store = self.store
-        self.index = EmbeddedIndex(
-            store.core, store.database, store.commits, store.conversations, store.queues, waiters=waiters
-        )
+        self.index = self.store.index
 
     def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
         self.put(*(draft(text, text) for text in texts), conversation=conversation, user=user, tenant=tenant)
 
     def put(self, *drafts: MessageDraft, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
-        self.store.append_messages(replace(WRITE, tenant_id=tenant), conversation, user, drafts, NEW)
+        self.store.messages.append(replace(WRITE, tenant_id=tenant), conversation, user, drafts, NEW)
 
     def embed_all(self) -> None:
         while waiting := take(self.store.pending, 100, timeout=0.01):
@@ -188,7 +190,7 @@ def test_searches_that_wait_for_vectors_leave_threads_to_others() -> None:
     opened_here.append("abc")
     with ThreadPoolExecutor(threads) as workers:
         searches = [workers.submit(opened_here.search, "abc", wait=LONG) for _ in range(3 * threads)]
-        conversation, _ = workers.submit(opened_here.store.get_conversation, READ, "c", "").result(timeout=PATIENCE)
+        conversation, _ = workers.submit(opened_here.store.conversations.get, READ, "c", "").result(timeout=PATIENCE)
         answered = list(islice(as_completed(searches, timeout=PATIENCE), len(searches) - waiters))
         opened_here.embed_all()
     opened_here.store.close()
@@ -263,14 +265,14 @@ def test_what_was_edited_or_deleted_is_not_found(here: Opened) -> None:
         Replace(draft("three tea", "three coffee")),
         Append(draft("m4", "four tea")),
     ]
-    here.store.edit_messages(WRITE, "c", "", edits, allow_missing=False)
+    here.store.messages.edit(WRITE, "c", "", edits, allow_missing=False)
     assert here.texts("tea", profile=Profile.LEXICAL) == ["one tea", "four tea"]
-    here.store.delete_messages(WRITE, "c", "", ["one tea"])
+    here.store.messages.delete(WRITE, "c", "", ["one tea"])
     assert here.texts("tea", profile=Profile.LEXICAL) == ["four tea"]
-    here.store.clear_messages(WRITE, "c", "sarah")
+    here.store.messages.clear(WRITE, "c", "sarah")
     assert here.texts("tea", OfUser("sarah")) == []
     here.append("five tea")
-    here.store.delete_conversation(WRITE, "c", "", allow_missing=False)
+    here.store.conversations.delete(WRITE, "c", "", allow_missing=False)
     assert here.texts("tea", OfUser("sarah")) == []
 
 
@@ -310,7 +312,7 @@ def test_a_store_that_was_reopened_finds_the_same(
             if embedded:
                 before.embed_all()
             if number in removed:
-                before.store.delete_messages(WRITE, conversation, user, [f"m{number // 2}"])
+                before.store.messages.delete(WRITE, conversation, user, [f"m{number // 2}"])
         before.review()
         expected = comparable(before.search(query, scope))
     with opened(directory) as after:

@@ -32,7 +32,6 @@ from remora_server.storage import review_schedule, reviews
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.left_behind import LeftBehind
 from remora_server.storage.places import Part, Place
-from remora_server.storage.recall import EmbeddedIndex
 from remora_server.storage.review_schedule import ReviewSchedule
 
 MODEL = "lengths"
@@ -50,7 +49,7 @@ def embed(texts: Sequence[str]) -> list[TextVector]:
 
 
 def append(store: EmbeddedStore, user: str, text: str, name: str = "") -> None:
-    store.append_messages(WRITE, f"of {user}", user, [draft(text=text, name=name)], ConversationDraft(id=""))
+    store.messages.append(WRITE, f"of {user}", user, [draft(text=text, name=name)], ConversationDraft(id=""))
 
 
 def put(store: EmbeddedStore, waiting: Sequence[Unembedded]) -> None:
@@ -74,9 +73,8 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 
 def pending(store: EmbeddedStore, scope: Scope, *, index_wait: float = 0.0) -> int:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     query = SearchQuery(scope, "tea", QueryVector(MODEL, vector("tea")), SearchOptions(), index_wait)
-    return index.search(READ, query).index.pending
+    return store.index.search(READ, query).index.pending
 
 
 @pytest.mark.parametrize(("scope", "parts"), SCOPES)

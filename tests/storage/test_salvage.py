@@ -34,7 +34,7 @@ def write(directory: Path) -> Texts:
     for number in range(MESSAGES):
         name = f"c{number % 4}"
         text = f"{number} {generated.randbytes(TEXT_CHARACTERS // 2).hex()}"
-        store.append_messages(WRITE, name, "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        store.messages.append(WRITE, name, "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
         texts.setdefault(name, []).append(text)
     store.close()
     return texts
@@ -77,7 +77,7 @@ def write_groups(directory: Path) -> list[str]:
     store = open_store(directory)
     for begin in range(0, len(texts), BATCH):
         drafts = [draft(f"m{number}", texts[number]) for number in range(begin, begin + BATCH)]
-        store.append_messages(WRITE, f"c{begin // BATCH % 4}", "sarah", drafts, ConversationDraft(id=""))
+        store.messages.append(WRITE, f"c{begin // BATCH % 4}", "sarah", drafts, ConversationDraft(id=""))
     store.close()
     return texts
 
@@ -170,7 +170,7 @@ def killed_store(folder: Path, text: str) -> Path:
     """A store with one conversation, half of it in the file and half in the write-ahead log, as a kill leaves it."""
     for number in range(2):
         store = open_store(folder / "living")
-        store.append_messages(WRITE, "c0", "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        store.messages.append(WRITE, "c0", "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
         if number == 0:
             store.close()
     store.applier.catch_up()
@@ -195,7 +195,7 @@ def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
 ) -> None:
     """Nor where the database or the journal is lost besides."""
     store = open_store(directory)
-    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
     store.close()
     owner = inspect_store(directory).store_id
     for name in ("FORMAT", lost):
@@ -218,7 +218,7 @@ def test_a_store_without_its_journal_is_neither_begun_anew_nor_healthy(
     """Not even where nothing of the journal was applied, so that the database lacks nothing that it says it had."""
     monkeypatch.setattr(applier, "BATCH_SECONDS", 3600.0)
     store = open_store(tmp_path / "living")
-    store.append_messages(WRITE, "c0", "sarah", [draft("a", "lost")], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "lost")], ConversationDraft(id=""))
     shutil.copytree(tmp_path / "living", directory)
     store.close()
     sound = inspect_store(directory)
@@ -304,7 +304,7 @@ def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: 
 
 def test_a_store_of_the_schema_before_is_repaired(directory: Path, tmp_path: Path) -> None:
     store = open_store(directory)
-    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
     store.close()
     change(
         directory,
@@ -355,7 +355,7 @@ def test_a_database_of_no_bytes_is_made_good_from_the_journal(
     spoil: Callable[[Path], object], directory: Path, tmp_path: Path
 ) -> None:
     store = open_store(directory)
-    store.append_messages(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
     store.close()
     spoil(directory / "remora.duckdb")
 
@@ -401,7 +401,7 @@ def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None
 )
 def test_rows_that_do_not_agree_are_found(directory: Path, spoil: str, what: str) -> None:
     store = open_store(directory)
-    store.append_messages(WRITE, "c", "sarah", [draft("a", "one"), draft("b", "two")], ConversationDraft(id=""))
+    store.messages.append(WRITE, "c", "sarah", [draft("a", "one"), draft("b", "two")], ConversationDraft(id=""))
     store.close()
     database = Database(directory, 64 << 20)
     database.cursor().execute(spoil)

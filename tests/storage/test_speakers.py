@@ -22,7 +22,6 @@ from remora_server.domain.search import InConversation, MessageVector, OfTenant,
 from remora_server.storage import review_schedule
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.embedding_order import EmbeddingOrder
-from remora_server.storage.recall import EmbeddedIndex
 
 MODEL = "digests"
 NEW = ConversationDraft(id="")
@@ -52,7 +51,7 @@ def append(store: EmbeddedStore, name: str, text: str, message_id: str = "") -> 
 
 
 def put(store: EmbeddedStore, *drafts: MessageDraft, conversation: str = "c", user: str = "u") -> None:
-    store.append_messages(WRITE, conversation, user, drafts, NEW)
+    store.messages.append(WRITE, conversation, user, drafts, NEW)
 
 
 def embed_all(store: EmbeddedStore) -> list[str]:
@@ -87,7 +86,7 @@ def test_a_name_that_has_gone_is_put_back(store: EmbeddedStore) -> None:
     append(store, "Bob", "sun", "m")
     assert embed_all(store) == ["sun", "tea"]
 
-    store.delete_messages(WRITE, "c", "u", ["m"])
+    store.messages.delete(WRITE, "c", "u", ["m"])
     assert embed_all(store) == ["Bob's tea"]
 
     append(store, "Bob", "wind", "m")
@@ -100,7 +99,7 @@ def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: EmbeddedStore)
     append(store, "Ann", "sun")
     embed_all(store)
 
-    store.clear_messages(WRITE, "", "u")
+    store.users.clear(WRITE, "u")
     append(store, "", "Ann's tea")
 
     assert embed_all(store)[-1] == "Ann's tea"
@@ -158,15 +157,14 @@ def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: EmbeddedStore)
 
 
 def test_a_question_is_without_the_names_of_its_scope(store: EmbeddedStore) -> None:
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     append(store, "Ann", "sun")
     put(store, draft(text="sun", name="Bob"), conversation="other")
     put(store, draft(text="sun", name="Cy"), conversation="third", user="v")
     question = "What did Ann, Bob and Cy see?"
 
-    assert index.without_names(READ, InConversation("c"), question) == "What did, Bob and Cy see?"
-    assert index.without_names(READ, OfUser("u"), question) == "What did, and Cy see?"
-    assert index.without_names(READ, OfTenant(), question) == "What did, and see?"
+    assert store.index.without_names(READ, InConversation("c"), question) == "What did, Bob and Cy see?"
+    assert store.index.without_names(READ, OfUser("u"), question) == "What did, and Cy see?"
+    assert store.index.without_names(READ, OfTenant(), question) == "What did, and see?"
 
 
 MESSAGES = st.tuples(st.sampled_from(["", "Ann", "Bob", "Cy"]), st.sampled_from(TEXTS), st.sampled_from("1234"))
@@ -202,11 +200,11 @@ def take_step(store: EmbeddedStore, directory: Path, kind: object, *rest: object
         case "append", str(conversation), str(user), (str(name), str(text), str(message_id)):
             put(store, draft(message_id, text, name=name), conversation=conversation, user=user)
         case "delete", str(conversation), str(user), str(message_id) if known(store, conversation):
-            store.delete_messages(WRITE, conversation, user, [message_id])
+            store.messages.delete(WRITE, conversation, user, [message_id])
         case "clear", str(user):
-            store.clear_messages(WRITE, "", user)
+            store.users.clear(WRITE, user)
         case "forget", str(user):
-            store.delete_user(WRITE, user)
+            store.users.delete(WRITE, user)
         case "embed", *_:
             embed_all(store)
         case "take", *_:

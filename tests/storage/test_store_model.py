@@ -67,15 +67,15 @@ class StoreMachine(RuleBasedStateMachine):
     def create(self, conversation: str, user: str, title: str) -> None:
         wanted = ConversationDraft(id=conversation, user_id=user, title=title)
         if conversation in self.model:
-            self.refused(ConversationExists, lambda: self.store.create_conversation(WRITE, wanted))
+            self.refused(ConversationExists, lambda: self.store.conversations.create(WRITE, wanted))
             return
-        self.moved(self.store.create_conversation(WRITE, wanted).revision)
+        self.moved(self.store.conversations.create(WRITE, wanted).revision)
         self.model[conversation] = Conversation(user, title)
 
     @rule(conversation=CONVERSATIONS, user=USERS, batch=BATCHES)
     def append(self, conversation: str, user: str, batch: list[tuple[str, str]]) -> None:
         drafts = [draft(message_id, text) for message_id, text in batch]
-        outcome = self.store.append_messages(WRITE, conversation, user, drafts, ConversationDraft(id=""))
+        outcome = self.store.messages.append(WRITE, conversation, user, drafts, ConversationDraft(id=""))
         self.moved(outcome.revision)
         assert outcome.created == (conversation not in self.model)
         part = self.model.setdefault(conversation, Conversation(user)).of(user)
@@ -92,7 +92,7 @@ class StoreMachine(RuleBasedStateMachine):
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         part = self.model[conversation].of(user)
         kept = [message for message in part if message[0] not in ids]
-        outcome = self.store.delete_messages(WRITE, conversation, user, ids)
+        outcome = self.store.messages.delete(WRITE, conversation, user, ids)
         self.moved(outcome.revision)
         assert outcome.deleted_messages == len(part) - len(kept)
         part[:] = kept
@@ -103,7 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         part = self.model[conversation].of(user)
         edits: list[Edit] = [Remove(gone), Append(draft(gone, added)), Keep(start, None)]
-        outcome = self.store.edit_messages(WRITE, conversation, user, edits, allow_missing=True)
+        outcome = self.store.messages.edit(WRITE, conversation, user, edits, allow_missing=True)
         self.moved(outcome.revision)
         part[:] = [*(message for message in part if message[0] != gone), (gone, "user", added)][start:]
 
@@ -111,12 +111,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), user=USERS)
     def clear(self, data: st.DataObject, user: str) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
-        self.moved(self.store.clear_messages(WRITE, conversation, user).revision)
+        self.moved(self.store.messages.clear(WRITE, conversation, user).revision)
         self.cleared(self.model[conversation], user)
 
     @rule(user=USERS)
     def clear_everywhere(self, user: str) -> None:
-        outcome = self.store.clear_messages(WRITE, "", user)
+        outcome = self.store.users.clear(WRITE, user)
         assert outcome.deleted_messages == sum(len(kept.of(user)) for kept in self.model.values())
         for kept in self.model.values():
             self.cleared(kept, user)
@@ -128,7 +128,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(user=USERS)
     def delete_user(self, user: str) -> None:
-        outcome = self.store.delete_user(WRITE, user)
+        outcome = self.store.users.delete(WRITE, user)
         gone = [name for name, kept in self.model.items() if kept.owner == user]
         assert outcome.deleted_conversations == len(gone)
         for name in gone:
@@ -142,10 +142,10 @@ class StoreMachine(RuleBasedStateMachine):
         if conversation not in self.model:
             self.refused(
                 ConversationNotFound,
-                lambda: self.store.delete_conversation(WRITE, conversation, "", allow_missing=False),
+                lambda: self.store.conversations.delete(WRITE, conversation, "", allow_missing=False),
             )
             return
-        outcome = self.store.delete_conversation(WRITE, conversation, "", allow_missing=False)
+        outcome = self.store.conversations.delete(WRITE, conversation, "", allow_missing=False)
         assert outcome.deleted_messages == self.model.pop(conversation).count
         self.moved(outcome.revision)
 
@@ -154,7 +154,7 @@ class StoreMachine(RuleBasedStateMachine):
     def update(self, data: st.DataObject, title: str) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         change = ConversationUpdate(ConversationDraft(id=conversation, title=title), frozenset({"title"}))
-        self.moved(self.store.update_conversation(WRITE, conversation, "", change).revision)
+        self.moved(self.store.conversations.update(WRITE, conversation, "", change).revision)
         self.model[conversation].title = title
 
     @precondition(lambda self: self.model)
@@ -167,7 +167,7 @@ class StoreMachine(RuleBasedStateMachine):
             )
             for step, index in steps
         ]
-        self.moved(self.store.save_steps(WRITE, drafts).revision)
+        self.moved(self.store.steps.save(WRITE, drafts).revision)
         for step, index in steps:
             self.model[conversation].steps[user, step] = index
 
@@ -186,9 +186,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     def set_memory(self, owner: ConversationMemory | UserMemory, content: bytes | None, before: bytes | None) -> None:
         if content is None:
-            assert self.store.delete_working_memory(WRITE, owner).deleted == (before is not None)
+            assert self.store.working_memories.delete(WRITE, owner).deleted == (before is not None)
         else:
-            self.store.set_working_memory(WRITE, owner, content)
+            self.store.working_memories.set(WRITE, owner, content)
 
     @rule()
     def restart(self) -> None:
@@ -211,7 +211,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def conversations_are_the_models(self) -> None:
-        listed, _ = self.store.list_conversations(READ, ConversationQuery(limit=10))
+        listed, _ = self.store.conversations.list(READ, ConversationQuery(limit=10))
         assert {row.draft.id: (row.draft.user_id, row.draft.title, row.message_count) for row in listed} == {
             name: (kept.owner, kept.title, kept.count) for name, kept in self.model.items()
         }
@@ -219,15 +219,15 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def working_memory_is_the_models(self) -> None:
         for name, kept in self.model.items():
-            assert self.store.get_working_memory(READ, ConversationMemory(name)).content == kept.working_memory
+            assert self.store.working_memories.get(READ, ConversationMemory(name)).content == kept.working_memory
         for user in ("sarah", "tom"):
-            assert self.store.get_working_memory(READ, UserMemory(user)).content == self.user_memory.get(user)
+            assert self.store.working_memories.get(READ, UserMemory(user)).content == self.user_memory.get(user)
 
     @invariant()
     def steps_are_the_models(self) -> None:
         for name, kept in self.model.items():
             for user in ("sarah", "tom"):
-                page = self.store.list_steps(READ, StepQuery(name, user))
+                page = self.store.steps.list(READ, StepQuery(name, user))
                 found = {(step.id, step.step_index) for step in map(step_pb2.Step.FromString, page.steps)}
                 assert found == {(step, index) for (owner, step), index in kept.steps.items() if owner == user}
 

@@ -42,7 +42,6 @@ from remora_server.storage import applier
 from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.embedded import EmbeddedStore, NotApplied
-from remora_server.storage.recall import EmbeddedIndex
 
 USERS = ["sarah", "tom"]
 CONVERSATIONS = ["c1", "c2", "c3"]
@@ -119,9 +118,8 @@ def killed(store: EmbeddedStore, directory: Path) -> Path:
 
 def found(store: EmbeddedStore, scope: Scope) -> set[tuple[str, str]]:
     """Conversations and texts that a search finds."""
-    index = EmbeddedIndex(store.core, store.database, store.commits, store.conversations, store.queues, waiters=1)
     options = SearchOptions(profile=Profile.LEXICAL, k=100)
-    hits = index.search(READ, SearchQuery(scope, WORD, None, options, 0.0, words_only=WordsOnly.PROFILE)).hits
+    hits = store.index.search(READ, SearchQuery(scope, WORD, None, options, 0.0, words_only=WordsOnly.PROFILE)).hits
     return {(hit.conversation_id, message_pb2.Message.FromString(hit.encoded).text) for hit in hits}
 
 
@@ -155,14 +153,14 @@ class FullMachine(RuleBasedStateMachine):
     )
     def append(self, conversation: str, user: str, batch: list[tuple[str, int]]) -> None:
         texts = [(message_id, f"{WORD} {number}") for message_id, number in batch]
-        self.store.append_messages(WRITE, conversation, user, [draft(*each) for each in texts], NEW)
+        self.store.messages.append(WRITE, conversation, user, [draft(*each) for each in texts], NEW)
         self.model.setdefault(conversation, {}).setdefault(user, {}).update(texts)
 
     @rule(conversation=st.sampled_from(CONVERSATIONS), user=st.sampled_from(USERS), gone=st.sampled_from(IDS))
     def edit(self, conversation: str, user: str, gone: str) -> None:
         if conversation in self.model:
             edits: list[Edit] = [Remove(gone), Append(draft(gone, f"{WORD} edited")), Keep(-2, None)]
-            self.store.edit_messages(WRITE, conversation, user, edits, allow_missing=True)
+            self.store.messages.edit(WRITE, conversation, user, edits, allow_missing=True)
             part = self.model[conversation].setdefault(user, {})
             part.pop(gone, None)
             part[gone] = f"{WORD} edited"
@@ -171,13 +169,13 @@ class FullMachine(RuleBasedStateMachine):
     @rule(conversation=st.sampled_from(CONVERSATIONS), user=st.sampled_from(USERS))
     def clear(self, conversation: str, user: str) -> None:
         if conversation in self.model:
-            self.store.clear_messages(WRITE, conversation, user)
+            self.store.messages.clear(WRITE, conversation, user)
             self.model[conversation].pop(user, None)
 
     @rule(conversation=st.sampled_from(CONVERSATIONS))
     def delete(self, conversation: str) -> None:
         if self.model.pop(conversation, None) is not None:
-            self.store.delete_conversation(WRITE, conversation, "", allow_missing=False)
+            self.store.conversations.delete(WRITE, conversation, "", allow_missing=False)
 
     @rule()
     def there_is_room_for_a_moment(self) -> None:
@@ -231,7 +229,7 @@ class FullDiskMachine(FullMachine):
 
     @invariant()
     def the_database_answers(self) -> None:
-        listed, _ = self.store.list_conversations(READ, ConversationQuery(limit=10))
+        listed, _ = self.store.conversations.list(READ, ConversationQuery(limit=10))
         assert {row.draft.id for row in listed} == self.model.keys()
 
 
@@ -251,19 +249,19 @@ TestFullDisk.settings = TestFullMemory.settings = settings(
 
 def test_what_asks_a_database_without_memory_is_refused_until_there_is_some(memory: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
-    store.append_messages(WRITE, "before", "sarah", [draft("m", WORD)], NEW)
+    store.messages.append(WRITE, "before", "sarah", [draft("m", WORD)], NEW)
     store.commits.settle()
     memory.is_full = True
-    store.append_messages(WRITE, "after", "sarah", [draft("m", WORD)], NEW)
+    store.messages.append(WRITE, "after", "sarah", [draft("m", WORD)], NEW)
 
     store = open_store(killed(store, tmp_path / "data"))
 
     with pytest.raises(MemoryExhausted):
-        store.list_conversations(READ, ConversationQuery(limit=10))
+        store.conversations.list(READ, ConversationQuery(limit=10))
     assert "memory" in store.status().failure
     assert not store.failure(), "it serves"
     with memory.given_to(store):
-        listed, _ = store.list_conversations(READ, ConversationQuery(limit=10))
+        listed, _ = store.conversations.list(READ, ConversationQuery(limit=10))
         assert {row.draft.id for row in listed} == {"before", "after"}
         assert not store.status().failure
         store.close()
@@ -273,14 +271,14 @@ def test_a_request_is_known_that_the_database_does_not_have(room: Room, tmp_path
     store = open_store(tmp_path / "data")
     room.is_full = True
     write = Write(TENANT, method="Test", request_id="once", fingerprint=bytes(16))
-    first = store.append_messages(write, "c", "sarah", [draft("m", WORD)], NEW)
+    first = store.messages.append(write, "c", "sarah", [draft("m", WORD)], NEW)
 
     store = open_store(killed(store, tmp_path / "data"))
 
     with pytest.raises(RequestIdReused):
-        store.append_messages(replace(write, fingerprint=bytes(15) + b"\1"), "c", "sarah", [draft("m", WORD)], NEW)
+        store.messages.append(replace(write, fingerprint=bytes(15) + b"\1"), "c", "sarah", [draft("m", WORD)], NEW)
     with room.given_to(store):
-        assert store.append_messages(write, "c", "sarah", [draft("m", WORD)], NEW) == first
+        assert store.messages.append(write, "c", "sarah", [draft("m", WORD)], NEW) == first
         assert shown(store, "c", "sarah") == [("m", "user", WORD)]
         store.close()
 
@@ -288,7 +286,7 @@ def test_a_request_is_known_that_the_database_does_not_have(room: Room, tmp_path
 def test_messages_that_the_database_got_late_are_embedded(room: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", model="letters")
     room.is_full = True
-    store.append_messages(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
+    store.messages.append(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
     store = open_store(killed(store, tmp_path / "data"), model="letters")
 
     with room.given_to(store):
@@ -301,16 +299,16 @@ def test_what_was_applied_without_a_log_is_applied_again_where_the_disk_stays_fu
     with room.under():
         store = open_store(tmp_path / "data")
         room.is_full = True
-        store.append_messages(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
-        assert store.list_conversations(READ, ConversationQuery(limit=10))[0]
+        store.messages.append(WRITE, "c", "sarah", [draft("m", WORD)], NEW)
+        assert store.conversations.list(READ, ConversationQuery(limit=10))[0]
         assert not store.database.logs
 
         store = open_store(killed(store, tmp_path / "data"))
 
-        assert [row.draft.id for row in store.list_conversations(READ, ConversationQuery(limit=10))[0]] == ["c"]
+        assert [row.draft.id for row in store.conversations.list(READ, ConversationQuery(limit=10))[0]] == ["c"]
         assert "room" in store.status().failure
         with room.given_to(store):
             assert store.database.logs
-            store.append_messages(WRITE, "d", "sarah", [draft("m", WORD)], NEW)
+            store.messages.append(WRITE, "d", "sarah", [draft("m", WORD)], NEW)
             store.commits.settle()
             store.close()

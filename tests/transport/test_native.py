@@ -41,8 +41,9 @@ class Serving:
         self.store = EmbeddedStore(StoreOptions(directory=directory / "data"), count_tokens=count)
         self.server = Server(ServerOptions(threads=THREADS), Identity())
         self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
-        handlers = application._handlers(self.store, NO_EMBEDDERS, tokens, waiters=1)
-        self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, self.store.core)
+        store = self.store.bundle()
+        handlers = application._handlers(store, NO_EMBEDDERS, tokens)
+        self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
 
     def close(self) -> None:
         self.server.stop(1.0)

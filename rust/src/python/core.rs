@@ -127,6 +127,20 @@ impl PyCore {
         self.core.journal().published()
     }
 
+    fn has_ended(&self) -> bool {
+        self.core.journal().ended().is_some()
+    }
+
+    fn follow(&self, changed: Py<PyAny>) -> bool {
+        self.core.journal().follow(Arc::new(move || {
+            Python::attach(|py| {
+                if let Err(error) = changed.bind(py).call0() {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }))
+    }
+
     fn failure(&self) -> Option<String> {
         Some(self.core.journal().ended()?.to_string())
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 
 use super::core::PyCore;
 use crate::core::Core;
@@ -87,7 +87,7 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, core))]
+    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, publication))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         &self,
@@ -97,7 +97,7 @@ impl PyTransport {
         overloaded: Failure,
         deadline_exceeded: Failure,
         not_published: Failure,
-        core: Option<&Bound<'_, PyCore>>,
+        publication: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
         let mut named = Vec::with_capacity(methods.len());
@@ -116,8 +116,8 @@ impl PyTransport {
             deadline_exceeded: deadline_exceeded.into(),
             not_published: not_published.into(),
         };
-        let publication: Arc<dyn Publication> = match core {
-            Some(core) => Arc::new(OfCore(Arc::clone(core.get().core()))),
+        let publication: Arc<dyn Publication> = match publication {
+            Some(publication) => publication_of(publication),
             None => Arc::new(Everything),
         };
         let health = Arc::clone(&self.health);
@@ -271,6 +271,14 @@ fn broken(py: Python<'_>, error: &PyErr) -> Status {
     Status::new(Code::INTERNAL, "the server failed; its log says why")
 }
 
+/// A core's publication is asked without the interpreter, any other by its methods.
+fn publication_of(given: &Bound<'_, PyAny>) -> Arc<dyn Publication> {
+    match given.cast::<PyCore>() {
+        Ok(core) => Arc::new(OfCore(Arc::clone(core.get().core()))),
+        Err(_) => Arc::new(OfPython(given.clone().unbind())),
+    }
+}
+
 /// The publication of a core's journal.
 struct OfCore(Arc<Core>);
 
@@ -286,6 +294,41 @@ impl Publication for OfCore {
     fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>) {
         // A second transport of a core would be told nothing; `Transport` is made once for each.
         self.0.journal().follow(changed);
+    }
+}
+
+/// A publication that is Python's. One that fails has ended: what it held back is not acknowledged.
+struct OfPython(Py<PyAny>);
+
+impl OfPython {
+    /// What a method returns; `None` where it raises, which Python's hook for such errors is told.
+    fn ask<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        Python::attach(|py| {
+            let told = ask(self.0.bind(py));
+            told.map_err(|error| error.write_unraisable(py, None)).ok()
+        })
+    }
+}
+
+impl Publication for OfPython {
+    fn published(&self) -> u64 {
+        let told = self.ask(|publication| publication.call_method0("published")?.extract());
+        told.unwrap_or(0)
+    }
+
+    fn has_ended(&self) -> bool {
+        let told = self.ask(|publication| publication.call_method0("has_ended")?.extract());
+        told.unwrap_or(true)
+    }
+
+    fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>) {
+        self.ask(|publication| {
+            let told = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| changed();
+            let changed = PyCFunction::new_closure(publication.py(), None, None, told)?;
+            publication
+                .call_method1("follow", (changed,))?
+                .extract::<bool>()
+        });
     }
 }
 

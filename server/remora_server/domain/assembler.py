@@ -10,7 +10,14 @@ from remora_server.domain.budgets import Candidate, Selection, candidates, would
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Rendering, Section
 from remora_server.domain.context_messages import ContextMessage, MessageReader, Place, whole_units
-from remora_server.domain.context_sources import ConversationStore, Recalled, Searcher, UserMessages, recalled
+from remora_server.domain.context_sources import (
+    ConversationSource,
+    MessageSource,
+    Recalled,
+    Searcher,
+    UserMessages,
+    recalled,
+)
 from remora_server.domain.errors import BudgetTooSmall
 from remora_server.domain.renderings import ChatRenderer, Rendered, Renderer, TranscriptRenderer
 from remora_server.domain.search import InConversation, OfUser, SearchQuery
@@ -37,9 +44,15 @@ class ContextAssembler:
     """
 
     def __init__(
-        self, store: ConversationStore, searcher: Searcher, tokens: TokenCounter, reader: MessageReader
+        self,
+        conversations: ConversationSource,
+        messages: MessageSource,
+        searcher: Searcher,
+        tokens: TokenCounter,
+        reader: MessageReader,
     ) -> None:
-        self._store = store
+        self._conversations = conversations
+        self._messages = messages
         self._searcher = searcher
         self._tokens = tokens
         self._reader = reader
@@ -49,14 +62,14 @@ class ContextAssembler:
         renderer = self._renderer(request)
         if request.max_tokens < renderer.fixed:
             raise BudgetTooSmall(request.max_tokens, renderer.fixed)
-        conversation, revision = self._store.get_conversation(read, request.conversation_id, "")
+        conversation, revision = self._conversations.get(read, request.conversation_id, "")
         user_id = request.user_id or conversation.draft.user_id
         assembly = _Assembly(
             read=read,
             request=request,
             conversation_uid=conversation.uid,
             user_id=user_id,
-            messages=UserMessages(self._store, self._reader, read, user_id),
+            messages=UserMessages(self._messages, self._reader, read, user_id),
             searcher=self._searcher,
             reader=self._reader,
             renderer=renderer,

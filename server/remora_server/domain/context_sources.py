@@ -20,12 +20,16 @@ TOOL_REACH = 32
 """How many messages before and after one that was found may hold the rest of its tool calls."""
 
 
-class ConversationStore(Protocol):
-    """What a context asks of a store: see `domain.store.Store`."""
+class ConversationSource(Protocol):
+    """What a context asks of conversations: see `domain.conversations.ConversationStore`."""
 
-    def get_conversation(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]: ...
+    def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]: ...
 
-    def list_messages(self, read: Read, query: MessageQuery) -> MessagePage: ...
+
+class MessageSource(Protocol):
+    """What a context asks of messages: see `domain.messages.MessageStore`."""
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage: ...
 
 
 class Searcher(Protocol):
@@ -37,8 +41,8 @@ class Searcher(Protocol):
 class UserMessages:
     """One user's messages, read under the terms of one request."""
 
-    def __init__(self, store: ConversationStore, reader: MessageReader, read: Read, user_id: str) -> None:
-        self._store = store
+    def __init__(self, source: MessageSource, reader: MessageReader, read: Read, user_id: str) -> None:
+        self._source = source
         self._reader = reader
         self._read = read
         self._user_id = user_id
@@ -73,7 +77,7 @@ class UserMessages:
         return next((unit for unit in whole_units(near) if message in unit), None)
 
     def _list(self, query: MessageQuery) -> MessagePage:
-        return self._store.list_messages(self._read, replace(query, user_id=self._user_id))
+        return self._source.list(self._read, replace(query, user_id=self._user_id))
 
 
 class Recalled(Struct):

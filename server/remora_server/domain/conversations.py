@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct, field
 
+from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import ConversationNotFound
 
 AttributeValue: TypeAlias = bool | int | float | str | None
@@ -82,3 +83,25 @@ def require_owner(owner: str, user_id: str, conversation_id: str) -> None:
     """Refuse a user who is named and is not the owner, as if the conversation were not there."""
     if user_id and user_id != owner:
         raise ConversationNotFound(conversation_id)
+
+
+class ConversationStore(Protocol):
+    """Keeps conversations: see `domain.store`."""
+
+    def create(self, write: Write, draft: ConversationDraft) -> Outcome:
+        """Create; `conversation_id`, `time`. Raises ConversationExists."""
+
+    def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
+        """The conversation and the revision that it shows. Raises ConversationNotFound."""
+
+    def update(self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate) -> Outcome:
+        """Replace the masked fields; `time`. Raises ConversationNotFound."""
+
+    def delete(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
+        """Delete with all it holds; `deleted`, `deleted_messages`. Raises ConversationNotFound unless allowed."""
+
+    def count(self, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
+        """How many conversations there are, and the revision that this shows."""
+
+    def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
+        """The conversations of one page and the revision that they show."""

@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from remora_server.domain.calls import Placed
-from remora_server.domain.conversations import Head
+from remora_server.domain.calls import Outcome, Placed, Read, Write
+from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import MessageNotFound
 
 
@@ -312,3 +312,31 @@ class MessagePage(Struct, frozen=True):
     last_sequence: int
     more: bool
     revision: int
+
+
+class MessageStore(Protocol):
+    """Keeps the messages of conversations: see `domain.store`."""
+
+    def append(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        messages: Sequence[MessageDraft],
+        create_if_missing: ConversationDraft | None,
+    ) -> Outcome:
+        """Append or upsert; `messages`, `created`, `pruned_messages`. Raises ConversationNotFound."""
+
+    def edit(
+        self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
+    ) -> Outcome:
+        """Edit in order; `messages`, `deleted_messages`. Raises ConversationNotFound, MessageNotFound."""
+
+    def delete(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
+        """Delete by id; `deleted_messages`. Raises ConversationNotFound."""
+
+    def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
+        """Delete a user's messages and steps of one conversation; `deleted_messages`. Raises ConversationNotFound."""
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage:
+        """A page of messages. Raises ConversationNotFound."""

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import AttributeValue
+from remora_server.domain.models import ServedModel
 from remora_server.domain.status import ModelStatus
 
 
@@ -301,3 +302,13 @@ class EmbeddingQueue(Protocol):
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
         """Record vectors, durably; those whose message has moved on are ignored. Raises StoreFull, StoreFailed."""
+
+
+class EmbeddingQueues(Protocol):
+    """The queue of each model that embeds messages."""
+
+    def of(self, model: ServedModel) -> EmbeddingQueue:
+        """The queue of a model. KeyError where it embeds no tenant's messages."""
+
+    def dimension(self, model: ServedModel) -> int:
+        """The dimension of the vectors that a model has made so far; 0 where there are none."""

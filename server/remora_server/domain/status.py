@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -52,6 +53,16 @@ class StoreStatus(Struct, frozen=True):
     embeddings: Mapping[str, EmbeddingStatus]
     journal: JournalStatus
     engine: EngineStatus
+
+
+class StoreHealth(Protocol):
+    """Says how a store is."""
+
+    def failure(self) -> str:
+        """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
+
+    def status(self) -> StoreStatus:
+        """How the store is."""
 
 
 class ModelStatus(Struct, frozen=True):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from msgspec import Struct
+
+from remora_server.domain.calls import Outcome, Read, Write
 
 
 class StepDraft(Struct, frozen=True):
@@ -34,3 +39,13 @@ class StepPage(Struct, frozen=True):
     steps: tuple[bytes, ...]
     more: bool
     revision: int
+
+
+class StepStore(Protocol):
+    """Keeps the steps of conversations: see `domain.store`."""
+
+    def save(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
+        """Save or replace; of two steps with one id the last wins. Raises ConversationNotFound."""
+
+    def list(self, read: Read, query: StepQuery) -> StepPage:
+        """A page of steps. Raises ConversationNotFound."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, MessageDraft, Plan, Put
@@ -180,3 +182,20 @@ def _moved_head(head: Head, conversation: ImportedConversation | None, fresh: Se
         last_time=max(*times, *(message.create_time for message in fresh), 0),
         update_time=max(changed),
     )
+
+
+class ExportStore(Protocol):
+    """Gives records as they are stored: see `domain.store`."""
+
+    def page(self, read: Read, query: ExportQuery) -> ExportPage:
+        """A page of records. Raises ConversationNotFound."""
+
+
+class ImportStore(Protocol):
+    """Takes records as they were stored elsewhere: see `domain.store`."""
+
+    def store(self, write: Write, given: Import) -> Outcome:
+        """Store what is not there yet; `imported_records`.
+
+        Raises ConversationNotFound, RecordConflict, InvalidField.
+        """

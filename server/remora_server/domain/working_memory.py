@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
+
+from remora_server.domain.calls import Outcome, Read, Write
 
 
 class ConversationMemory(Struct, frozen=True):
@@ -29,3 +31,16 @@ class WorkingMemory(Struct, frozen=True):
     content: bytes | None
     update_time: int
     revision: int
+
+
+class WorkingMemoryStore(Protocol):
+    """Keeps working memories: see `domain.store`."""
+
+    def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
+        """The content. Raises ConversationNotFound."""
+
+    def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
+        """Set; `time`. Raises ConversationNotFound."""
+
+    def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
+        """Delete; `deleted`. Raises ConversationNotFound."""

@@ -16,9 +16,9 @@ from remora_server.domain.status import (
     JournalStatus,
     ModelStatus,
     ProcessStatus,
+    StoreHealth,
     StoreStatus,
 )
-from remora_server.domain.store import Store
 from remora_server.rpc import encode
 from remora_server.rpc.calls import Call
 
@@ -26,13 +26,13 @@ from remora_server.rpc.calls import Call
 class AdminHandlers(Struct, frozen=True):
     """Answers the RPCs for operators."""
 
-    store: Store
+    health: StoreHealth
     embedders: PerTenant[Embedder | None]
     process: Callable[[], ProcessStatus]
     backups: BackupStore
 
     def get_status(self, call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
-        store, own = self.store.status(), self.embedders.of(call.tenant_id)
+        store, own = self.health.status(), self.embedders.of(call.tenant_id)
         return pb.GetStatusResponse(
             server=_server(self.process()),
             store=_store(store),

@@ -7,8 +7,12 @@ from msgspec import Struct
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
 from remora_server.domain.calls import DEFAULT_USER
-from remora_server.domain.conversations import ConversationOrder, ConversationQuery, ConversationUpdate
-from remora_server.domain.store import Store
+from remora_server.domain.conversations import (
+    ConversationOrder,
+    ConversationQuery,
+    ConversationStore,
+    ConversationUpdate,
+)
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
@@ -25,14 +29,14 @@ ORDERS = {
 class ConversationHandlers(Struct, frozen=True):
     """Answers the RPCs of conversations."""
 
-    store: Store
+    conversations: ConversationStore
     page_tokens: PageTokens
 
     @quick
     def create_conversation(self, call: Call, request: pb.CreateConversationRequest) -> pb.CreateConversationResponse:
         given = request.conversation
         draft = decode.conversation(given, given.id, given.user_id or DEFAULT_USER)
-        outcome = self.store.create_conversation(call.write(request), draft)
+        outcome = self.conversations.create(call.write(request), draft)
         return pb.CreateConversationResponse(
             conversation_id=outcome.conversation_id,
             create_time=encode.timestamp(outcome.time),
@@ -41,9 +45,7 @@ class ConversationHandlers(Struct, frozen=True):
 
     @quick
     def get_conversation(self, call: Call, request: pb.GetConversationRequest) -> pb.GetConversationResponse:
-        conversation, revision = self.store.get_conversation(
-            call.read(request), request.conversation_id, request.user_id
-        )
+        conversation, revision = self.conversations.get(call.read(request), request.conversation_id, request.user_id)
         return pb.GetConversationResponse(conversation=encode.conversation(conversation), revision=revision)
 
     def list_conversations(self, call: Call, request: pb.ListConversationsRequest) -> pb.ListConversationsResponse:
@@ -57,14 +59,14 @@ class ConversationHandlers(Struct, frozen=True):
             limit=size + 1,
             skip=request.skip + start,
         )
-        found, revision = self.store.list_conversations(call.read(request), query)
+        found, revision = self.conversations.list(call.read(request), query)
         page = encode.fitting(map(encode.conversation, found[:size]), Conversation.ByteSize)
         more = len(page) < len(found)
         token = self.page_tokens.make(call, request, start + len(page)) if more else ""
         return pb.ListConversationsResponse(conversations=page, next_page_token=token, revision=revision)
 
     def count_conversations(self, call: Call, request: pb.CountConversationsRequest) -> pb.CountConversationsResponse:
-        count, revision = self.store.count_conversations(call.read(request), request.user_id, request.resource_id)
+        count, revision = self.conversations.count(call.read(request), request.user_id, request.resource_id)
         return pb.CountConversationsResponse(count=count, revision=revision)
 
     @quick
@@ -72,12 +74,12 @@ class ConversationHandlers(Struct, frozen=True):
         given = request.conversation
         draft = decode.conversation(given, given.id, given.user_id)
         update = ConversationUpdate(draft, frozenset(request.update_mask.paths))
-        outcome = self.store.update_conversation(call.write(request), given.id, request.user_id, update)
+        outcome = self.conversations.update(call.write(request), given.id, request.user_id, update)
         return pb.UpdateConversationResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
 
     @quick
     def delete_conversation(self, call: Call, request: pb.DeleteConversationRequest) -> pb.DeleteConversationResponse:
-        outcome = self.store.delete_conversation(
+        outcome = self.conversations.delete(
             call.write(request), request.conversation_id, request.user_id, allow_missing=request.allow_missing
         )
         return pb.DeleteConversationResponse(

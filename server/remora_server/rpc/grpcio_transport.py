@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2
 from msgspec import Struct
 
-from remora_server._native import Core
+from remora_server.domain.publication import Publication
 from remora_server.rpc.aborts import abort
 from remora_server.rpc.calls import Call, traceparent
 from remora_server.rpc.gate import Gate
@@ -101,7 +101,7 @@ class GrpcioTransport:
             raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
         return port
 
-    def start(self, methods: Sequence[Method], reflection: Reflection, core: Core | None) -> None:  # noqa: ARG002
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:  # noqa: ARG002
         handlers = {method.path: self._unary(method) for method in methods}
         standard = (
             _standard(HEALTH, self._health, self._health_workers),

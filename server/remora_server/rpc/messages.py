@@ -7,8 +7,8 @@ from msgspec import Struct
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, Remove, Replace
-from remora_server.domain.store import Store
+from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, MessageStore, Remove, Replace
+from remora_server.domain.users import UserStore
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
@@ -18,7 +18,8 @@ from remora_server.rpc.page_tokens import PageTokens
 class MessageHandlers(Struct, frozen=True):
     """Answers the RPCs of messages."""
 
-    store: Store
+    messages: MessageStore
+    users: UserStore
     page_tokens: PageTokens
 
     @quick
@@ -26,7 +27,7 @@ class MessageHandlers(Struct, frozen=True):
         write = call.write(request)
         create = _conversation_to_create(request)
         drafts = [decode.message(message) for message in request.messages]
-        outcome = self.store.append_messages(write, request.conversation_id, request.user_id, drafts, create)
+        outcome = self.messages.append(write, request.conversation_id, request.user_id, drafts, create)
         reply = pb.AppendMessagesResponse(
             conversation_created=outcome.created, pruned_messages=outcome.pruned_messages, revision=outcome.revision
         )
@@ -36,7 +37,7 @@ class MessageHandlers(Struct, frozen=True):
     @quick
     def list_messages(self, call: Call, request: pb.ListMessagesRequest) -> bytes:
         query = _query(request, self.page_tokens.position(call, request))
-        page = self.store.list_messages(call.read(request), query)
+        page = self.messages.list(call.read(request), query)
         boundary = page.first_sequence if query.newest else page.last_sequence
         token = self.page_tokens.make(call, request, boundary) if page.more else ""
         rest = pb.ListMessagesResponse(next_page_token=token, revision=page.revision)
@@ -44,19 +45,23 @@ class MessageHandlers(Struct, frozen=True):
 
     @quick
     def delete_messages(self, call: Call, request: pb.DeleteMessagesRequest) -> pb.DeleteMessagesResponse:
-        outcome = self.store.delete_messages(
+        outcome = self.messages.delete(
             call.write(request), request.conversation_id, request.user_id, list(request.message_ids)
         )
         return pb.DeleteMessagesResponse(deleted_messages=outcome.deleted_messages, revision=outcome.revision)
 
     def clear_messages(self, call: Call, request: pb.ClearMessagesRequest) -> pb.ClearMessagesResponse:
-        outcome = self.store.clear_messages(call.write(request), request.conversation_id, request.user_id)
+        write = call.write(request)
+        if request.conversation_id:
+            outcome = self.messages.clear(write, request.conversation_id, request.user_id)
+        else:
+            outcome = self.users.clear(write, request.user_id)
         return pb.ClearMessagesResponse(deleted_messages=outcome.deleted_messages, revision=outcome.revision)
 
     def edit_messages(self, call: Call, request: pb.EditMessagesRequest) -> pb.EditMessagesResponse:
         write = call.write(request)
         edits = [_edit(edit) for edit in request.edits]
-        outcome = self.store.edit_messages(
+        outcome = self.messages.edit(
             write, request.conversation_id, request.user_id, edits, allow_missing=request.allow_missing
         )
         reply = pb.EditMessagesResponse(

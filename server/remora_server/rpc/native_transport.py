@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from remora_server import _native
 from remora_server.domain.errors import DeadlineExceeded, InvalidField, Overloaded, RemoraError, StoreFailed
+from remora_server.domain.publication import Publication
 from remora_server.rpc.calls import NO_TIME, Call, traceparent
 from remora_server.rpc.errors import logged_status, to_status
 from remora_server.rpc.health import REFLECTION, Reflection
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 class NativeTransport:
     """Answers through the Rust module's transport.
 
-    With a core, a write is answered when its revision is published, and no thread waits for that.
+    With a publication, a write is answered when its revision is published, and no thread waits for that.
     """
 
     def __init__(self, options: ServerOptions, identity: Identity) -> None:
@@ -79,16 +80,16 @@ class NativeTransport:
     def say(self, service: str, serving: bool) -> None:
         self._native.set_health(service, serving)
 
-    def start(self, methods: Sequence[Method], reflection: Reflection, core: _native.Core | None) -> None:
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
         reflected = (f"/{REFLECTION.full_name}/ServerReflectionInfo", "each", partial(_reflect, reflection))
         self._native.start(
-            methods=[*(_Served(method, core is None).listed() for method in methods), reflected],
+            methods=[*(_Served(method, publication is None).listed() for method in methods), reflected],
             identify=partial(_identify, self._identity),
             report=logger.error,
             overloaded=_failure(to_status(Overloaded())),
             deadline_exceeded=_failure(to_status(DeadlineExceeded())),
             not_published=_failure(to_status(StoreFailed())),
-            core=core,
+            publication=publication,
         )
         self._run("transport", self._native.run)
         for number in range(self._threads):

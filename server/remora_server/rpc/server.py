@@ -15,7 +15,7 @@ from remora.v1 import (
     transfer_service_pb2,
     user_service_pb2,
 )
-from remora_server._native import Core
+from remora_server.domain.publication import Publication
 from remora_server.rpc.health import Health, Reflection
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.limits import DimensionOf, Limits
@@ -67,16 +67,20 @@ class Server:
         return [listener.bind(self._transport) for listener in listeners]
 
     def start(
-        self, handlers: Sequence[object], dimension_of: DimensionOf, works: Callable[[], bool], core: Core | None = None
+        self,
+        handlers: Sequence[object],
+        dimension_of: DimensionOf,
+        works: Callable[[], bool],
+        publication: Publication | None = None,
     ) -> None:
         """Serve: each RPC is answered by the handler that bears its name. Ready while `works` says so.
 
-        `dimension_of` tells that of a model's vectors, 0 where it is not known. With the store's core, the transport
-        may wait for the disk in the place of writes. Raises LookupError where an RPC has no handler.
+        `dimension_of` tells that of a model's vectors, 0 where it is not known. With the store's publication,
+        the transport may wait for the disk in the place of writes. Raises LookupError where an RPC has no handler.
         """
         limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
-        self._transport.start(methods, Reflection(SERVICE_NAMES), core)
+        self._transport.start(methods, Reflection(SERVICE_NAMES), publication)
         self._health.follow(works, interval=HEALTH_INTERVAL)
 
     def stop(self, grace: float) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from remora.v1 import history_service_pb2 as pb
-from remora_server.domain.steps import StepQuery
-from remora_server.domain.store import Store
+from remora_server.domain.steps import StepQuery, StepStore
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
@@ -16,13 +15,13 @@ from remora_server.rpc.page_tokens import PageTokens
 class StepHandlers(Struct, frozen=True):
     """Answers the RPCs of steps."""
 
-    store: Store
+    steps: StepStore
     page_tokens: PageTokens
 
     @quick
     def save_steps(self, call: Call, request: pb.SaveStepsRequest) -> pb.SaveStepsResponse:
         write = call.write(request)
-        outcome = self.store.save_steps(write, [decode.step(step) for step in request.steps])
+        outcome = self.steps.save(write, [decode.step(step) for step in request.steps])
         return pb.SaveStepsResponse(revision=outcome.revision)
 
     def list_steps(self, call: Call, request: pb.ListStepsRequest) -> bytes:
@@ -35,7 +34,7 @@ class StepHandlers(Struct, frozen=True):
             limit=decode.page_size(request.page_size),
             skip=request.skip + start,
         )
-        page = self.store.list_steps(call.read(request), query)
+        page = self.steps.list(call.read(request), query)
         token = self.page_tokens.make(call, request, start + len(page.steps)) if page.more else ""
         rest = pb.ListStepsResponse(next_page_token=token, revision=page.revision)
         return encode.embedded(pb.ListStepsResponse.STEPS_FIELD_NUMBER, page.steps) + rest.SerializeToString()

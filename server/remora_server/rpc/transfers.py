@@ -11,16 +11,17 @@ from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord
 from remora_server.domain.errors import InvalidField, InvalidPageToken
-from remora_server.domain.store import Store
 from remora_server.domain.transfers import (
     ExportPlace,
     ExportPosition,
     ExportQuery,
+    ExportStore,
     Import,
     ImportedConversation,
     ImportedMemory,
     ImportedMessage,
     ImportedStep,
+    ImportStore,
 )
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
 from remora_server.rpc import decode, encode
@@ -34,7 +35,8 @@ _POSITION = struct.Struct(">QQQBQI")
 class TransferHandlers(Struct, frozen=True):
     """Answers the RPCs of exports and imports."""
 
-    store: Store
+    exports: ExportStore
+    imports: ImportStore
     page_tokens: PageTokens
 
     def export_records(self, call: Call, request: pb.ExportRecordsRequest) -> bytes:
@@ -45,7 +47,7 @@ class TransferHandlers(Struct, frozen=True):
             limit=decode.page_size(request.page_size),
             position=None if encoded is None else _position(encoded),
         )
-        page = self.store.export_records(call.read(request), query)
+        page = self.exports.page(call.read(request), query)
         token = self.page_tokens.make_encoded(call, request, _encoded(page.following)) if page.following else ""
         rest = pb.ExportRecordsResponse(next_page_token=token, revision=page.revision)
         records = encode.embedded(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
@@ -53,7 +55,7 @@ class TransferHandlers(Struct, frozen=True):
 
     def import_records(self, call: Call, request: pb.ImportRecordsRequest) -> pb.ImportRecordsResponse:
         write = call.write(request)
-        outcome = self.store.import_records(write, _import(request.records))
+        outcome = self.imports.store(write, _import(request.records))
         return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
 
 

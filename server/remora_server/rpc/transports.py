@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from remora_server._native import Core
+from remora_server.domain.publication import Publication
 from remora_server.rpc.health import Reflection
 from remora_server.rpc.listeners import Binder
 from remora_server.rpc.methods import Method
@@ -31,8 +31,8 @@ class ServerOptions(Struct, frozen=True):
 class Transport(Binder, Protocol):
     """Carries calls to methods. It takes addresses, is started and stopped, each once."""
 
-    def start(self, methods: Sequence[Method], reflection: Reflection, core: Core | None) -> None:
-        """Answer calls. Where there is a core, the transport may wait in its place for what its methods write."""
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
+        """Answer calls. With a publication, the transport may wait for it in the place of methods that write."""
 
     def say(self, service: str, serving: bool) -> None:
         """Tell who asks for the health of a service."""

@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
-from remora_server.domain.store import Store
-from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner
+from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner, WorkingMemoryStore
 from remora_server.rpc import encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
@@ -16,10 +15,10 @@ from remora_server.rpc.methods import quick
 class WorkingMemoryHandlers(Struct, frozen=True):
     """Answers the RPCs of working memory."""
 
-    store: Store
+    working_memories: WorkingMemoryStore
 
     def get_working_memory(self, call: Call, request: pb.GetWorkingMemoryRequest) -> pb.GetWorkingMemoryResponse:
-        memory = self.store.get_working_memory(call.read(request), _owner(request.scope, request.user_id))
+        memory = self.working_memories.get(call.read(request), _owner(request.scope, request.user_id))
         if memory.content is None:
             return pb.GetWorkingMemoryResponse(revision=memory.revision)
         return pb.GetWorkingMemoryResponse(
@@ -32,14 +31,14 @@ class WorkingMemoryHandlers(Struct, frozen=True):
     @quick
     def set_working_memory(self, call: Call, request: pb.SetWorkingMemoryRequest) -> pb.SetWorkingMemoryResponse:
         owner = _owner(request.scope, request.user_id)
-        outcome = self.store.set_working_memory(call.write(request), owner, request.content)
+        outcome = self.working_memories.set(call.write(request), owner, request.content)
         return pb.SetWorkingMemoryResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
 
     def delete_working_memory(
         self, call: Call, request: pb.DeleteWorkingMemoryRequest
     ) -> pb.DeleteWorkingMemoryResponse:
         owner = _owner(request.scope, request.user_id)
-        outcome = self.store.delete_working_memory(call.write(request), owner)
+        outcome = self.working_memories.delete(call.write(request), owner)
         return pb.DeleteWorkingMemoryResponse(deleted=outcome.deleted, revision=outcome.revision)
 
 

@@ -6,7 +6,6 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,15 +14,10 @@ from msgspec import Struct
 
 from remora_server import _native, failpoints
 from remora_server._native import Core
-from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery, ConversationUpdate
 from remora_server.domain.errors import MemoryExhausted, RemoraError, StoreFull, one_line
-from remora_server.domain.messages import Edit, MessageDraft, MessagePage, MessageQuery
 from remora_server.domain.models import ServedModels
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
-from remora_server.domain.steps import StepDraft, StepPage, StepQuery
-from remora_server.domain.transfers import ExportPage, ExportQuery, Import
-from remora_server.domain.working_memory import WorkingMemory, WorkingMemoryOwner
+from remora_server.domain.store import Store
 from remora_server.storage.applier import Applier
 from remora_server.storage.backups import Backups
 from remora_server.storage.clock import SteadyClock, wall_clock
@@ -41,6 +35,7 @@ from remora_server.storage.loading import Loader
 from remora_server.storage.locks import ConversationLocks
 from remora_server.storage.mending import advice, mend, rebuild, require_database, require_owner
 from remora_server.storage.messages import CountTokens, Messages
+from remora_server.storage.recall import EmbeddedIndex
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users
 from remora_server.storage.working_memory import WorkingMemories
@@ -64,7 +59,11 @@ class NotApplied(Exception):
 
 
 class StoreOptions(Struct, frozen=True):
-    """Where the store lives (None: in memory only) and how much memory it may take, in bytes."""
+    """Where the store lives (None: in memory only) and how much memory it may take, in bytes.
+
+    `operator_token` is left in the directory, for the operator's commands. At most `waiting_searches` searches wait for
+    vectors at a time: each holds a thread that others need.
+    """
 
     directory: Path | None
     window_bytes: int = 48 << 20
@@ -73,10 +72,12 @@ class StoreOptions(Struct, frozen=True):
     queue_bytes: int = 16 << 20
     database_bytes: int = 64 << 20
     kernels: str | None = None
+    operator_token: str = ""
+    waiting_searches: int = 4
 
 
 class EmbeddedStore:
-    """`domain.store.Store` over a journal, windows in memory and DuckDB."""
+    """A store over a journal, windows in memory and DuckDB. What is served of it is a bundle: see `open_store`."""
 
     def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels | None = None) -> None:
         """Open, recover and begin to apply. `models` are those whose vectors the server makes; None where none.
@@ -104,6 +105,7 @@ class EmbeddedStore:
             require_database(self._directory)
             self._join_mending(options, count_tokens, self._directory)
             self._directory.mark_begun()
+            _leave_operator_token(self._directory, options.operator_token)
         self.applier.start()
 
     def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
@@ -133,10 +135,10 @@ class EmbeddedStore:
             abandoning.callback(self.core.close)
             self.applier = Applier(self.core, self.database, applied)
             self._recover(applied)
-            self._build(count_tokens)
+            self._build(options, count_tokens)
             abandoning.pop_all()
 
-    def _build(self, count_tokens: CountTokens) -> None:
+    def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
         locks, clock = ConversationLocks(), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
@@ -144,12 +146,20 @@ class EmbeddedStore:
         commands = Commands(self.commits, clock)
         context = StoreContext(self.core, self.database, self.commits, commands, self.loader, locks, _native.new_id)
         self.conversations = Conversations(context)
-        self._messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
-        self._steps = Steps(context, self.conversations)
-        self._working_memories = WorkingMemories(context, self.conversations)
-        self._exports = Exports(context, self.conversations)
-        self._imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
-        self._users = Users(context, on_erased=self.queues.erased)
+        self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
+        self.steps = Steps(context, self.conversations)
+        self.working_memories = WorkingMemories(context, self.conversations)
+        self.exports = Exports(context, self.conversations)
+        self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
+        self.users = Users(context, on_erased=self.queues.erased)
+        self.index = EmbeddedIndex(
+            self.core,
+            self.database,
+            self.commits,
+            self.conversations,
+            self.queues,
+            waiters=options.waiting_searches,
+        )
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
 
@@ -219,84 +229,25 @@ class EmbeddedStore:
             if self._directory is not None:
                 self._directory.close()
 
-    def secret(self) -> bytes:
-        """A key that only this store knows, 32 bytes: what is signed with it stays valid over restarts."""
-        return self._secret
-
-    def create_conversation(self, write: Write, draft: ConversationDraft) -> Outcome:
-        return self.conversations.create(write, draft)
-
-    def get_conversation(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
-        return self.conversations.get(read, conversation_id, user_id)
-
-    def list_conversations(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
-        return self.conversations.list(read, query)
-
-    def count_conversations(self, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
-        return self.conversations.count(read, user_id, resource_id)
-
-    def update_conversation(
-        self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate
-    ) -> Outcome:
-        return self.conversations.update(write, conversation_id, user_id, update)
-
-    def delete_conversation(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
-        return self.conversations.delete(write, conversation_id, user_id, allow_missing=allow_missing)
-
-    def append_messages(
-        self,
-        write: Write,
-        conversation_id: str,
-        user_id: str,
-        messages: Sequence[MessageDraft],
-        create_if_missing: ConversationDraft | None,
-    ) -> Outcome:
-        return self._messages.append(write, conversation_id, user_id, messages, create_if_missing)
-
-    def list_messages(self, read: Read, query: MessageQuery) -> MessagePage:
-        return self._messages.list(read, query)
-
-    def delete_messages(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
-        return self._messages.delete(write, conversation_id, user_id, ids)
-
-    def clear_messages(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
-        if conversation_id:
-            return self._messages.clear(write, conversation_id, user_id)
-        return self._users.clear(write, user_id)
-
-    def delete_user(self, write: Write, user_id: str) -> Outcome:
-        return self._users.delete(write, user_id)
-
-    def edit_messages(
-        self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
-    ) -> Outcome:
-        return self._messages.edit(write, conversation_id, user_id, edits, allow_missing=allow_missing)
-
-    def save_steps(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
-        return self._steps.save(write, steps)
-
-    def list_steps(self, read: Read, query: StepQuery) -> StepPage:
-        return self._steps.list(read, query)
-
-    def get_working_memory(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
-        return self._working_memories.get(read, owner)
-
-    def set_working_memory(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
-        return self._working_memories.set(write, owner, content)
-
-    def delete_working_memory(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
-        return self._working_memories.delete(write, owner)
-
-    def export_records(self, read: Read, query: ExportQuery) -> ExportPage:
-        return self._exports.page(read, query)
-
-    def import_records(self, write: Write, given: Import) -> Outcome:
-        return self._imports.store(write, given)
-
-    def write_operator_token(self, token: str) -> None:
-        """Leave the operator's token in the data directory, where there is one."""
-        if self._directory is not None:
-            self._directory.write_operator_token(token)
+    def bundle(self) -> Store:
+        """What is served of this store."""
+        return Store(
+            id=self.store_id.hex(),
+            secret=self._secret,
+            conversations=self.conversations,
+            messages=self.messages,
+            steps=self.steps,
+            working_memories=self.working_memories,
+            users=self.users,
+            index=self.index,
+            embeddings=self.queues,
+            exports=self.exports,
+            imports=self.imports,
+            backups=self.backups,
+            health=self,
+            publication=self.core,
+            close=self.close,
+        )
 
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
@@ -337,6 +288,21 @@ class EmbeddedStore:
                 index_bytes=engine.recall_bytes,
             ),
         )
+
+
+def open_store(options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels) -> Store:
+    """Open the embedded store. Raises what `EmbeddedStore` does; closing raises NotApplied."""
+    return EmbeddedStore(options, count_tokens=count_tokens, models=models).bundle()
+
+
+def _leave_operator_token(directory: DataDirectory, token: str) -> None:
+    """Without it the operator's commands do not work; a disk without room is no reason not to serve."""
+    if not token:
+        return
+    try:
+        directory.write_operator_token(token)
+    except OSError as error:
+        logger.warning("the operator's token cannot be written: commands that need it fail", exc_info=error)
 
 
 def _failure_behind(error: BaseException) -> BaseException:

@@ -385,6 +385,10 @@ class EmbeddingQueues:
         """The queue of a model. KeyError where it embeds no tenant's messages."""
         return self._queues[model]
 
+    def dimension(self, model: ServedModel) -> int:
+        """The dimension of the vectors that a model has made so far; 0 where there are none."""
+        return self.of(model).dimension()
+
     def of_tenant(self, tenant_id: str) -> PendingEmbeddings:
         """The queue of a tenant's model."""
         return self._queues[self.models.of(tenant_id)]

@@ -50,10 +50,6 @@ class Imports:
         self._on_puts = on_puts
 
     def store(self, write: Write, given: Import) -> Outcome:
-        """Store what is not there yet; `imported_records`.
-
-        Raises RecordConflict, ConversationNotFound, InvalidField.
-        """
         _require_distinct(given)
         if not given.conversation_id:
             return self._commands.run(write, nullcontext(), lambda _, __: self._of_users(write, given))

@@ -43,11 +43,9 @@ class Users:
         self._locks = context.locks
 
     def clear(self, write: Write, user_id: str) -> Outcome:
-        """Delete a user's messages and steps in all conversations."""
         return self._erase(write, user_id, owned=False)
 
     def delete(self, write: Write, user_id: str) -> Outcome:
-        """Delete everything of a user."""
         return self._erase(write, user_id, owned=True)
 
     def _erase(self, write: Write, user_id: str, *, owned: bool) -> Outcome:
