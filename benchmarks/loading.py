@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import resource
+import itertools
 import subprocess
 import sys
+import tempfile
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,22 +29,24 @@ Span: TypeAlias = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class Driven:
     """What became of a load's requests: those that were answered, those that were answered with an error, and how many
-    were turned away because their connection had as many under way as it may. `cpu_seconds` is the load's own.
+    were turned away because their connection had as many under way as it may. `cpu_seconds` is the load's own. Requests
+    are numbered from `first` on.
     """
 
     spans: Sequence[Span]
     failures: Sequence[Span]
     turned_away: int
     cpu_seconds: float
+    first: int
 
 
 class Load:
-    """The load's program, with a directory for its request files."""
+    """The load's program, with a directory for its files. Several runs may be under way at a time."""
 
     def __init__(self, program: Path, directory: Path) -> None:
         self._program = program
         self._directory = directory
-        self._runs = 0
+        self._runs = itertools.count(1)
 
     def run(
         self,
@@ -55,36 +58,33 @@ class Load:
         seconds: float,
         streams: int,
         rate: float = 0.0,
+        turns: int = 0,
     ) -> Driven:
-        """Load so long.
+        """Load so long, or until each connection has made all its requests `turns` times.
 
         `requests` holds, for each connection, those that it makes in turn. With a rate, so many are due in a second and
         begin when they are due; without one, each connection has `streams` under way at all times.
         """
-        self._runs += 1
-        files = [self._write(connection, turn) for connection, turn in enumerate(requests)]
-        samples, failures = self._directory / "samples", self._directory / "failures"
-        command = [
-            str(self._program), "--socket", str(socket), "--wire", wire, "--path", path, "--seconds", str(seconds),
-            "--streams", str(streams), "--first", str(self._runs * NUMBERS_A_RUN), "--samples", str(samples),
-            "--failures", str(failures), "--rate", str(rate), *map(str, files),
-        ]  # fmt: skip
-        before = _cpu_of_ended()
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise LoadFailed(f"{socket.name}: {done.stderr.strip()}")
-        return Driven(_spans(samples), _spans(failures), int(done.stdout), _cpu_of_ended() - before)
-
-    def _write(self, connection: int, requests: Sequence[bytes]) -> Path:
-        file = self._directory / f"requests-{connection}"
-        file.write_bytes(b"".join(len(one).to_bytes(4, "little") + one for one in requests))
-        return file
+        first = next(self._runs) * NUMBERS_A_RUN
+        with tempfile.TemporaryDirectory(prefix="load-", dir=self._directory) as name:
+            directory = Path(name)
+            samples, failures = directory / "samples", directory / "failures"
+            command = [
+                str(self._program), "--socket", str(socket), "--wire", wire, "--path", path, "--seconds", str(seconds),
+                "--streams", str(streams), "--first", str(first), "--rate", str(rate),
+                "--turns", str(turns), "--samples", str(samples), "--failures", str(failures),
+                *(str(_write(directory / str(connection), own)) for connection, own in enumerate(requests)),
+            ]  # fmt: skip
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise LoadFailed(f"{socket.name}: {done.stderr.strip()}")
+            turned_away, cpu_nanos = map(int, done.stdout.split())
+            return Driven(_spans(samples), _spans(failures), turned_away, cpu_nanos / 1e9, first)
 
 
-def _cpu_of_ended() -> float:
-    """CPU time of the processes that this one started and waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _write(file: Path, requests: Sequence[bytes]) -> Path:
+    file.write_bytes(b"".join(len(one).to_bytes(4, "little") + one for one in requests))
+    return file
 
 
 def _spans(samples: Path) -> list[Span]:

@@ -11,7 +11,7 @@ pub(crate) enum Wire {
 }
 
 /// What to do. `path` is the method of gRPC requests, `first` the first number that requests are given, `rate` how many are
-/// due in a second: 0 in a closed loop.
+/// due in a second: 0 in a closed loop, `turns` how often a connection makes its requests: 0 for as long as there is time.
 pub(crate) struct Arguments {
     pub(crate) socket: PathBuf,
     pub(crate) wire: Wire,
@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
     pub(crate) seconds: f64,
     pub(crate) streams: usize,
     pub(crate) rate: f64,
+    pub(crate) turns: usize,
     pub(crate) first: u64,
     pub(crate) samples: PathBuf,
     pub(crate) failures: PathBuf,
@@ -35,6 +36,7 @@ impl Arguments {
             seconds: 1.0,
             streams: 1,
             rate: 0.0,
+            turns: 0,
             first: 0,
             samples: PathBuf::new(),
             failures: PathBuf::new(),
@@ -65,6 +67,7 @@ impl Arguments {
             "seconds" => self.seconds = number(name, &value)?,
             "streams" => self.streams = number(name, &value)?,
             "rate" => self.rate = number(name, &value)?,
+            "turns" => self.turns = number(name, &value)?,
             "first" => self.first = number(name, &value)?,
             "samples" => self.samples = value.into(),
             "failures" => self.failures = value.into(),

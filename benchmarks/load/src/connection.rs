@@ -71,6 +71,10 @@ impl Connection {
         self.under_way.is_empty()
     }
 
+    pub(crate) fn has_more(&self) -> bool {
+        self.protocol.has_more()
+    }
+
     /// Makes as many requests as there is room for, numbered by `next`.
     pub(crate) fn start(&mut self, now: u64, next: &mut u64) {
         while self.start_one(now, next) {}

@@ -21,9 +21,13 @@ impl Protocol for Http1 {
     fn open(&mut self, _out: &mut Vec<u8>) {}
 
     fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32> {
-        self.templates.current().write(number, out);
+        self.templates.current()?.write(number, out);
         self.templates.advance();
         Some(0)
+    }
+
+    fn has_more(&self) -> bool {
+        self.templates.current().is_some()
     }
 
     fn receive(

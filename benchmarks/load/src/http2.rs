@@ -132,7 +132,7 @@ impl Protocol for Http2 {
     }
 
     fn request(&mut self, number: u64, out: &mut Vec<u8>) -> Option<u32> {
-        let message = self.templates.current();
+        let message = self.templates.current()?;
         let length = MESSAGE_HEAD + message.len();
         if self.window < length as i64 {
             return None;
@@ -154,6 +154,10 @@ impl Protocol for Http2 {
         write_data(out, stream, &self.body);
         self.templates.advance();
         Some(stream)
+    }
+
+    fn has_more(&self) -> bool {
+        self.templates.current().is_some()
     }
 
     fn receive(

@@ -59,7 +59,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         outcome: Outcome::default(),
     };
     load.begin(&mut connections)?;
-    while now() < load.deadline || connections.iter().any(|connection| !connection.is_idle()) {
+    while connections
+        .iter()
+        .any(|connection| load.waits_for(connection))
+    {
         if now() > load.deadline + DRAIN_NANOS {
             return Err(Error::other("replies are missing"));
         }
@@ -82,6 +85,11 @@ struct Load {
 }
 
 impl Load {
+    /// Whether replies of the connection are to come, or it has requests to make.
+    fn waits_for(&self, connection: &Connection) -> bool {
+        !connection.is_idle() || (connection.has_more() && now() < self.deadline)
+    }
+
     fn begin(&mut self, connections: &mut [Connection]) -> Result<(), Error> {
         for connection in connections {
             if self.arrivals.is_none() {
@@ -164,8 +172,11 @@ impl Arrivals {
 
 fn connect(arguments: &Arguments) -> Result<Vec<Connection>, Error> {
     let open = |path: &Path| {
-        let templates = Templates::parse(&std::fs::read(path)?)
+        let mut templates = Templates::parse(&std::fs::read(path)?)
             .ok_or_else(|| Error::other("a request file is damaged"))?;
+        if arguments.turns > 0 {
+            templates = templates.times(arguments.turns);
+        }
         let protocol: Box<dyn Protocol> = match arguments.wire {
             Wire::Grpc => Box::new(Http2::new(&arguments.path, templates)),
             Wire::Http => Box::new(Http1::new(templates)),
@@ -213,7 +224,16 @@ fn wait(poll: &OwnedFd, nanos: u64) -> Result<Vec<usize>, Error> {
 }
 
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    nanos(ClockId::Monotonic)
+}
+
+/// CPU time that this process took.
+pub(crate) fn cpu_nanos() -> u64 {
+    nanos(ClockId::ProcessCPUTime)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -4,6 +4,8 @@
 //! request file is a connection, which makes its requests in turn, up to `--streams` at once. Sixteen `#` in a request are
 //! replaced by a number that no other request has.
 //!
+//! The load ends when its time is over or, with `--turns`, when every connection has made each of its requests so often.
+//!
 //! The loop is closed: each answer makes a connection ask again. With `--rate` it is open: requests are due at that rate,
 //! whatever becomes of others, and their time counts from when they were due. A request whose connection has as many under
 //! way as it may is turned away and counted.
@@ -40,6 +42,6 @@ fn run() -> Result<(), String> {
         std::fs::write(path, encoded(samples))
             .map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    println!("{}", outcome.turned_away);
+    println!("{} {}", outcome.turned_away, load::cpu_nanos());
     Ok(())
 }

@@ -43,6 +43,7 @@ impl Template {
 pub(crate) struct Templates {
     all: Vec<Template>,
     turn: usize,
+    left: usize,
 }
 
 impl Templates {
@@ -53,16 +54,29 @@ impl Templates {
             all.push(Template::new(request.to_vec()));
             bytes = rest;
         }
-        (!all.is_empty() && bytes.is_empty()).then_some(Self { all, turn: 0 })
+        (!all.is_empty() && bytes.is_empty()).then_some(Self {
+            all,
+            turn: 0,
+            left: usize::MAX,
+        })
     }
 
-    /// The one whose turn it is.
-    pub(crate) fn current(&self) -> &Template {
-        &self.all[self.turn]
+    /// Only so many times each.
+    pub(crate) fn times(self, turns: usize) -> Self {
+        Self {
+            left: turns * self.all.len(),
+            ..self
+        }
+    }
+
+    /// The one whose turn it is, where there is one more to make.
+    pub(crate) fn current(&self) -> Option<&Template> {
+        (self.left > 0).then(|| &self.all[self.turn])
     }
 
     pub(crate) fn advance(&mut self) {
         self.turn = (self.turn + 1) % self.all.len();
+        self.left -= 1;
     }
 }
 
@@ -77,13 +91,29 @@ mod tests {
             panic!("the file holds two requests");
         };
 
-        let lengths = [0; 3].map(|_| {
-            let length = templates.current().len();
-            templates.advance();
-            length
-        });
+        assert_eq!(
+            [0; 3].map(|_| next_length(&mut templates)),
+            [1, 2, 1].map(Some)
+        );
+    }
 
-        assert_eq!(lengths, [1, 2, 1]);
+    #[test]
+    fn requests_end_after_the_turns_asked_for() {
+        let file = [&[1, 0, 0, 0][..], b"a", &[2, 0, 0, 0][..], b"bc"].concat();
+        let Some(templates) = Templates::parse(&file) else {
+            panic!("the file holds two requests");
+        };
+        let mut templates = templates.times(2);
+
+        let lengths = [0; 5].map(|_| next_length(&mut templates));
+
+        assert_eq!(lengths, [Some(1), Some(2), Some(1), Some(2), None]);
+    }
+
+    fn next_length(templates: &mut Templates) -> Option<usize> {
+        let length = templates.current()?.len();
+        templates.advance();
+        Some(length)
     }
 
     #[test]
