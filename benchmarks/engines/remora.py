@@ -24,6 +24,7 @@ SEARCH_PATH = "/remora.v1.MemoryService/SearchMessages"
 MODEL = Path(__file__).resolve().parents[2] / ".cache" / "model"
 RECALL_BYTES = "384MiB"
 """50,000 messages of 500 bytes with their vectors take 165 MB."""
+APPLIED_SECONDS = 600.0
 CHECKPOINT_SECONDS = 12.0
 BEHIND_SECONDS = 2.5
 """By then everything is in the database: records wait there for others for two seconds."""
@@ -127,6 +128,14 @@ class Remora(Server):
         with self.channel() as channel:
             stub = admin_service_pb2_grpc.AdminServiceStub(channel)
             return stub.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=30, wait_for_ready=True)
+
+    def applied(self) -> None:
+        """Wait until the database holds everything."""
+        deadline = time.monotonic() + APPLIED_SECONDS
+        while (store := self.status().store).applied_revision < store.revision:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the journal is not applied")
+            time.sleep(0.2)
 
     def checkpointed(self) -> None:
         """Wait until DuckDB's write-ahead log is in its file, which happens when no writes come."""

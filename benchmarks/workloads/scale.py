@@ -31,7 +31,6 @@ DIMENSION = 384
 VECTORS, TEXTS = 1021, 509
 WRITERS = 4
 CALL_SECONDS = 120.0
-APPLIED_SECONDS = 600.0
 MEBIBYTE = 1 << 20
 
 
@@ -124,14 +123,6 @@ class Trial:
                 list(pool.map(write, range(begin, end)))
                 self.note(phase, end * self.content.length)
 
-    def applied(self) -> None:
-        """Wait until the database holds everything."""
-        deadline = time.monotonic() + APPLIED_SECONDS
-        while (store := self.server.status().store).applied_revision < store.revision:
-            if time.monotonic() > deadline:
-                raise RuntimeError("the journal is not applied")
-            time.sleep(0.2)
-
     def use(self, users: int) -> None:
         """Have some users search, by a vector and by words, and read a conversation; what they get is checked."""
         with self.channel() as channel:
@@ -205,7 +196,7 @@ def trial_figures(trial: Trial, active_users: int = ACTIVE_USERS, checked: int =
     content = trial.content
     last = content.conversations - content.conversations // 100
     timed(trial, "filling", lambda: trial.fill(0, last, "filling"))
-    timed(trial, "applying", trial.applied)
+    timed(trial, "applying", trial.server.applied)
     timed(trial, "users are active", lambda: trial.use(active_users))
     trial.server.checkpointed()
     trial.note("at rest")
