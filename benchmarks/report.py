@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -82,5 +83,7 @@ def _first(path: str, key: str) -> str:
 
 
 def _spread(figure: Figure, form: str) -> str:
+    if math.isnan(figure.median):
+        return "-"
     middle, low, high = (format(value, form) for value in (figure.median, figure.low, figure.high))
     return f"{middle} ({low}-{high})"

@@ -16,7 +16,7 @@ from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
 from benchmarks.slices import Figure
-from benchmarks.workloads import append, backlog, overload, recall, scale, search, window
+from benchmarks.workloads import append, backlog, overload, recall, records, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "backlog": backlog.run,
     "recall": recall.run,
     "scale": scale.run,
+    "records": records.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000

@@ -165,16 +165,8 @@ class Row:
     def over(
         self, other: Row, value: Callable[[Measured], float], other_value: Callable[[Measured], float] | None = None
     ) -> Figure:
-        """A median over that of another row, or over another one of it. The quartiles are those of each of its values
-        over each of the other's.
-        """
-        ones, others = _values(self.slices, value), _values(other.slices, other_value or value)
-        return Figure(
-            statistics.median(ones) / statistics.median(others),
-            *quartiles(one / another for one in ones for another in others),
-            min(quiet(self.slices), quiet(other.slices)),
-            min(len(self.slices), len(other.slices)),
-        )
+        """A median over that of another row, or over another one of it."""
+        return over(self.slices, other.slices, value, other_value)
 
     def probe(self) -> Figure:
         """Raw write+fdatasync at the time, in seconds."""
@@ -184,6 +176,32 @@ class Row:
     def failed(self) -> int:
         """Operations that the server answered with an error."""
         return sum(len(one.measured.failures) for one in kept(self.slices))
+
+
+def over(
+    slices: Sequence[Slice[T]],
+    others: Sequence[Slice[T]],
+    value: Callable[[T], float],
+    other_value: Callable[[T], float] | None = None,
+) -> Figure:
+    """The median of a value over that of it, or of another one, in other slices. The quartiles are those of each of the
+    ones over each of the others.
+    """
+    ones, below = _values(slices, value), _values(others, other_value or value)
+    return Figure(
+        statistics.median(ones) / statistics.median(below),
+        *quartiles(one / another for one in ones for another in below),
+        min(quiet(slices), quiet(others)),
+        min(len(slices), len(others)),
+    )
+
+
+def beside(row: Row, other: Row) -> list[Slice[tuple[Measured, Measured]]]:
+    """Slices of two rows that were measured in turn, each with the one that followed it: as quiet as both."""
+    return [
+        Slice((one.measured, another.measured), max(one.before, another.before), max(one.after, another.after))
+        for one, another in zip(row.slices, other.slices, strict=True)
+    ]
 
 
 def quantile(values: Iterable[float], share: float) -> float:

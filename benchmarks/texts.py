@@ -1,4 +1,4 @@
-"""Messages to store: 500 bytes of English words, a few of them frequent and most of them rare, as in speech."""
+"""What is stored: English words, some frequent and most of them rare, as in speech; messages have 500 bytes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Berlin Lisbon Kyoto Oslo Nairobi Toronto 1987 2024 15:30 42 $120 20% Sarah Migue
 WEIGHTS = [1 / rank for rank in range(1, len(WORDS) + 1)]
 
 
-def texts(seed: int, count: int) -> list[str]:
-    """So many texts of 500 bytes; the same for the same seed."""
-    return [_text(random.Random(f"{seed}.{number}")) for number in range(count)]
+def texts(seed: int, count: int, size: int = MESSAGE_BYTES) -> list[str]:
+    """So many texts of so many bytes; the same for the same seed."""
+    return [_text(random.Random(f"{seed}.{number}"), size) for number in range(count)]
 
 
-def _text(chance: random.Random) -> str:
-    words = " ".join(chance.choices(WORDS, WEIGHTS, k=MESSAGE_BYTES))
-    return words[:MESSAGE_BYTES]
+def _text(chance: random.Random, size: int) -> str:
+    words = " ".join(chance.choices(WORDS, WEIGHTS, k=size))
+    return words[:size]

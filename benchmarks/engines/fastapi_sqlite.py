@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.engines.engine import Unavailable
-from benchmarks.engines.server import TEXTS, Server
+from benchmarks.engines.record_calls import CONTENTS
+from benchmarks.engines.server import TEXTS, Calls, Server
 from benchmarks.texts import texts
 
 HERE = Path(__file__).resolve().parent
@@ -31,13 +33,38 @@ class FastapiSqlite(Server):
         return [self._append_request(client, text) for text in texts(client, TEXTS)]
 
     def _append_request(self, client: int, text: str) -> bytes:
-        body = json.dumps({"user_id": f"user-{client}", "role": "user", "text": text}).encode()
-        head = (
-            f"POST /conversations/conversation-{client}/messages HTTP/1.1\r\nHost: localhost\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+        message = {"user_id": f"user-{client}", "role": "user", "text": text}
+        return _with_body("POST", f"/conversations/conversation-{client}/messages", message)
 
     def list_request(self, client: int) -> bytes:
         path = f"/conversations/conversation-{client}/messages?user_id=user-{client}&limit=50"
-        return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        return _get(path)
+
+
+def http_puts(users: Sequence[str]) -> Calls:
+    """A put to the record of each user."""
+    return Calls(
+        "",
+        [
+            _with_body("PUT", f"/users/{user}/working-memory", {"content": CONTENTS[number % len(CONTENTS)]})
+            for number, user in enumerate(users)
+        ],
+    )
+
+
+def http_gets(users: Sequence[str]) -> Calls:
+    """A get of the record of each user."""
+    return Calls("", [_get(f"/users/{user}/working-memory") for user in users])
+
+
+def _get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def _with_body(method: str, path: str, value: dict[str, str]) -> bytes:
+    body = json.dumps(value).encode()
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.loading import Load
@@ -20,6 +21,14 @@ START_SECONDS = 30.0
 REST_SECONDS = 1.5
 PREFILLED = 60
 TEXTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What one client calls in turn: a method, with gRPC; requests of HTTP/1.1 hold their own paths."""
+
+    path: str
+    requests: Sequence[bytes]
 
 
 class Server(ABC):
@@ -78,15 +87,34 @@ class Server(ABC):
         return self.drive(self.list_path, [[self.list_request(client)] for client in range(clients)], seconds)
 
     def drive(
-        self, path: str, requests: Sequence[Sequence[bytes]], seconds: float, streams: int = 1, rate: float = 0.0
+        self,
+        path: str,
+        requests: Sequence[Sequence[bytes]],
+        seconds: float,
+        streams: int = 1,
+        rate: float = 0.0,
+        *,
+        turns: int = 0,
+        settle: bool = True,
     ) -> Measured:
-        """Load and wait for the end of the work that the load left behind."""
+        """Load and wait for the end of the work that the load left behind, where it leaves any."""
         before = cpu_seconds(self.pid)
-        driven = self.load.run(self.socket, self.wire, path, requests, seconds=seconds, streams=streams, rate=rate)
-        self.settle()
+        driven = self.load.run(
+            self.socket, self.wire, path, requests, seconds=seconds, streams=streams, rate=rate, turns=turns
+        )
+        if settle:
+            self.settle()
         return Measured(
             driven.spans, cpu_seconds(self.pid) - before, driven.failures, driven.turned_away, driven.cpu_seconds
         )
+
+    def call(self, seconds: float, *clients: Calls, turns: int = 0, settle: bool = False) -> Measured:
+        """A load of clients that call the same method. Raises RuntimeError where a call fails."""
+        path, requests = clients[0].path, [client.requests for client in clients]
+        measured = self.drive(path, requests, seconds, turns=turns, settle=settle)
+        if measured.failures:
+            raise RuntimeError(f"{self.name}: {len(measured.failures)} calls failed: {path}")
+        return measured
 
     def settle(self) -> None:
         """Wait until it is at rest."""

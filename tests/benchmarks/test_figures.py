@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.slices import Measured, Row, Slice
-from benchmarks.workloads import append, window
+from benchmarks.slices import Figure, Measured, Row, Slice
+from benchmarks.workloads import append, record_lists, records, records_stored, window
 
 WORKLOADS = Path(append.__file__).parent
 
 
-def row(engine: str, load: str) -> Row:
-    return Row(engine, load, [Slice(Measured([(0.0, 1.0)], cpu_seconds=0.5), 0.0002, 0.0002)])
+def row(engine: str, load: str, seconds: float = 1.0, cpu_seconds: float = 0.5) -> Row:
+    return Row(engine, load, [Slice(Measured([(0.0, seconds)], cpu_seconds), 0.0002, 0.0002)])
 
 
 def rows(*engines: str) -> list[Row]:
@@ -32,8 +32,63 @@ def test_reads_are_compared_under_their_names() -> None:
     }
 
 
+def test_records_are_compared_under_their_names() -> None:
+    remora, fastapi, raw = "remora", "fastapi+sqlite", "write+fdatasync"
+    measured = [
+        row(raw, "put", 2.0),
+        row(remora, "put", 4.0, cpu_seconds=0.25),
+        row(remora, "get", 3.0, cpu_seconds=0.25),
+        row(remora, "get of a conversation's", 6.0),
+        row(remora, "conversation", 2.0),
+        row(remora, "newest 10 steps", 5.0),
+        row(remora, "newest 50 messages", 4.0),
+        row(remora, "get beside writers", 7.0),
+        row(remora, "conversation beside writers", 2.0),
+        row(fastapi, "put", cpu_seconds=1.5),
+        row(fastapi, "get", cpu_seconds=0.5),
+    ]
+
+    assert medians(records.figures(measured)) == {
+        "record_put_c1_p50_over_fdatasync": 2.0,
+        "record_get_hot_p50_over_get_conversation": 1.5,
+        "record_get_of_conversation_hot_p50_over_get_conversation": 3.0,
+        "record_newest10_hot_p50_over_list50": 1.25,
+        "record_get_p99_over_get_conversation_p99_while_writing": 3.5,
+        "record_put_get_cpu_over_sqlite": 0.25,
+    }
+
+
+def test_many_records_are_compared_with_few_under_their_names() -> None:
+    few, many = "1,000 records", "1,000,000 records"
+    measured = [
+        row(few, "cold get", 1.0),
+        row(many, "cold get", 2.0),
+        row(few, "put c32", 3.0),
+        row(many, "put c32", 4.0),
+    ]
+
+    assert medians(records_stored.figures(measured, few, many)) == {
+        "record_cold_get_p50_1m_over_1k": 2.0,
+        "record_put_rate_1m_over_1k": 0.75,
+    }
+
+
+def test_filtered_lists_are_reported_in_milliseconds() -> None:
+    measured = [row("remora", record_lists.COLD, 0.25), row("remora", record_lists.HOT, 0.125)]
+
+    assert medians(record_lists.figures(measured)) == {
+        "record_filtered_list_cold_ms_at_100k": 250.0,
+        "record_filtered_list_hot_p50_ms_at_100k": 125.0,
+    }
+
+
+def medians(figures: dict[str, Figure]) -> dict[str, float]:
+    return {name: figure.median for name, figure in figures.items()}
+
+
 def test_what_was_not_measured_has_no_figure() -> None:
     assert append.figures(rows("remora")) == {}
+    assert records.figures(rows("remora")) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,22 @@
 
 import statistics
 
-from benchmarks.slices import Figure, Measured, Row, Slice, cpu, joined, kept, quantile, quartiles, quiet, rate, split
+from benchmarks.slices import (
+    Figure,
+    Measured,
+    Row,
+    Slice,
+    beside,
+    cpu,
+    joined,
+    kept,
+    over,
+    quantile,
+    quartiles,
+    quiet,
+    rate,
+    split,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +95,17 @@ def test_one_row_over_another_is_the_ratio_of_the_medians_and_rests_on_what_both
 
 def test_one_value_is_compared_with_another_where_asked_for() -> None:
     assert row_of(0.5).over(row_of(0.5), rate, cpu).median == 2.0
+
+
+def test_what_two_rows_cost_together_is_as_quiet_as_both() -> None:
+    first = Row("one", "put", [slice_of(QUIET, QUIET, 1.0), slice_of(QUIET, BUSY, 2.0)])
+    second = Row("one", "get", [slice_of(BUSY, QUIET, 3.0), slice_of(QUIET, QUIET, 4.0)])
+
+    both = beside(first, second)
+
+    assert [sum(map(cpu, one.measured)) for one in both] == [4.0, 6.0]
+    assert [(one.before, one.after) for one in both] == [(BUSY, QUIET), (QUIET, BUSY)]
+    assert over(both, both, lambda pair: cpu(pair[1]), lambda pair: cpu(pair[0])).median == 3.5 / 1.5
 
 
 @given(st.lists(st.floats(1.0, 9.0), min_size=1), st.lists(st.floats(1.0, 9.0), min_size=1))
