@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.engines.remora import SERVICE
+from benchmarks.engines.remora import SERVICE as CONVERSATION_SERVICE
 from benchmarks.engines.server import Calls
 from benchmarks.loading import NUMBER_PLACE
 from benchmarks.texts import texts
 
-from remora.v1.conversation_service_pb2 import (
-    GetConversationRequest,
-    GetWorkingMemoryRequest,
-    ListMessagesRequest,
-    ListStepsRequest,
-    SetWorkingMemoryRequest,
-    WorkingMemoryScope,
-)
+from remora.v1.conversation_service_pb2 import GetConversationRequest, ListMessagesRequest
+from remora.v1.history_service_pb2 import ListStepsRequest
+from remora.v1.memory_service_pb2 import GetWorkingMemoryRequest, SetWorkingMemoryRequest
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
+
+MEMORY_SERVICE, HISTORY_SERVICE = "/remora.v1.MemoryService", "/remora.v1.HistoryService"
 
 RECORD_BYTES = 600
 KEYS = 64
@@ -48,7 +46,7 @@ def _puts(scopes: Sequence[WorkingMemoryScope]) -> Calls:
         )
         for number, scope in enumerate(scopes)
     ]
-    return Calls(f"{SERVICE}/SetWorkingMemory", [request.SerializeToString() for request in requests])
+    return Calls(f"{MEMORY_SERVICE}/SetWorkingMemory", [request.SerializeToString() for request in requests])
 
 
 def gets(users: Sequence[str]) -> Calls:
@@ -63,19 +61,19 @@ def gets_of_conversations(conversations: Sequence[str]) -> Calls:
 
 def _gets(scopes: Sequence[WorkingMemoryScope]) -> Calls:
     requests = [GetWorkingMemoryRequest(scope=scope) for scope in scopes]
-    return Calls(f"{SERVICE}/GetWorkingMemory", [request.SerializeToString() for request in requests])
+    return Calls(f"{MEMORY_SERVICE}/GetWorkingMemory", [request.SerializeToString() for request in requests])
 
 
 def conversation_gets(conversations: Sequence[str]) -> Calls:
     """A read of each conversation itself."""
     requests = [GetConversationRequest(conversation_id=conversation) for conversation in conversations]
-    return Calls(f"{SERVICE}/GetConversation", [request.SerializeToString() for request in requests])
+    return Calls(f"{CONVERSATION_SERVICE}/GetConversation", [request.SerializeToString() for request in requests])
 
 
 def newest_messages(conversation: str, count: int) -> Calls:
     """A list of a conversation's newest messages."""
     request = ListMessagesRequest(conversation_id=conversation, page_size=count)
-    return Calls(f"{SERVICE}/ListMessages", [request.SerializeToString()])
+    return Calls(f"{CONVERSATION_SERVICE}/ListMessages", [request.SerializeToString()])
 
 
 def newest_steps(conversation: str, count: int) -> Calls:
@@ -89,4 +87,4 @@ def steps_of_operations(conversation: str, operations: Sequence[str]) -> Calls:
 
 
 def _step_lists(requests: Sequence[ListStepsRequest]) -> Calls:
-    return Calls(f"{SERVICE}/ListSteps", [request.SerializeToString() for request in requests])
+    return Calls(f"{HISTORY_SERVICE}/ListSteps", [request.SerializeToString() for request in requests])

@@ -21,14 +21,12 @@ from benchmarks.loading import NUMBER_PLACE, Driven
 from benchmarks.slices import Measured
 from benchmarks.texts import texts
 
-from remora.v1.conversation_service_pb2 import (
-    GetWorkingMemoryRequest,
-    ListStepsRequest,
-    SaveStepsRequest,
-    WorkingMemoryScope,
-)
-from remora.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from remora.v1.history_service_pb2 import ListStepsRequest, SaveStepsRequest
+from remora.v1.history_service_pb2_grpc import HistoryServiceStub
+from remora.v1.memory_service_pb2 import GetWorkingMemoryRequest
+from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 FILL_SECONDS = 300.0
 CALL_SECONDS = 60.0
@@ -100,7 +98,7 @@ class RemoraRecords(Remora):
         created = self.append_request(conversation, conversation, texts(0, 1))
         self.call(FILL_SECONDS, Calls(self.append_path, [created]), turns=1)
         with self.channel() as channel, ThreadPoolExecutor(STEP_WRITERS) as pool:
-            save = ConversationServiceStub(channel).SaveSteps
+            save = HistoryServiceStub(channel).SaveSteps
             batches = [range(count)[at : at + STEPS_BATCH] for at in range(0, count, STEPS_BATCH)]
             list(pool.map(lambda batch: save(SaveStepsRequest(steps=map(step, batch)), timeout=CALL_SECONDS), batches))
         return [_operation(number, operation_length) for number in range(0, count, operation_length)]
@@ -109,7 +107,7 @@ class RemoraRecords(Remora):
         """A user's record is there, whole. Raises RuntimeError."""
         request = GetWorkingMemoryRequest(scope=WorkingMemoryScope(user_id=user))
         with self.channel() as channel:
-            found = ConversationServiceStub(channel).GetWorkingMemory(request, timeout=CALL_SECONDS)
+            found = MemoryServiceStub(channel).GetWorkingMemory(request, timeout=CALL_SECONDS)
         if len(found.content) != RECORD_BYTES:
             raise RuntimeError(f"the record of {user} is not what was put")
 
@@ -117,7 +115,7 @@ class RemoraRecords(Remora):
         """The first of the lists holds so many steps. Raises RuntimeError."""
         with self.channel() as channel:
             request = ListStepsRequest.FromString(calls.requests[0])
-            found = ConversationServiceStub(channel).ListSteps(request, timeout=CALL_SECONDS)
+            found = HistoryServiceStub(channel).ListSteps(request, timeout=CALL_SECONDS)
         if len(found.steps) != count:
             raise RuntimeError(f"{len(found.steps)} steps are listed, not {count}")
 
