@@ -46,9 +46,10 @@ def show(console: Console, title: str, rows: Sequence[Row], tail: float = 0.99) 
 
 def show_figures(console: Console, figures: Mapping[str, Figure]) -> None:
     """The figures by name, those that were measured several times with their quartiles."""
+    width = max(map(len, figures), default=0)
     for name, figure in figures.items():
         spread = f"({figure.low:,.4g}-{figure.high:,.4g})" if figure.slices > 1 else ""
-        console.print(f"{name:44} {figure.median:<9,.4g} {spread}", highlight=False)
+        console.print(f"{name:{width}} {figure.median:<9,.4g} {spread}", highlight=False)
 
 
 def write(path: Path, workload: str, figures: Mapping[str, Figure]) -> None:
