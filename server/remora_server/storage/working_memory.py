@@ -30,9 +30,13 @@ class WorkingMemories:
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
         revision = self._commits.begin_query(read)
-        rows = self._database.rows(_FIND, [read.tenant_id, *self._published_key(read, owner)])
-        content, update_time = rows[0] if rows else (None, 0)
+        content, update_time = self._find(read.tenant_id, self._published_key(read, owner))
         return WorkingMemory(content, update_time, revision)
+
+    def _find(self, tenant_id: str, key: tuple[int, str]) -> tuple[bytes | None, int]:
+        """The content that has been applied, None where there is none, and when it was written."""
+        rows = self._database.rows(_FIND, [tenant_id, *key])
+        return rows[0] if rows else (None, 0)
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
         def plan(key: tuple[int, str], now: int) -> Planned:
@@ -45,7 +49,8 @@ class WorkingMemories:
     def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         def plan(key: tuple[int, str], _now: int) -> Planned | None:
             uid, user_id = key
-            if self.get(Read(write.tenant_id, deadline=write.deadline), owner).content is None:
+            self._commits.begin_query(Read(write.tenant_id, deadline=write.deadline))
+            if self._find(write.tenant_id, key)[0] is None:
                 return None
             change = changes.delete_working_memory(uid, user_id)
             return Planned([change], Outcome(revision=0, deleted=True), user_id)
