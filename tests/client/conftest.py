@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 from tests.client.scripted_server import ScriptedServer
+from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Remora
 
@@ -38,7 +39,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Remora]]:
 
 @pytest.fixture
 def client(connect: Callable[..., Remora], server: ScriptedServer) -> Iterator[Remora]:
-    made = connect(server.endpoint)
+    made = connect(server.endpoint, timeout=PATIENCE)
     yield made
     made.close()
 

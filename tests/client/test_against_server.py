@@ -48,7 +48,7 @@ def test_an_agents_turn_is_three_calls(remora_server: str, remora_tenant: str, m
     monkeypatch.setenv("REMORA_ENDPOINT", remora_server)
     llm = EchoingModel()
 
-    with Remora(tenant=remora_tenant) as memory:
+    with Remora(tenant=remora_tenant, timeout=PATIENCE) as memory:
         chat = memory.conversation("support-42", user_id="sarah")
         chat.append({"role": "user", "content": "Can I work abroad?"})
         context = chat.context(max_tokens=4000)
@@ -64,7 +64,7 @@ def test_an_agents_turn_is_three_calls(remora_server: str, remora_tenant: str, m
 
 def test_the_async_client_does_the_same(remora_server: str, remora_tenant: str) -> None:
     async def turn() -> list[Message]:
-        async with AsyncRemora(remora_server, tenant=remora_tenant) as memory:
+        async with AsyncRemora(remora_server, tenant=remora_tenant, timeout=PATIENCE) as memory:
             chat = memory.conversation("c", user_id="sarah")
             await chat.append([HELLO, {"role": "assistant", "content": "hi"}])
             return await chat.messages()
@@ -288,7 +288,7 @@ def test_a_context_can_be_one_text(memory: Remora) -> None:
 def test_tenants_do_not_see_each_other(memory: Remora, remora_server: str) -> None:
     memory.conversation("c").append(HELLO)
 
-    with Remora(remora_server, tenant=uuid4().hex) as other:
+    with Remora(remora_server, tenant=uuid4().hex, timeout=PATIENCE) as other:
         assert other.count_conversations() == 0
         with pytest.raises(errors.ConversationNotFoundError):
             other.conversation("c").messages()
@@ -297,7 +297,7 @@ def test_tenants_do_not_see_each_other(memory: Remora, remora_server: str) -> No
 def test_another_client_sees_what_it_is_told_of(memory: Remora, remora_server: str, remora_tenant: str) -> None:
     memory.conversation("c").append(HELLO)
 
-    with Remora(remora_server, tenant=remora_tenant) as other:
+    with Remora(remora_server, tenant=remora_tenant, timeout=PATIENCE) as other:
         other.advance_to(memory.revision)
         assert texts(other.conversation("c").messages()) == ["hello"]
 
@@ -341,7 +341,7 @@ def lonely_server() -> Iterator[str]:
 
 
 def test_without_a_model_an_embedding_is_refused(lonely_server: str) -> None:
-    with Remora(lonely_server) as memory, pytest.raises(errors.ModelUnavailableError):
+    with Remora(lonely_server, timeout=PATIENCE) as memory, pytest.raises(errors.ModelUnavailableError):
         memory.embed("hello")
 
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.client.scripted_server import Failure, ScriptedServer
-from tests.patience import PATIENCE
+from tests.patience import with_more_and_more_time
 
 from remora import Remora, RemoraError, errors
 
 CLASSES = [item for item in vars(errors).values() if isinstance(item, type) and issubclass(item, RemoraError)]
 
 
-def failure_of(client: Remora, server: ScriptedServer, failure: Failure, timeout: float = 0.3) -> RemoraError:
+def failure_of(client: Remora, server: ScriptedServer, failure: Failure) -> RemoraError:
     server.answer("CountConversations", failure)
     with pytest.raises(RemoraError) as caught:
-        client.count_conversations(timeout=timeout)
+        client.count_conversations()
     return caught.value
 
 
@@ -41,7 +41,7 @@ def test_a_reason_raises_its_class(client: Remora, server: ScriptedServer, reaso
     kind = errors.OF_REASON[reason]
     (code,) = [code for code, general in errors.OF_CODE.items() if issubclass(kind, general)]
 
-    error = failure_of(client, server, Failure(code, reason, retry_delay=3600), timeout=PATIENCE)
+    error = failure_of(client, server, Failure(code, reason, retry_delay=3600))
 
     assert type(error) is kind
     assert (error.reason, error.code) == (reason, code)
@@ -92,11 +92,15 @@ def test_an_error_survives_pickling() -> None:
 
 
 def test_a_missing_server_is_named_with_the_way_to_start_one(connect: Callable[..., Remora], socket: Path) -> None:
-    client = connect(f"unix:{socket}", timeout=0.3)
+    client = connect(f"unix:{socket}")
 
-    with pytest.raises(errors.ConnectionFailedError, match="remora serve") as caught:
-        client.count_conversations()
+    def failed(seconds: float) -> errors.ConnectionFailedError:
+        with pytest.raises(errors.ConnectionFailedError, match="remora serve") as caught:
+            client.count_conversations(timeout=seconds)
+        return caught.value
 
-    assert caught.value.endpoint == f"unix:{socket}"
-    assert str(socket) in str(caught.value)
+    failure = with_more_and_more_time(failed, errors.DeadlineExceededError)
+
+    assert failure.endpoint == f"unix:{socket}"
+    assert str(socket) in str(failure)
     client.close()

@@ -1,4 +1,4 @@
-"""A server whose replies cease to come: a relay in front of it that passes on so many bytes, and then nothing."""
+"""A server that ceases to answer, or to be asked: a relay before it passes on so many bytes, and then nothing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NO_BOUND = 1 << 62
 
 
 class _Relay(ThreadingUnixStreamServer):
-    """Passes on what callers of a path say to a server, and of what it says so many bytes to each."""
+    """Passes on what callers of a path say to a server, and what it says: so many bytes of each connection."""
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, path: str, target: str, count: int) -> None:
-        self.target, self.count = target, count
+    def __init__(self, path: str, target: str, *, asked: int, answered: int) -> None:
+        self.target, self.asked, self.answered = target, asked, answered
         self.ended = threading.Event()
         super().__init__(path, _Connection)
 
@@ -32,8 +32,8 @@ class _Connection(BaseRequestHandler):
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as target:
             target.connect(self.server.target)
-            threading.Thread(target=_pass_on, args=(self.request, target, NO_BOUND), daemon=True).start()
-            _pass_on(target, self.request, self.server.count)
+            threading.Thread(target=_pass_on, args=(self.request, target, self.server.asked), daemon=True).start()
+            _pass_on(target, self.request, self.server.answered)
             self.server.ended.wait()
 
 
@@ -45,11 +45,11 @@ def _pass_on(source: socket.socket, sink: socket.socket, count: int) -> None:
 
 
 @contextmanager
-def stalling(endpoint: str, count: int) -> Iterator[str]:
-    """Where the server of a Unix socket answers each connection up to so many bytes, and no further."""
+def stalling(endpoint: str, *, asked: int = NO_BOUND, answered: int = NO_BOUND) -> Iterator[str]:
+    """Where the server of a Unix socket is asked, and answers, so many bytes of each connection, and no further."""
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         path = str(Path(directory) / "relay")
-        with _Relay(path, endpoint.removeprefix("unix:"), count) as relay:
+        with _Relay(path, endpoint.removeprefix("unix:"), asked=asked, answered=answered) as relay:
             serving = threading.Thread(target=relay.serve_forever, args=(0.05,))
             serving.start()
             try:

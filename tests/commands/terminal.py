@@ -35,10 +35,12 @@ def environment(endpoint: str, variables: Mapping[str, str]) -> dict[str, str]:
     return clean | {"REMORA_ENDPOINT": endpoint, **variables}
 
 
-def begin(endpoint: str, *arguments: str | Path, variables: Mapping[str, str] = NONE) -> subprocess.Popen[bytes]:
+def begin(
+    endpoint: str, *arguments: str | Path, variables: Mapping[str, str] = NONE, program: Sequence[str] = REMORA
+) -> subprocess.Popen[bytes]:
     """A command that is under way."""
     return subprocess.Popen(
-        [*REMORA, *map(str, arguments)],
+        [*program, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

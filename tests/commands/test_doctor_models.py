@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.engine.embedding_server import EmbeddingServer, error
+from tests.patience import PATIENCE
 
 from remora_server.main import main
 
@@ -23,6 +24,11 @@ def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
 
 def endpoint(server: EmbeddingServer, *, key: Path) -> list[str]:
     return [f"--embedding-url={server.url}", "--embedding-model=letters", f"--embedding-api-key-file={key}"]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remora_server.commands.doctor.ASKING_SECONDS", PATIENCE)
 
 
 @pytest.fixture

@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.errors import RemoraError
 from remora_server.main import main
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remora_server.commands.doctor.ASKING_SECONDS", PATIENCE)
 
 
 @contextmanager
@@ -49,7 +55,7 @@ def doctor(
 
 
 def append_for_long(sidecar: Sidecar) -> None:
-    with Remora(sidecar.endpoint) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         for _ in range(10):
             memory.conversation("c", user_id="u").append({"role": "user", "content": "hello"})
 
@@ -59,7 +65,7 @@ def findings(said: dict[str, Any]) -> list[str]:
 
 
 def test_the_server_of_a_store_says_how_it_is(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
-    with Remora(served.endpoint) as memory:
+    with Remora(served.endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c", user_id="u").append({"role": "user", "content": "hello"})
 
     code, said = doctor(capsys, served)
@@ -71,7 +77,11 @@ def test_the_server_of_a_store_says_how_it_is(capsys: pytest.CaptureFixture[str]
     assert "its files were not read" in said["notes"][-1]["what"]
 
 
-def test_a_server_that_listens_elsewhere_is_to_be_named(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
+def test_a_server_that_listens_elsewhere_is_to_be_named(
+    capsys: pytest.CaptureFixture[str], served: Sidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remora_server.commands.doctor.ASKING_SECONDS", 0.5)
+
     code, said = doctor(capsys, served, at="unix:/tmp/none")
 
     assert code == 1

@@ -62,7 +62,7 @@ def test_an_export_shows_a_bar_of_conversations_at_a_terminal(endpoint: str, tmp
 def test_an_export_that_is_under_way_shows_how_far_it_is(endpoint: str, tmp_path: Path) -> None:
     under_way = re.compile(rf"exporting \S+ +([1-9]\d*)/{CONVERSATIONS} conversations, ([1-9][\d,]*) records")
     with (
-        stalling(endpoint, STALLED_BYTES) as stalled,
+        stalling(endpoint, answered=STALLED_BYTES) as stalled,
         showing(stalled, "export", tmp_path / "out.jsonl", stream="stderr", COLUMNS="120") as (process, shown),
     ):
         found = next(match for match in map(under_way.search, frames(shown)) if match)

@@ -69,9 +69,10 @@ def end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:
 
 
 def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: Path) -> None:
-    process = begin(sidecar.endpoint, "import", many)
-    eventually(lambda: conversations(sidecar) > 10)
-    assert end(process, signal.SIGKILL) == -signal.SIGKILL
+    with stalling(sidecar.endpoint, asked=many.stat().st_size // 3) as endpoint:
+        process = begin(endpoint, "import", many)
+        eventually(lambda: conversations(sidecar) > 10)
+        assert end(process, signal.SIGKILL) == -signal.SIGKILL
     assert conversations(sidecar) < 40
 
     code, _, said = remora(sidecar.endpoint, "import", many)
@@ -83,11 +84,12 @@ def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: P
 
 @pytest.mark.faults
 def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: Path) -> None:
-    process = begin(sidecar.endpoint, "import", many)
-    eventually(lambda: conversations(sidecar) > 10)
-    sidecar.kill()
-    sidecar.start()
-    process.communicate(timeout=PATIENCE)
+    with stalling(sidecar.endpoint, asked=many.stat().st_size // 3) as endpoint:
+        process = begin(endpoint, "import", many)
+        eventually(lambda: conversations(sidecar) > 10)
+        sidecar.kill()
+        sidecar.start()
+        process.communicate(timeout=PATIENCE)
 
     if process.returncode != 0:
         done(sidecar.endpoint, "import", many)
@@ -98,7 +100,7 @@ def test_an_import_goes_on_after_the_server_was_killed(sidecar: Sidecar, many: P
 def interrupted(sidecar: Sidecar, path: Path) -> int:
     """An export to a file that is killed on its way, after at least one page: the bytes that it says it has."""
     state = path.with_name(path.name + ".resume")
-    with stalling(sidecar.endpoint, STALLED_BYTES) as endpoint:
+    with stalling(sidecar.endpoint, answered=STALLED_BYTES) as endpoint:
         process = begin(endpoint, "export", path)
         eventually(state.exists)
         assert end(process, signal.SIGKILL) == -signal.SIGKILL
@@ -286,7 +288,7 @@ def test_an_export_that_would_begin_anew_and_cannot_leaves_what_is_there(
 
 
 def test_who_waits_long_for_a_page_is_told(stored: Sidecar, tmp_path: Path) -> None:
-    with stalling(stored.endpoint, STALLED_BYTES) as endpoint:
+    with stalling(stored.endpoint, answered=STALLED_BYTES) as endpoint:
         process = begin(endpoint, "export", tmp_path / "out.jsonl")
         assert process.stderr is not None
         said = process.stderr.readline()

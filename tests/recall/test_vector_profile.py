@@ -57,7 +57,7 @@ def expected(stored: Sequence[Stored], query: Values, threshold: float) -> list[
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Remora]:
-    with serve("--model", "none") as endpoint, Remora(endpoint) as client:
+    with serve("--model", "none") as endpoint, Remora(endpoint, timeout=PATIENCE) as client:
         yield client
 
 

@@ -29,7 +29,8 @@ from remora._sync.client import Remora
 SERVING = b"\x08\x01"
 """grpc.health.v1.HealthCheckResponse(status=SERVING)."""
 
-START_SECONDS = 30.0
+START_SECONDS = 300.0
+CALL_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 
@@ -38,7 +39,7 @@ def serve(*arguments: str) -> Iterator[str]:
     """Runs a server of its own, all in memory, and gives its endpoint once it is healthy.
 
     `arguments` are added to the command `remora serve`. Raises RuntimeError, with what the server wrote, where it does
-    not become healthy within 30 s.
+    not become healthy within five minutes: a machine that runs tests may be busy.
     """
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         endpoint = f"unix:{directory}/remora.sock"
@@ -68,8 +69,8 @@ def remora_tenant() -> str:
 
 @pytest.fixture
 def memory(remora_server: str, remora_tenant: str) -> Iterator[Remora]:
-    """A client whose tenant is empty."""
-    with Remora(remora_server, tenant=remora_tenant) as client:
+    """A client whose tenant is empty, and whose calls have a minute: a machine that runs tests may be busy."""
+    with Remora(remora_server, tenant=remora_tenant, timeout=CALL_SECONDS) as client:
         yield client
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from remora import Remora, RemoraError
+from remora.errors import DeadlineExceededError
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import name
 from remora_server.domain.errors import one_line
@@ -47,7 +48,15 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
         raise Misused(str(error)) from error
     with client:
         try:
-            client.count_tokens("", timeout=CONNECT_SECONDS)  # the cheapest call there is
+            _require_answer(client)
             yield client
         except (RemoraError, PermissionError) as error:
             raise CommandFailed(one_line(error)) from error
+
+
+def _require_answer(client: Remora) -> None:
+    """Make the cheapest call that there is. A server that is busy has more time than one that is not there."""
+    try:
+        client.count_tokens("", timeout=CONNECT_SECONDS)
+    except DeadlineExceededError:
+        client.count_tokens("")
