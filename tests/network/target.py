@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import tempfile
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +25,7 @@ MIB = 1 << 20
 TRANSPORTS = ("native", "grpcio")
 WAITS = ("counts_wait",)
 """The change of a server whose room is to be looked at."""
+LATER_SECONDS = 10.0
 
 
 def unless_grpcio(reason: str) -> list[object]:
@@ -95,25 +96,40 @@ def serving(
             target.kill()
 
 
-def has_room_for(target: Target, calls: int) -> bool:
+def has_room_for(target: Target, calls: int, *, seconds: float = PATIENCE) -> bool:
     """Whether exactly so many calls can wait at a time, and the next is refused. For servers with the change WAITS.
 
-    Each is made on a connection of its own, of whose calls only some are answered at a time.
+    Each is made on a connection of its own, of whose calls only some are answered at a time. Refusals come in the order
+    of the calls: where two of them find no room, both are refused before another that comes later.
     """
-    started = threading.Barrier(calls + 1)
+    with ThreadPoolExecutor(calls + 2) as pool, held(target) as ask:
+        waiting = [pool.submit(ask) for _ in range(calls + 1)]
+        if not futures.wait(waiting, seconds, futures.FIRST_COMPLETED).done:
+            return False
+        another = pool.submit(ask)
+        if not futures.wait([another], min(seconds, LATER_SECONDS)).done:
+            return False  # there is more room than there was
+        return sum(call.done() for call in waiting) == 1
 
-    def outcome(_number: int) -> str:
+
+@contextmanager
+def held(target: Target) -> Iterator[Callable[[], None]]:
+    """Makes calls that wait until this ends, or are refused at once."""
+    file = target.directory / "held"
+    file.touch()
+    request = pb.CountConversationsRequest(user_id=f"{WAITING}{file}")
+
+    def ask() -> None:
         with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
-            grpc.channel_ready_future(channel).result(PATIENCE)
-            stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
-            started.wait(PATIENCE)
             try:
-                stub.CountConversations(pb.CountConversationsRequest(user_id=WAITING), timeout=3)
+                conversation_service_pb2_grpc.ConversationServiceStub(channel).CountConversations(
+                    request, timeout=PATIENCE, wait_for_ready=True
+                )
             except grpc.RpcError as error:
-                return reason(error) or error.code().name
-        return "OK"
+                if reason(error) != "OVERLOADED":
+                    raise
 
-    with ThreadPoolExecutor(calls + 1) as pool:
-        outcomes = sorted(pool.map(outcome, range(calls + 1)))
-    assert set(outcomes) <= {"OVERLOADED", "DEADLINE_EXCEEDED"}, outcomes
-    return outcomes.count("OVERLOADED") == 1
+    try:
+        yield ask
+    finally:
+        file.unlink()
