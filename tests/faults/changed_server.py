@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import duckdb
@@ -21,7 +23,7 @@ from remora_server.engine.endpoint_embedder import EndpointEmbedder
 from remora_server.main import main
 from remora_server.rpc import methods
 from remora_server.rpc.calls import Call
-from remora_server.storage import applier, database, embedded
+from remora_server.storage import applier, backups, database, embedded, restoring
 from remora_server.storage.applier import Applier
 from remora_server.storage.clock import wall_clock
 from remora_server.storage.conversations import Conversations
@@ -33,7 +35,8 @@ from remora_server.storage.loading import Loader
 
 T = TypeVar("T")
 MARK = "a mark of the next schema"
-WAITING = "waiting"
+WAITING = "waiting for "
+WITHOUT_END = 3600.0
 
 
 def checkpoint_often() -> None:
@@ -112,17 +115,33 @@ def send_before_it_is_published() -> None:
 
 
 def counts_wait() -> None:
-    """A count of the conversations of `WAITING` takes all the time that it has."""
+    """A count of the conversations of the user `WAITING` and a path is answered when that file is gone.
+
+    It takes no longer than it may; without a path, all the time that it has.
+    """
     count = Conversations.count
 
     def waiting(self: Conversations, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
-        if user_id == WAITING:
+        if user_id.startswith(WAITING):
             assert read.deadline is not None
-            time.sleep(max(0.0, read.deadline - time.monotonic()))
-            raise DeadlineExceeded
+            held = Path(user_id.removeprefix(WAITING) or os.devnull)
+            while held.exists():
+                if time.monotonic() > read.deadline:
+                    raise DeadlineExceeded
+                time.sleep(0.01)
         return count(self, read, user_id, resource_id)
 
     Conversations.count = waiting  # type: ignore[method-assign]
+
+
+def sync_no_snapshot() -> None:
+    """A backup, or a restore, waits for the disk without end once it has copied everything."""
+
+    def wait(_file: Path) -> None:
+        time.sleep(WITHOUT_END)
+
+    backups.sync_file = wait  # type: ignore[assignment,attr-defined]
+    restoring.sync_file = wait  # type: ignore[assignment,attr-defined]
 
 
 def trust_the_wall_clock() -> None:
@@ -202,6 +221,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "leave_the_journal_out": leave_the_journal_out,
+    "sync_no_snapshot": sync_no_snapshot,
     "trust_the_wall_clock": trust_the_wall_clock,
     "look_without_a_pause": look_without_a_pause,
     "keep_what_is_read": keep_what_is_read,

@@ -29,7 +29,9 @@ from remora_server.failpoints import JOURNAL_VARIABLE, VARIABLE
 WRITERS = 8
 SHARED = "shared"
 JOURNAL = "journal_"
-LOAD_SECONDS = (0.1, 1.0)
+ANSWERS = 5
+"""Of each writer, at least, before a kill."""
+LOAD_SECONDS = (0.0, 0.9)
 START_SECONDS = (0.1, 1.2)
 KILLED_STARTS_SHARE = 0.25
 SERVE = ("--model", "none", "--window-bytes", "100000", "--segment-bytes", str(1 << 20))
@@ -43,17 +45,21 @@ class WriterProcess:
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
+        self._said = ""
 
-    def go(self) -> None:
-        """Write until a request is not answered."""
+    def go(self, answers: int) -> None:
+        """Write until a request is not answered; `answered` is said when so many were."""
         assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
+        self._process.stdin.write(f"{answers}\n")
+        self._said = ""
 
     def wait(self, word: str) -> None:
-        """Wait until it says this: `ready`, or `unanswered`."""
+        """Wait until it says this: `ready`, `answered` or `unanswered`. After the last, it says nothing more."""
         assert self._process.stdout is not None
-        if self._process.stdout.readline() != f"{word}\n":
-            raise RuntimeError(f"a writer ended with {self._process.wait(PATIENCE)}")
+        while self._said not in (f"{word}\n", "unanswered\n"):
+            self._said = self._process.stdout.readline()
+            if not self._said:
+                raise RuntimeError(f"a writer ended with {self._process.wait(PATIENCE)}")
 
     def close(self) -> None:
         """End it."""
@@ -95,7 +101,7 @@ class KillRun:
         with self.open():
             self.start()
             for number in range(1, count + 1):
-                self.load(self._random.uniform(*LOAD_SECONDS))
+                self.load(ANSWERS, self._random.uniform(*LOAD_SECONDS))
                 self._restart()
                 self.look()
                 yield number
@@ -132,21 +138,27 @@ class KillRun:
         self.sidecar.changes = (*self.changes, *changes)
         self.sidecar.start()
 
-    def fill(self, seconds: float) -> None:
-        """Start the server, let all write for so long, kill it, look at what is left, and kill it again."""
+    def fill(self, answers: int) -> None:
+        """Start the server, have so many answers for each writer, kill it, look at what is left, and kill it again."""
         self.start()
-        self.load(seconds)
+        self.load(answers)
         self.start()
         self.look()
         self.sidecar.kill()
 
-    def load(self, seconds: float) -> None:
-        """Let all write for so long, then kill the server."""
-        for writer in self._writers:
-            writer.go()
+    def load(self, answers: int, seconds: float = 0.0) -> None:
+        """Let all write until each has had so many answers, and for so long, then kill the server."""
+        self._go(answers)
         time.sleep(seconds)
         self.sidecar.kill()
         self._drain()
+
+    def _go(self, answers: int) -> None:
+        """Have all write, until the server dies; each has had so many answers when this returns, or it died before."""
+        for writer in self._writers:
+            writer.go(answers)
+        for writer in self._writers if answers else ():
+            writer.wait("answered")
 
     def _drain(self) -> None:
         """Wait for the writers of a dead server, and look at its database."""
@@ -161,8 +173,7 @@ class KillRun:
         """Start the server with failpoints and let all write until it has died of them; its exit code."""
         with self._armed(failpoints):
             self.start(*changes)
-        for writer in self._writers:
-            writer.go()
+        self._go(0)
         code = self.sidecar.wait()
         self._drain()
         return code
@@ -174,13 +185,11 @@ class KillRun:
             self.sidecar.launch()
         return self.sidecar.wait()
 
-    def die_at_stop(self, seconds: float, **failpoints: str) -> int:
-        """Let all write for so long, then stop the server, which dies of failpoints; its exit code."""
+    def die_at_stop(self, answers: int, **failpoints: str) -> int:
+        """Let all write for so many answers each, then stop the server, which dies of failpoints; its exit code."""
         with self._armed(failpoints):
             self.start()
-        for writer in self._writers:
-            writer.go()
-        time.sleep(seconds)
+        self._go(answers)
         code = self.sidecar.stop()
         self._drain()
         return code

@@ -241,7 +241,7 @@ def check_each_tenant_has_its_model(directory: Path, server: EmbeddingServer, *c
             with client(sidecar, "quiet") as memory, pytest.raises(ModelUnavailableError):
                 memory.embed("tea")
             with_token = (sidecar.directory / "data" / "operator.token").read_text().strip()
-            with Remora(sidecar.endpoint, token=with_token) as operator:
+            with Remora(sidecar.endpoint, token=with_token, timeout=PATIENCE) as operator:
                 assert [model.name for model in operator.status().models] == ["ada", "letters"]
         spoken = {text.split(":")[0] for text in other.texts if ":" in text}
         assert spoken == {"big"}, "no tenant's texts go to another's model"

@@ -109,7 +109,7 @@ def embed(memory: Remora, _: Sidecar) -> None:
 
 
 def come_without_a_token(_: Remora, sidecar: Sidecar) -> None:
-    with Remora(sidecar.endpoint) as stranger:
+    with Remora(sidecar.endpoint, timeout=WAIT) as stranger:
         get(stranger, "held")
 
 

@@ -131,7 +131,7 @@ class KilledStore(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.tenant = (("remora-tenant", uuid.uuid4().hex),)
-        self.client = Remora(self.sidecar.endpoint)
+        self.client = Remora(self.sidecar.endpoint, timeout=PATIENCE)
         self.store = self.client.stubs.conversations
         self.model: dict[str, Conversation] = {}
         self.user_memory: dict[str, bytes] = {}
@@ -168,7 +168,7 @@ class KilledStore(RuleBasedStateMachine):
         self.sidecar.kill()
         self.sidecar.start()
         self.client.close()
-        self.client = Remora(self.sidecar.endpoint)
+        self.client = Remora(self.sidecar.endpoint, timeout=PATIENCE)
         self.store = self.client.stubs.conversations
 
     @initialize(limit=LIMITS)

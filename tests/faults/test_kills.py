@@ -55,13 +55,13 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Pa
 
 
 def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:
-    with Remora(sidecar.endpoint) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c", user_id="sarah").append({"role": "user", "content": "kept"})
 
     assert sidecar.stop() == 0
 
     sidecar.start()
-    with Remora(sidecar.endpoint) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         [message] = memory.conversation("c", user_id="sarah").messages()
         assert message.text == "kept"
 
@@ -74,12 +74,12 @@ def test_a_repeated_request_is_answered_alike_after_a_kill(sidecar: Sidecar) -> 
         create_if_missing=conversation_pb2.Conversation(),
         request_id="the-same",
     )
-    with Remora(sidecar.endpoint) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         first = memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
     sidecar.kill()
     sidecar.start()
 
-    with Remora(sidecar.endpoint) as memory:
+    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         again = memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
         assert again == first
         assert len(memory.conversation("c", user_id="sarah").messages()) == 1

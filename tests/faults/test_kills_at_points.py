@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Iterator[KillRun]:
 
 @pytest.fixture
 def filled(run: KillRun) -> KillRun:
-    run.fill(0.3)
+    run.fill(50)
     return run
 
 
@@ -120,10 +120,10 @@ def test_a_deletion_of_segments_that_is_killed_loses_nothing(run: KillRun, point
 def test_a_stop_that_is_killed_between_the_deletions_of_several_segments_loses_nothing(run: KillRun) -> None:
     journal = run.sidecar.directory / "data" / "journal"
     while len(list(journal.glob("*.journal"))) < 3:
-        run.fill(1.5)
+        run.fill(300)
     before = len(list(journal.glob("*.journal")))
 
-    assert run.die_at_stop(0.3, journal_segment_deleted="abort") == ABORTED
+    assert run.die_at_stop(20, journal_segment_deleted="abort") == ABORTED
 
     assert len(list(journal.glob("*.journal"))) >= before - 1
     run.start()
@@ -147,7 +147,7 @@ def test_a_first_start_that_is_killed_anywhere_is_finished_by_the_next(tmp_path:
         assert run.die_at_start(**point) in (KILLED, ABORTED), point
 
     with run.open():
-        run.fill(0.2)
+        run.fill(20)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_migration_that_is_killed_is_done_whole_by_the_next_start(filled: Kill
     filled.look()
 
     filled.sidecar.kill()
-    filled.fill(0.3)
+    filled.fill(50)
     filled.start()
     assert filled.sidecar.stop() == 0
     assert facts(filled.sidecar)["schema_version"] == str(SCHEMA_VERSION + 1)

@@ -11,7 +11,7 @@ from tests.faults.kills import SERVE, KillRun
 from tests.faults.planted import FAULTS
 
 WRITERS = 3
-ROUNDS = 10
+ROUNDS, ANSWERS = 10, 100
 IN_USUAL_TESTS = {"acknowledge_before_it_is_written", "write_in_halves", "forget_applied_revision"}
 
 REPORTS = {
@@ -21,7 +21,7 @@ REPORTS = {
     "reorder_messages": "messages of .* is .*, not ",
     "miscount_messages": "head counts other messages|message_count is",
     "lose_vectors": "a search finds",
-    "lose_working_memory": "working memories",
+    "lose_working_memory": "working memories|WorkingMemory",
     "apply_twice": "messages with another's place",
     "forget_applied_revision": "rows of revisions that were not applied|with another's place",
     "forget_requests": "its repeat|refused",
@@ -41,7 +41,7 @@ def test_every_fault_has_its_report() -> None:
 
 def fill_again_and_again(run: KillRun) -> None:
     for _ in range(ROUNDS):
-        run.fill(0.6)
+        run.fill(ANSWERS)
 
 
 @pytest.mark.parametrize("fault", planted())

@@ -1,12 +1,14 @@
 """A process that writes as one user and logs, outside of the server, what it asked and what was acknowledged.
 
-`python -m tests.faults.user_writer ENDPOINT USER SHARED SEED LOG`: at each line on its input it writes until a call is
-not answered, then says so on its output. Each request is in the log before it is sent, its answer when it has come.
+`python -m tests.faults.user_writer ENDPOINT USER SHARED SEED LOG`: at each line on its input, a number, it writes until
+a call is not answered, and says on its output when so many were answered, and when one was not. Each request is in the
+log before it is sent, its answer when it has come.
 """
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import sys
@@ -43,10 +45,10 @@ def encoded(message: Message) -> str:
     return base64.b64encode(message.SerializeToString()).decode()
 
 
-def write_until_unanswered(endpoint: str, requests: UserRequests, log: Log) -> None:
-    """Write, one request after the other, until one is not answered."""
+def write_until_unanswered(endpoint: str, requests: UserRequests, log: Log, answers: int) -> None:
+    """Write, one request after the other, until one is not answered, and say when so many were."""
     with grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
-        while True:
+        for number in itertools.count(1):
             method, request = requests.draw()
             log.add("ask", method, encoded(request))
             try:
@@ -57,6 +59,8 @@ def write_until_unanswered(endpoint: str, requests: UserRequests, log: Log) -> N
                 log.add("refused", error.code().name, error.details() or "")
             else:
                 log.add("reply", encoded(reply))
+            if number == answers:
+                say("answered")
 
 
 def say(word: str) -> None:
@@ -69,8 +73,8 @@ def main() -> None:
     endpoint, user, shared, seed, path = sys.argv[1:]
     requests, log = UserRequests(user, shared, seed), Log(Path(path))
     say("ready")
-    for _ in sys.stdin:
-        write_until_unanswered(endpoint, requests, log)
+    for line in sys.stdin:
+        write_until_unanswered(endpoint, requests, log, int(line))
         log.sync()
         say("unanswered")
 
