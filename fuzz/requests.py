@@ -23,10 +23,10 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from tests.input.places import places, put
 from tests.input.sequences import NAMES, Step, check, decoded, encoded
-from tests.input.table import IGNORED, MODEL, TEMPLATES, least, values_of
+from tests.input.table import MODEL, TEMPLATES, least, values_of
 
 RUNS_OF_A_STORE = 5_000
-PLACES = {name: list(places(METHODS[name].input_type, IGNORED)) for name in NAMES}
+PLACES = {name: list(places(METHODS[name].input_type)) for name in NAMES}
 
 
 def mutated(data: bytes, max_size: int, seed: int) -> bytes:

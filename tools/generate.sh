@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folders=(clients/python/remora/v1 server/remora_server/storage/v1 typings/google/rpc)
+folders=(clients/python/remora/v1 server/remora_server/rpc/contract server/remora_server/storage/v1 typings/google/rpc)
 if [[ ${1-} == --list ]]; then
     printf '%s\n' "${folders[@]}"
     exit
@@ -19,6 +19,10 @@ done
 for template in buf.gen.yaml buf.gen.server.yaml buf.gen.typings.yaml; do
     node_modules/.bin/buf generate --template "$template" --output "$output" 2> >(grep -v '^Writing mypy' >&2)
 done
+
+# The limits of fields are options, which the server reads from an image; clients are generated without them.
+node_modules/.bin/buf build proto --exclude-source-info --as-file-descriptor-set \
+    --output "$output/server/remora_server/rpc/contract/image.binpb"
 
 # mypy-protobuf types a _pb2_grpc module for each file; only those with services have one.
 for stub in "$output"/clients/python/remora/v1/*_pb2_grpc.pyi; do

@@ -1,5 +1,6 @@
 """The habits of the contract that buf's lint rules do not know, checked on the descriptors of remora.v1."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -77,3 +78,37 @@ def test_a_list_pages(method: MethodDescriptor) -> None:
 @pytest.mark.parametrize("method", named([method for method in METHODS if method.name.startswith("Update")]))
 def test_an_update_takes_a_mask(method: MethodDescriptor) -> None:
     assert "update_mask" in method.input_type.fields_by_name
+
+
+FIELD = re.compile(
+    r"(?P<comment>(?:^ *//.*\n)+)^ *(?:optional |repeated )?[\w.]+(?:<.*>)? (?P<name>\w+) = \d+ "
+    r"\[(?P<options>[^;]*)\];",
+    re.MULTILINE,
+)
+SIZE = re.compile(r"(?:up to|at most|to) (\d[\d,]*)( KiB| MiB)?")
+UNITS = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
+LARGEST = re.compile(r"(?:max_bytes|max_len|max_items|max_pairs|int32\.lte) = (\d+)")
+
+
+def limits_of_fields() -> list[object]:
+    """What the comments and the options of fields say of the most that they may be."""
+    found: list[object] = []
+    for path in sorted((ROOT / "proto" / "remora" / "v1").glob("*.proto")):
+        for field in FIELD.finditer(path.read_text("utf-8")):
+            told = {int(size.replace(",", "")) * UNITS[unit or ""] for size, unit in SIZE.findall(field["comment"])}
+            stated = {int(size) for size in LARGEST.findall(field["options"])}
+            if told and stated:
+                found.append(pytest.param(told, stated, id=f"{path.stem}.{field['name']}"))
+    return found
+
+
+LIMITS = limits_of_fields()
+
+
+def test_there_are_limits_in_comments_and_options() -> None:
+    assert len(LIMITS) > 50
+
+
+@pytest.mark.parametrize(("told", "stated"), LIMITS)
+def test_a_comment_tells_the_limit_that_the_options_state(told: set[int], stated: set[int]) -> None:
+    assert told & stated

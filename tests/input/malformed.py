@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from google.protobuf.descriptor import FieldDescriptor
 from tests.input.places import Place, is_map, places, put
-from tests.input.table import IGNORED, REQUESTS, TEMPLATES, least
+from tests.input.table import REQUESTS, TEMPLATES, least
 
 MARK = "\x7f" * 4
 NO_TEXT = {
@@ -37,7 +37,7 @@ NO_MESSAGE = {
 
 def with_no_text(request: str) -> Iterator[tuple[str, bytes]]:
     """Requests with bytes that are no text at a place where text stands, and what that is."""
-    for place in places(REQUESTS[request], IGNORED):
+    for place in places(REQUESTS[request]):
         encoded = _marked(place)
         if encoded is None:
             continue

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
-from remora_server.rpc.rules import Fields, anything
+from remora_server.rpc.rules import MessageRules, anything
 
 
 @dataclass(frozen=True)
@@ -19,24 +20,25 @@ class Mutant:
     applied: Callable[[], AbstractContextManager[None]]
 
 
-def mutants(name: str, rules: Fields, seen: set[int]) -> Iterator[Mutant]:
+def mutants(name: str, rules: MessageRules, seen: set[int]) -> Iterator[Mutant]:
     """One for each rule and bound within the rules of a message that was not seen before."""
     if id(rules) in seen:
         return
     seen.add(id(rules))
-    for field, rule in rules.rules.items():
-        if rule is not anything:
-            yield Mutant(f"{name}.{field.name} is anything", lambda field=field: _entry(rules.rules, field, anything))  # type: ignore[misc]
-            yield from _within(f"{name}.{field.name}", rule, seen)
-    for place, (part, _) in enumerate(rules._present):
-        missing = [*rules._present[:place], *rules._present[place + 1 :]]
-        yield Mutant(f"{name}.{part} is not required", lambda missing=missing: _attribute(rules, "_present", missing))  # type: ignore[misc]
-    if rules._together is not None:
-        yield Mutant(f"{name} is not seen together", lambda: _attribute(rules, "_together", None))
+    for field, rule in rules.of_fields.items():
+        if not _is_empty(rule):
+            yield Mutant(f"{name}.{field.name} is anything", partial(_entry, rules.of_fields, field, anything))
+        yield from _within(f"{name}.{field.name}", rule, seen)
+    for place, (part, _) in enumerate(rules.required):
+        missing = [*rules.required[:place], *rules.required[place + 1 :]]
+        yield Mutant(f"{name}.{part} is not required", partial(_attribute, rules, "required", missing))
+    for place, _ in enumerate(rules.together):
+        missing_rule = [*rules.together[:place], *rules.together[place + 1 :]]
+        yield Mutant(f"{name} is not seen together", partial(_attribute, rules, "together", missing_rule))
 
 
 def _within(name: str, rule: object, seen: set[int]) -> Iterator[Mutant]:
-    if isinstance(rule, Fields):
+    if isinstance(rule, MessageRules):
         yield from mutants(name, rule, seen)
     if not isinstance(rule, FunctionType) or id(rule) in seen:
         return
@@ -45,21 +47,27 @@ def _within(name: str, rule: object, seen: set[int]) -> Iterator[Mutant]:
         held = cell.cell_contents
         loosened = _loosened(variable, held)
         if loosened is not None and not _is_no_bound(rule, variable, held):
-            yield Mutant(f"{name}: {variable} is loosened", lambda cell=cell, to=loosened: _cell(cell, to))  # type: ignore[misc]
+            yield Mutant(f"{name}: {variable} is loosened", partial(_cell, cell, loosened))
         yield from _within(name, held, seen)
+
+
+def _is_empty(rule: object) -> bool:
+    if isinstance(rule, MessageRules):
+        return not (rule.required or rule.together) and all(map(_is_empty, rule.of_fields.values()))
+    return rule is anything
 
 
 def _loosened(variable: str, held: object) -> Any:  # noqa: ANN401
     match variable, held:
-        case "maximum", int():
+        case "maximum" | "most", int() | float():
             return held + 1
-        case "minimum", int():
+        case "minimum" | "least", int() | float():
             return held - 1
         case _, frozenset():
             return held | {max(held) + 1}
         case _, tuple():
             return (*held, "")
-        case _ if callable(held) and held is not anything:
+        case _ if isinstance(held, FunctionType):
             return anything
     return None
 

@@ -73,21 +73,19 @@ def inner(field: FieldDescriptor) -> Descriptor | None:
     return None if message is None or message.full_name == Duration.DESCRIPTOR.full_name else message
 
 
-def places(request: Descriptor, ignored: frozenset[str]) -> Iterator[Place]:
-    """All places of a request; what lies within `ignored` fields, given by their full names, is left out."""
-    return _places(request, request, (), ignored)
+def places(request: Descriptor) -> Iterator[Place]:
+    """All places of a request."""
+    return _places(request, request, ())
 
 
-def _places(
-    request: Descriptor, message: Descriptor, above: tuple[FieldDescriptor, ...], ignored: frozenset[str]
-) -> Iterator[Place]:
+def _places(request: Descriptor, message: Descriptor, above: tuple[FieldDescriptor, ...]) -> Iterator[Place]:
     for field in message.fields:
         fields = (*above, field)
         yield Place(request, fields)
         within = inner(field)
-        if within is not None and field.full_name not in ignored:
-            yield from _places(request, within, fields, ignored)
-        elif within is None and field.is_repeated:
+        if within is not None:
+            yield from _places(request, within, fields)
+        elif field.is_repeated:
             yield Place(request, fields, of_element=True)
 
 

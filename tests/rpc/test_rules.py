@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import struct
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora_server.rpc.limits import _vector
+from remora.v1.message_pb2 import Embedding
+from remora_server.rpc.limits import _is_vector
 from remora_server.rpc.rules import Rule, Violation, each, text
+
+IS_VECTOR = partial(_is_vector, lambda _model: 0)
 
 
 def accepts(rule: Rule, value: object) -> bool:
@@ -29,7 +33,7 @@ def test_a_texts_size_is_that_of_its_utf_8(value: str, maximum: int) -> None:
 def test_a_vector_is_accepted_where_it_is_finite_and_not_all_zero(values: list[float]) -> None:
     good = all(map(math.isfinite, values)) and any(values)
 
-    assert accepts(_vector, struct.pack(f"<{len(values)}f", *values)) == good
+    assert accepts(IS_VECTOR, Embedding(model="m", values=struct.pack(f"<{len(values)}f", *values))) == good
 
 
 @given(st.lists(st.booleans(), max_size=20))

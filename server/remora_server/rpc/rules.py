@@ -1,4 +1,4 @@
-"""Rules that say what a field of a request may be. `limits` composes them; the first violation ends the check.
+"""Rules that say what a value of a request may be. `request_rules` composes them; the first violation ends the check.
 
 A rule is called with a value and returns nothing, or raises a Violation whose path starts at that value.
 """
@@ -6,10 +6,11 @@ A rule is called with a value and returns nothing, or raises a Violation whose p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter, methodcaller
 from typing import Any, TypeAlias
 
-from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -18,6 +19,7 @@ Rule: TypeAlias = Callable[[Any], None]
 
 # The range of google.protobuf.Timestamp: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+MAX_NANOS = 999_999_999
 
 
 class Violation(Exception):
@@ -34,55 +36,40 @@ class Violation(Exception):
         return Violation(self.description, f"{name}{dot}{self.path}")
 
 
-class Fields:
-    """The rules of one type of message: one for each of its fields, none left out.
+class MessageRules:
+    """The rules of one type of message: of its fields, of what must be set, and of all of it together."""
 
-    `required` names fields and oneofs that must be set; `together` is a rule of the whole message.
-    """
-
-    def __init__(
-        self,
-        message_type: type[Message],
-        *,
-        required: Collection[str] = (),
-        together: Rule | None = None,
-        **rules: Rule,
-    ) -> None:
-        _require_complete(message_type, rules)
-        self.message_type = message_type
+    def __init__(self) -> None:
         # By descriptor: each has one object, and to ask it for its name makes a string.
-        self.rules = {message_type.DESCRIPTOR.fields_by_name[name]: rule for name, rule in rules.items()}
-        self._present = [(name, _presence(message_type, name)) for name in required]
-        self._together = together
+        self.of_fields: dict[FieldDescriptor, Rule] = {}
+        self.required: list[tuple[str, Callable[[Message], object]]] = []
+        self.together: list[Rule] = []
 
     def __call__(self, message: Message) -> None:
+        of_fields = self.of_fields
         for field, value in message.ListFields():
             try:
-                self.rules[field](value)
+                of_fields[field](value)
             except Violation as violation:
                 raise violation.under(field.name) from None
-        for name, present in self._present:
-            if not present(message):
+        for name, is_set in self.required:
+            if not is_set(message):
                 raise Violation("is required", name)
-        if self._together is not None:
-            self._together(message)
+        for rule in self.together:
+            rule(message)
+
+    def require(self, descriptor: Descriptor, name: str) -> None:
+        """Demand that a field or a oneof is set."""
+        self.required.append((name, presence(descriptor, name)))
 
 
-def _require_complete(message_type: type[Message], rules: Collection[str]) -> None:
-    descriptor = message_type.DESCRIPTOR
-    differing = set(rules).symmetric_difference(descriptor.fields_by_name)
-    if differing:
-        raise TypeError(f"the rules of {descriptor.full_name} and its fields differ: {sorted(differing)}")
-
-
-def _presence(message_type: type[Message], name: str) -> Callable[[Message], bool]:
-    descriptor = message_type.DESCRIPTOR
+def presence(descriptor: Descriptor, name: str) -> Callable[[Message], object]:
+    """Tells whether a field or a oneof is set; a field without presence is where it has not its default."""
     if name in descriptor.oneofs_by_name:
-        return lambda message: message.WhichOneof(name) is not None
-    field = descriptor.fields_by_name[name]
-    if field.is_repeated or field.type != FieldDescriptor.TYPE_MESSAGE:
-        return lambda message: bool(getattr(message, name))
-    return lambda message: message.HasField(name)
+        return methodcaller("WhichOneof", name)
+    if descriptor.fields_by_name[name].has_presence:
+        return methodcaller("HasField", name)
+    return attrgetter(name)
 
 
 def anything(_value: object) -> None:
@@ -92,14 +79,17 @@ def anything(_value: object) -> None:
 def text(maximum: int, *, minimum: int = 0) -> Rule:
     """Text of so many bytes in UTF-8."""
 
-    def check(value: str) -> None:
+    def check_longest(value: str) -> None:
         # A character takes at most 4 bytes: most texts are short enough without being encoded.
         if len(value) * 4 > maximum:
             _at_most(len(value.encode()), maximum, "bytes")
-        if len(value) < minimum:
-            raise Violation("must not be empty")
 
-    return check
+    def check(value: str) -> None:
+        check_longest(value)
+        if len(value) < minimum:
+            _at_least(len(value.encode()), minimum)
+
+    return check if minimum else check_longest
 
 
 def data(maximum: int) -> Rule:
@@ -107,40 +97,26 @@ def data(maximum: int) -> Rule:
     return lambda value: _at_most(len(value), maximum, "bytes")
 
 
-def whole(minimum: int, maximum: int | None = None) -> Rule:
-    """An integer in a range."""
+def number(minimum: float | None, maximum: float | None) -> Rule:
+    """A number in a range, of which one end may be open; NaN is in none."""
 
-    def check(value: int) -> None:
-        if value < minimum or (maximum is not None and value > maximum):
+    def check(value: float) -> None:
+        if (minimum is not None and not value >= minimum) or (maximum is not None and not value <= maximum):
             raise Violation(f"is {value}; it must be {_range(minimum, maximum)}")
 
     return check
 
 
-def at_most(maximum: int) -> Rule:
-    """An unsigned integer up to a maximum."""
-
-    def check(value: int) -> None:
-        if value > maximum:
-            raise Violation(f"is {value}; it must be at most {maximum}")
-
-    return check
-
-
-def _range(minimum: int, maximum: int | None) -> str:
-    return f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+def _range(minimum: float | None, maximum: float | None) -> str:
+    if minimum is None or maximum is None:
+        return f"at most {maximum:,}" if minimum is None else f"at least {minimum:,}"
+    return f"from {minimum:,} to {maximum:,}"
 
 
 def finite(value: float) -> None:
     """A double that is a number and not infinite."""
     if not math.isfinite(value):
         raise Violation("must be finite")
-
-
-def weight(value: float) -> None:
-    """A double from 0 to 100."""
-    if not 0 <= value <= 100:
-        raise Violation("must be from 0 to 100")
 
 
 def known(enum: EnumDescriptor) -> Rule:
@@ -154,34 +130,51 @@ def known(enum: EnumDescriptor) -> Rule:
     return check
 
 
-def one_of(*words: str) -> Rule:
+def one_of(words: Sequence[str]) -> Rule:
     """One of these words."""
+    allowed = tuple(words)
 
     def check(value: str) -> None:
-        if value not in words:
-            raise Violation(f"must be one of {', '.join(words)}")
+        if value not in allowed:
+            raise Violation(f"must be one of {', '.join(allowed)}")
 
     return check
 
 
-def each(rule: Rule, *, maximum: int | None = None) -> Rule:
+def mask(words: Sequence[str]) -> Rule:
+    """A mask of these fields and their parts."""
+    allowed = tuple(words)
+    within = tuple(f"{word}." for word in words)
+
+    def check_path(path: str) -> None:
+        if path not in allowed and not path.startswith(within):
+            raise Violation(f"must be one of {', '.join(allowed)}")
+
+    return lambda value: _each(check_path, value.paths, "paths")
+
+
+def each(rule: Rule | None = None, *, maximum: int | None = None) -> Rule:
     """A list of at most so many, each of which keeps the rule."""
 
     def check(values: Collection[object]) -> None:
         if maximum is not None:
             _at_most(len(values), maximum, "elements")
-        for index, value in enumerate(values):
-            try:
-                rule(value)
-            except Violation as violation:
-                raise violation.under(f"[{index}]") from None
+        if rule is not None:
+            _each(rule, values)
 
     return check
 
 
-def entries(value_rule: Rule, *, maximum: int, key_bytes: int) -> Rule:
-    """A map of at most so many entries with keys of 1 to so many bytes."""
-    key_rule = text(key_bytes, minimum=1)
+def _each(rule: Rule, values: Collection[object], name: str = "") -> None:
+    for index, value in enumerate(values):
+        try:
+            rule(value)
+        except Violation as violation:
+            raise violation.under(f"{name}[{index}]") from None
+
+
+def entries(key_rule: Rule, value_rule: Rule, *, maximum: int) -> Rule:
+    """A map of at most so many entries whose keys and values keep these rules."""
 
     def check(values: dict[str, object]) -> None:
         _at_most(len(values), maximum, "entries")
@@ -202,20 +195,31 @@ def timestamp(value: Timestamp) -> None:
     """A time from year 1 to year 9999."""
     if not FIRST_SECOND <= value.seconds <= LAST_SECOND:
         raise Violation("must be from 0001-01-01 to 9999-12-31", "seconds")
-    if not 0 <= value.nanos <= 999_999_999:
-        raise Violation("must be from 0 to 999999999", "nanos")
+    if not 0 <= value.nanos <= MAX_NANOS:
+        raise Violation(f"must be from 0 to {MAX_NANOS}", "nanos")
 
 
-def duration(maximum: int) -> Rule:
-    """A duration from zero to so many seconds."""
+def duration(minimum: Duration, maximum: Duration) -> Rule:
+    """A duration in a range, whose ends are whole seconds."""
+    least, most = minimum.ToNanoseconds(), maximum.ToNanoseconds()
 
     def check(value: Duration) -> None:
-        if not 0 <= value.nanos <= 999_999_999 or not 0 <= value.seconds + value.nanos / 1e9 <= maximum:
-            raise Violation(f"must be from 0 to {maximum} s")
+        if not _is_duration(value) or not least <= value.ToNanoseconds() <= most:
+            raise Violation(f"must be from {minimum.seconds} to {maximum.seconds} s")
 
     return check
+
+
+def _is_duration(value: Duration) -> bool:
+    """Whether seconds and nanoseconds have one sign, and the latter are less than a second."""
+    return -MAX_NANOS <= value.nanos <= MAX_NANOS and value.seconds * value.nanos >= 0
 
 
 def _at_most(size: int, maximum: int, unit: str) -> None:
     if size > maximum:
         raise Violation(f"has {size:,} {unit}; at most {maximum:,} are allowed")
+
+
+def _at_least(size: int, minimum: int) -> None:
+    if size < minimum:
+        raise Violation("must not be empty" if minimum == 1 else f"has {size:,} bytes; at least {minimum:,} are needed")

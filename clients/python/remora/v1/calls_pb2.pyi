@@ -12,6 +12,10 @@ A read takes a `min_revision` and waits, up to its deadline, until that revision
 never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
 user; where one is given, only that user's rows are seen.
 
+What a field may be is stated by protovalidate's options and holds wherever its message stands, also where a call ignores
+the field; texts are measured in UTF-8, and times are from 0001-01-01 to 9999-12-31. What the options cannot state stands
+in comments. The server checks both; clients need neither protovalidate nor the options.
+
 A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
 with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
 `request`.

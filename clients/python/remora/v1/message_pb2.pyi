@@ -188,7 +188,9 @@ class Embedding(_message.Message):
     model: _builtins.str
     """Required. The model's name, 1 to 256 bytes."""
     values: _builtins.bytes
-    """Required. Little-endian IEEE 754 f32, 4 bytes a dimension, 1 to 4,096 dimensions, finite and not all zero."""
+    """Required. Little-endian IEEE 754 f32, 4 bytes for each of 1 to 4,096 dimensions, so up to 16 KiB; finite and not all
+    zero.
+    """
     def __init__(
         self,
         *,

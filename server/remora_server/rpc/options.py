@@ -1,0 +1,63 @@
+"""What the contract says of its fields in protovalidate's options (https://protovalidate.com).
+
+The generated stubs carry none, so that clients need no protovalidate. The server has an image of the contract with
+them, which is read here into a pool of descriptors of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any, TypeAlias
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+Stated: TypeAlias = Mapping[str, Any]
+"""Options by name: those that are set."""
+
+
+class ContractOptions:
+    """The options, by the full name of the message, field or oneof that has them."""
+
+    def __init__(self, image: bytes) -> None:
+        self._pool = DescriptorPool()
+        for file in FileDescriptorSet.FromString(image).file:
+            self._pool.Add(file)
+        self._of_messages = self._reader("MessageOptions", "message")
+        self._of_fields = self._reader("FieldOptions", "field")
+        self._of_oneofs = self._reader("OneofOptions", "oneof")
+
+    def of_message(self, name: str) -> Stated:
+        """Those of a message. KeyError where the contract has none of that name."""
+        return self._of_messages(self._pool.FindMessageTypeByName(name))
+
+    def of_field(self, name: str) -> Stated:
+        """Those of a field. KeyError where the contract has none of that name."""
+        return self._of_fields(self._pool.FindFieldByName(name))
+
+    def of_oneof(self, name: str) -> Stated:
+        """Those of a oneof. KeyError where the contract has none of that name."""
+        return self._of_oneofs(self._pool.FindOneofByName(name))
+
+    def _reader(self, kind: str, name: str) -> Callable[[Any], Stated]:
+        options_type = GetMessageClass(self._pool.FindMessageTypeByName(f"google.protobuf.{kind}"))
+        extension: Any = self._pool.FindExtensionByName(f"buf.validate.{name}")
+
+        def read(described: Any) -> Stated:  # noqa: ANN401 - a descriptor of any kind
+            encoded = described.GetOptions().SerializeToString()
+            return stated(options_type.FromString(encoded).Extensions[extension]) if encoded else {}
+
+        return read
+
+
+def stated(options: Message) -> Stated:
+    """What is set of a message of options."""
+    return {field.name: value for field, value in options.ListFields()}
+
+
+def of_contract() -> ContractOptions:
+    """Those of the contract that this server serves."""
+    return ContractOptions((resources.files("remora_server.rpc") / "contract" / "image.binpb").read_bytes())
