@@ -15,6 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/ta
 # What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
 CARGO := cargo
 PYTEST := $(BIN)/python -m pytest -n auto --quiet
+BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
 
 PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
 READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
@@ -67,7 +68,7 @@ lint: check-format check-lint check-types check-layers check-contract ## Check f
 
 .PHONY: test
 test: $(READY) ## Run the tests of Rust and of Python, but for those that take long
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults and not slow'"
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)"
 
 .PHONY: test-rust
 test-rust: ## Run Rust's tests
@@ -75,7 +76,7 @@ test-rust: ## Run Rust's tests
 
 .PHONY: test-python
 test-python: $(READY) ## Run Python's tests, but for those that take long
-	$(PYTEST) -m 'not faults and not slow'
+	$(PYTEST) $(BRIEF)
 
 .PHONY: faults
 faults: $(READY) ## Break things for minutes: faults at every point, tenants beside each other, 200 kills; KILLS=count, SEED=one to go through again

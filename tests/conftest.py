@@ -1,9 +1,10 @@
-"""What all tests share: where the embedding model is, and how Hypothesis searches."""
+"""What all tests share: where the embedding model is, how Hypothesis searches, and how tests are spread."""
 
 import os
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -12,4 +13,19 @@ os.environ.setdefault("REMORA_MODEL_DIR", str(ROOT / ".cache" / "model"))
 
 # Tests run beside others on small machines: how long an example takes is no property of the code.
 hypothesis.settings.register_profile("remora", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("remora"), max_examples=35)
 hypothesis.settings.load_profile("remora")
+
+LONG = ("faults", "storage", "commands", "network")
+"""The folders of the modules that take longest."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests wait for disks and for servers' starts."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no worker is left with it in the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)

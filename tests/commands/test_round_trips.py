@@ -13,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.input.callers import METHODS, DirectCaller, ask, direct_caller
 
 from remora.v1 import conversation_service_pb2 as pb
@@ -184,7 +185,7 @@ def memory_of(caller: DirectCaller, **owner: str) -> Message:
     return ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=WorkingMemoryScope(**owner)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     writes=st.lists(WRITES, min_size=1, max_size=12),
     page_size=st.integers(1, 7),

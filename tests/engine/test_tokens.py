@@ -11,6 +11,7 @@ import tiktoken
 import tiktoken.model
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 from remora_server import _native
@@ -117,7 +118,7 @@ def test_a_hostile_run_has_the_count_of_tiktoken(encoding: str, text: str) -> No
 
 
 @given(ANY_TEXT)
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @example("\ud800\udc00\ud800")
 def test_any_text_has_the_count_of_tiktoken(text: str) -> None:
     assert [count(name, text) for name in ENCODINGS] == [expected(name, text) for name in ENCODINGS]
@@ -159,7 +160,7 @@ def test_threads_get_the_counts_that_one_thread_gets(encoding: str) -> None:
 
 
 @given(ANY_TEXT, st.sampled_from(ENCODINGS), st.integers(0, 30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_trimmed_text_is_the_longest_that_fits(text: str, name: str, most: int) -> None:
     text = well_formed(text)
     fitting = range(len(text) + 1)

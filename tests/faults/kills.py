@@ -31,7 +31,8 @@ SHARED = "shared"
 JOURNAL = "journal_"
 ANSWERS = 5
 """Of each writer, at least, before a kill."""
-LOAD_SECONDS = (0.0, 0.9)
+LOAD_SECONDS = 0.9
+"""Of a load, at most, once each writer has had its answers."""
 START_SECONDS = (0.1, 1.2)
 KILLED_STARTS_SHARE = 0.25
 SERVE = ("--model", "none", "--window-bytes", "100000", "--segment-bytes", str(1 << 20))
@@ -77,10 +78,12 @@ class KillRun:
         *,
         changes: Sequence[str] = (),
         writers: int = WRITERS,
+        load_seconds: float = LOAD_SECONDS,
         arguments: Sequence[str] = SERVE,
     ) -> None:
         """`changes` are made in every server that is started."""
         self._random = random.Random(f"{seed} kills")
+        self._load_seconds = load_seconds
         self.changes = tuple(changes)
         self.sidecar = Sidecar(directory, *arguments)
         self._logs = {f"user-{number}": directory / f"user-{number}.log" for number in range(writers)}
@@ -101,7 +104,7 @@ class KillRun:
         with self.open():
             self.start()
             for number in range(1, count + 1):
-                self.load(ANSWERS, self._random.uniform(*LOAD_SECONDS))
+                self.load(ANSWERS, self._random.uniform(0.0, self._load_seconds))
                 self._restart()
                 self.look()
                 yield number
@@ -225,11 +228,12 @@ def main() -> int:
     """Kill, and show how far it is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=LOAD_SECONDS, help="the longest load before a kill")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     given = parser.parse_args()
     sys.stdout.write(f"seed {given.seed}: --seed {given.seed} asks and kills alike again\n")
     directory = Path(tempfile.mkdtemp(prefix="remora-kills-"))
-    run = KillRun(directory, given.seed)
+    run = KillRun(directory, given.seed, load_seconds=given.seconds)
     try:
         _show(run, given.kills)
     except Faults as faults:

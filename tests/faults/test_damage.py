@@ -145,6 +145,7 @@ def test_what_the_journal_does_not_hold_is_refused_with_what_to_do(case: Case, d
     assert data_files(damaged) == before, "nothing is moved"
 
 
+@pytest.mark.slow
 @each_case(becomes="refused")
 def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
     case: Case,

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.examples import examples
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE
 
@@ -394,7 +395,7 @@ def test_a_killed_server_holds_what_a_dict_holds(sidecar: Sidecar, monkeypatch: 
     run_state_machine_as_test(
         KilledStore,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples(EXAMPLES),
             stateful_step_count=STEPS,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE
 from remora import Remora
 from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
 
-KILLS = 20
+KILLS, LOAD_SECONDS = 20, 0.3
 
 
 @pytest.fixture
@@ -47,8 +47,9 @@ def test_a_seed_gives_the_same_requests_again() -> None:
 
 def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
-    print(f"seed {seed}: python -m tests.faults.kills --kills {KILLS} --seed {seed}")  # noqa: T201 - shown on failure
-    run = KillRun(tmp_path, seed)
+    again = f"python -m tests.faults.kills --kills {KILLS} --seconds {LOAD_SECONDS} --seed {seed}"
+    print(f"seed {seed}: {again}")  # noqa: T201 - shown on failure
+    run = KillRun(tmp_path, seed, load_seconds=LOAD_SECONDS)
 
     assert list(run.kills(KILLS)) == list(range(1, KILLS + 1))
     assert run.acknowledged > KILLS, "the writers got something through"

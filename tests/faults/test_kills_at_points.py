@@ -71,6 +71,7 @@ def test_a_start_that_is_killed_again_and_again_goes_on_where_it_was(filled: Kil
     filled.look()
 
 
+@pytest.mark.slow
 def test_a_start_that_is_killed_while_it_cuts_a_torn_end_leaves_it_to_the_next(filled: KillRun) -> None:
     tear(filled.sidecar.directory / "data" / "journal")
 

@@ -151,6 +151,7 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
     assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", some_points())
 def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
     sidecar: Sidecar, point: str
@@ -189,6 +190,7 @@ def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, 
 LEFT, LEFT_IN_FAULTS = 300, 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [LEFT, pytest.param(LEFT_IN_FAULTS, marks=pytest.mark.faults)])
 def test_a_backlog_that_is_killed_again_and_again_is_embedded_in_the_end(sidecar: Sidecar, count: int) -> None:
     texts = [f"{sentence(number)} {number}" for number in range(count)]

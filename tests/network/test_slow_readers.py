@@ -51,6 +51,7 @@ def ask(peer: Peer, stream: int) -> None:
 @pytest.mark.parametrize(
     "target", unless_grpcio("grpcio keeps replies that nobody reads without a bound"), indirect=True
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 65_535, LARGEST_WINDOW], ids=["no-window", "usual-window", "largest-window"])
 def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: int) -> None:
     ask_and_do_not_read(target, window)

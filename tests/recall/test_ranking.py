@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.patience import PATIENCE
 
 from remora import Message, Remora
@@ -82,7 +83,7 @@ def place(hit: Hit) -> tuple[int, int]:
     return int(hit.conversation_id.rpartition("-")[2]), hit.message.sequence
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(talks=TALKS, question=st.sampled_from(ASKED))
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_components_add_up_to_the_score_by_which_hits_are_ordered(
@@ -94,7 +95,7 @@ def test_the_components_add_up_to_the_score_by_which_hits_are_ordered(
     assert list(hits) == sorted(hits, key=lambda hit: (-hit.score, *place(hit)))
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(talks=TALKS, question=st.sampled_from(ASKED), batches=st.permutations([1, 3, 8]))
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_same_messages_have_the_same_scores_however_they_arrived(

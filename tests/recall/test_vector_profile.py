@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.examples import examples
 from tests.patience import PATIENCE
 
 from remora import Conversation, Embedding, Message, Remora
@@ -91,7 +92,7 @@ def along_axes(dimension: int) -> st.SearchStrategy[list[Values]]:
 DIMENSIONS = st.integers(1, 12)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=DIMENSIONS.flatmap(of_one_dimension), limit=st.integers(1, 25), threshold=st.none() | st.floats(0, 1))
 def test_the_best_come_first_as_many_as_asked_for(
     memory: Remora, found: list[Values], limit: int, threshold: float | None
@@ -114,7 +115,7 @@ def test_the_best_come_first_as_many_as_asked_for(
         assert abs(hit.score - scores[int(hit.message.id)]) <= TOLERANCE
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=DIMENSIONS.flatmap(along_axes), threshold=st.sampled_from([0.0, 0.5, 1.0]))
 def test_a_threshold_is_inclusive_and_equal_scores_keep_their_order(
     memory: Remora, found: list[Values], threshold: float

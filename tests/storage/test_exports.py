@@ -93,6 +93,7 @@ def appended(store: EmbeddedStore, *numbers: int) -> list[Line]:
     ]
 
 
+@pytest.mark.slow
 def test_a_store_larger_than_the_databases_memory_is_exported_whole(store: EmbeddedStore) -> None:
     assert CONVERSATIONS * EACH * TEXT_BYTES > LEAST
 
@@ -103,6 +104,7 @@ def test_of_such_a_store_a_users_part_is_exported_alone(store: EmbeddedStore) ->
     assert exported(store, "user-1") == appended(store, *range(1, CONVERSATIONS, 2))
 
 
+@pytest.mark.slow
 def test_pages_are_about_as_full_as_they_may_be(store: EmbeddedStore) -> None:
     sizes = [sum(record.ByteSize() for record in page) for page in pages(store)]
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.storage.opening import READ, SMALL, WRITE, one_model, take
 
 from remora.v1 import message_pb2
@@ -273,7 +274,9 @@ def compare_with_rebuilt(steps: Sequence[Step], recall_bytes: int) -> None:
             story.now.store.close()
 
 
-@settings(max_examples=25, deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=examples(25), deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(steps=STEPS, recall_bytes=st.sampled_from([1, 20_000, SMALL]))
 def test_what_was_kept_up_to_date_ranks_as_what_is_built_from_the_messages_that_are_left(
     steps: list[Step], recall_bytes: int
@@ -282,7 +285,7 @@ def test_what_was_kept_up_to_date_ranks_as_what_is_built_from_the_messages_that_
 
 
 @pytest.mark.faults
-@settings(max_examples=400, deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, recall_bytes=st.sampled_from([1, 20_000, SMALL]))
 def test_it_does_so_in_many_more_stories(steps: list[Step], recall_bytes: int) -> None:
     compare_with_rebuilt(steps, recall_bytes)

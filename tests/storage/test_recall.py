@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.examples import examples
 from tests.patience import PATIENCE, with_more_and_more_time
 from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft, one_model, take
 
@@ -293,7 +294,7 @@ WRITES = st.lists(
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES, removed=st.sets(st.integers(0, 11)), query=WORDS, data=st.data())
 def test_a_store_that_was_reopened_finds_the_same(
     tmp_path_factory: pytest.TempPathFactory,

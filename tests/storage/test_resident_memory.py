@@ -103,6 +103,7 @@ def growth(memory: Remora) -> int:
     return memory.status().server.resident_bytes - before
 
 
+@pytest.mark.slow
 def test_memory_holds_who_is_active_while_users_come_and_go(tmp_path_factory: pytest.TempPathFactory) -> None:
     with filled(tmp_path_factory.mktemp("r"), BUDGET) as memory:
         assert growth(memory) < BOUND
@@ -118,6 +119,7 @@ def test_a_server_that_keeps_what_it_loaded_is_found_out(tmp_path_factory: pytes
         assert growth(memory) > BOUND
 
 
+@pytest.mark.slow
 def test_without_eviction_memory_holds_everybody(tmp_path_factory: pytest.TempPathFactory) -> None:
     with filled(tmp_path_factory.mktemp("r"), WITHOUT_END) as memory:
         come_and_go(memory)

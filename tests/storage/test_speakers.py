@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.storage.opening import READ, WRITE, draft, open_store, take
 
 from remora_server import _native
@@ -179,7 +180,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_in_the_end_every_vector_is_of_the_text_without_the_names_that_are_left(
     steps: list[tuple[object, ...]],

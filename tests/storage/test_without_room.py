@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
+from tests.examples import examples
 from tests.patience import PATIENCE
 from tests.storage.opening import READ, TENANT, WRITE, draft, open_store, shown, take
 
@@ -243,7 +244,7 @@ class FullMemoryMachine(FullMachine):
 TestFullDisk = FullDiskMachine.TestCase
 TestFullMemory = FullMemoryMachine.TestCase
 TestFullDisk.settings = TestFullMemory.settings = settings(
-    max_examples=6, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(6), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
