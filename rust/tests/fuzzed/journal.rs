@@ -10,7 +10,7 @@ use _native::journal::{Journal, Options, Record, Recovery};
 use super::input::Input;
 use super::segments::{Field, Forged, SEGMENT_BYTES, STORE, SegmentWriter, Written, payload};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Revisions at which a journal begins: the first, one in the middle of its life, a high one, and one too high.
 const BEGINNINGS: [u64; 4] = [1, 1000, 1 << 61, u64::MAX];
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::{Journal, JournalError, Options, Record, Recovery, Waited};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Small segments, so that a few records fill several.
 fn small_segments() -> Options {

@@ -206,6 +206,7 @@ fn answered_unread(settings: &[u8], path: &str, message: &[u8], bound: usize) ->
         frames.extend_from_slice(&framed(message));
         socket.write_all(&frames).unwrap();
     }
+    eventually(|| running.answered() > 0);
     thread::sleep(Duration::from_millis(300));
     running.answered()
 }

@@ -26,7 +26,7 @@ use tokio::runtime::Runtime;
 use super::*;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 const ECHO: &str = "/t.T/Echo";
 const POOLED: &str = "/t.T/Pooled";
