@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import grpc
 import pytest
@@ -22,8 +22,10 @@ from google.protobuf.message import Message as AnyMessage
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
+from tests.faults.changed_server import WAITING
+from tests.faults.served_store import refused
 from tests.faults.sidecar import Sidecar
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.v1 import (
@@ -36,6 +38,7 @@ from remora.v1 import (
 )
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain import errors
+from remora_server.failpoints import JOURNAL_VARIABLE
 from remora_server.rpc.errors import ANSWERS
 
 SEGMENT_BYTES = 1 << 20
@@ -60,6 +63,8 @@ class Fault:
     metadata: dict[str, str | None] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     token: str | None = None
+    changes: tuple[str, ...] = ()
+    failpoints: dict[str, str] = field(default_factory=dict)
 
 
 def append(memory: Remora, parts: bytes = b"", *, count: int = 1, request_id: str = "", text: str = "t") -> None:
@@ -113,18 +118,24 @@ def come_without_a_token(_: Remora, sidecar: Sidecar) -> None:
         get(stranger, "held")
 
 
-def call_from_all_sides(memory: Remora, _: Sidecar) -> None:
-    request = text_service_pb2.CountTokensRequest(texts=["many words to count " * 50_000])
-    calls = [memory.stubs.text.CountTokens.future(request, timeout=WAIT) for _call in range(8)]
-    for call in calls:
-        call.result()
+def call_while_another_waits(memory: Remora, sidecar: Sidecar) -> None:
+    """One of two calls waits, and there is no room for the other."""
+    file = sidecar.directory / "held"
+    file.touch()
+    request = pb.CountConversationsRequest(user_id=f"{WAITING}{file}")
+    first_to_end([memory.stubs.conversations.CountConversations.future(request, timeout=WAIT) for _call in range(2)])
+
+
+def first_to_end(calls: Sequence[grpc.Future[Any]]) -> None:
+    """Raises what one of some calls ends with, while others may be under way."""
+    eventually(lambda: any(call.done() for call in calls))
+    next(call for call in calls if call.done()).result()
 
 
 def write_without_a_deadline(memory: Remora, _: Sidecar) -> None:
-    """The server gives such a call no time: a write waits for the disk too long, unless its thread is slower yet."""
-    for attempt in range(50):
-        wanted = conversation_pb2.Conversation(id=f"late-{attempt}", metadata=bytes(1 << 20))
-        memory.stubs.conversations.CreateConversation(pb.CreateConversationRequest(conversation=wanted))
+    """The server gives such a call no time, and the disk is slow."""
+    wanted = conversation_pb2.Conversation(id="late")
+    memory.stubs.conversations.CreateConversation(pb.CreateConversationRequest(conversation=wanted))
 
 
 def append_more_than_a_record_holds(memory: Remora, _: Sidecar) -> None:
@@ -195,12 +206,10 @@ def read_a_backup_that_is_not_there(memory: Remora, sidecar: Sidecar) -> None:
 
 
 def back_up_from_all_sides(memory: Remora, sidecar: Sidecar) -> None:
-    """One is made after the other: whoever comes meanwhile is refused."""
+    """One is made after the other, and the first does not end: whoever comes meanwhile is refused."""
     request, metadata = admin_service_pb2.CreateBackupRequest(), as_operator(sidecar)
     create = memory.stubs.admin.CreateBackup
-    calls = [create.future(request, timeout=WAIT, metadata=metadata) for _call in range(8)]
-    for call in calls:
-        call.result()
+    first_to_end([create.future(request, timeout=WAIT, metadata=metadata) for _call in range(2)])
 
 
 def as_operator(sidecar: Sidecar) -> tuple[tuple[str, str | bytes], ...]:
@@ -286,6 +295,7 @@ FAULTS = [
         back_up_from_all_sides,
         grpc.StatusCode.FAILED_PRECONDITION,
         "BACKUP_UNAVAILABLE",
+        changes=("sync_no_snapshot",),
     ),
     Fault(
         errors.RevisionUnknown,
@@ -312,10 +322,11 @@ FAULTS = [
     ),
     Fault(
         errors.Overloaded,
-        call_from_all_sides,
+        call_while_another_waits,
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "OVERLOADED",
         arguments=("--threads=1", "--waiting-calls=0"),
+        changes=("counts_wait",),
     ),
     Fault(
         errors.DeadlineExceeded,
@@ -323,6 +334,7 @@ FAULTS = [
         grpc.StatusCode.DEADLINE_EXCEEDED,
         "DEADLINE_EXCEEDED",
         arguments=("--default-timeout=0",),
+        failpoints={JOURNAL_VARIABLE: "before_sync=delay:500"},
     ),
     Fault(
         errors.StoreFull,
@@ -360,6 +372,7 @@ def started(directory: Path, fault: Fault) -> Sidecar:
     (directory / "tokens").write_text(f"{TOKEN} acme\n")
     arguments = [argument.format(directory=directory) for argument in fault.arguments]
     sidecar = Sidecar(directory, "--model", "none", *arguments, token=fault.token)
+    sidecar.changes, sidecar.failpoints = fault.changes, fault.failpoints
     sidecar.start()
     return sidecar
 
@@ -421,7 +434,7 @@ def test_a_full_disk_lets_reads_through_and_writes_again_when_there_is_room(
 
     held = len(memory.conversation("held").messages())
     limit_files(sidecar, resource.RLIM_INFINITY)
-    eventually(lambda: append(memory))
+    eventually(lambda: refused(lambda: append(memory)), until=lambda refusal: refusal is None)
     assert len(memory.conversation("held").messages()) == held + 1
 
 
@@ -440,18 +453,6 @@ def test_a_failed_disk_leaves_a_store_that_reads_and_a_restart_one_that_writes(
     sidecar.start()
     append(memory)
     assert 2 <= len(memory.conversation("held").messages()) <= 3, "the write that failed is there whole or not at all"
-
-
-def eventually(attempt: Callable[[], None]) -> None:
-    """Repeat an attempt that finds no room, as one who was told to come back later."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        try:
-            return attempt()
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 def test_every_error_with_an_answer_is_provoked_here() -> None:
