@@ -68,7 +68,7 @@ def serving(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], endpoint: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not is_ready(endpoint):
         assert process.poll() is None, "the server died"
         assert time.monotonic() < deadline, "the server did not become ready"

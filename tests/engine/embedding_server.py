@@ -102,7 +102,7 @@ class EmbeddingServer:
             self._http.break_connections()
             self._http = None
 
-    def has_been_asked(self, times: int, within: float = 20.0) -> bool:
+    def has_been_asked(self, times: int, within: float = PATIENCE) -> bool:
         """Wait until so many requests have come."""
         with self.changed:
             return self.changed.wait_for(lambda: len(self.asked) >= times, within)

@@ -68,7 +68,7 @@ class Sidecar:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + PATIENCE
-        with Remora(self.endpoint, token=self.token, timeout=1.0) as memory:
+        with Remora(self.endpoint, token=self.token, timeout=10.0) as memory:
             while True:
                 try:
                     memory.status()

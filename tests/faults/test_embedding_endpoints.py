@@ -30,7 +30,7 @@ TEXTS = ("tea with milk", "a red boat", "the old piano", "green lanterns", "no m
 
 def endpoint(server: EmbeddingServer, model: str = "letters", **options: object) -> dict[str, object]:
     """The settings of a model behind an endpoint."""
-    return {"provider": "openai", "base_url": server.url, "model": model, "query_timeout": 5, **options}
+    return {"provider": "openai", "base_url": server.url, "model": model, "query_timeout": PATIENCE, **options}
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def test_no_search_waits_for_an_endpoint_that_says_nothing(directory: Path, serv
 
 def test_calls_that_need_no_vectors_go_on_while_searches_wait(directory: Path, server: EmbeddingServer) -> None:
     server.behaviour = lambda asked: server.hang() if asked.texts[0].startswith("question") else None
-    settings = endpoint(server, query_timeout=30)
+    settings = endpoint(server, query_timeout=PATIENCE)
     with serving(directory, {"letters": settings}, threads=4) as sidecar, client(sidecar) as memory:
         say(memory, *TEXTS)
         with ThreadPoolExecutor(8) as callers:

@@ -17,6 +17,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 from tests.input.documented import documented_errors
+from tests.patience import PATIENCE
 
 from remora_server import application
 from remora_server.domain.status import ModelStatus
@@ -90,7 +91,7 @@ class WireCaller:
 
     channel: grpc.Channel
     headers: Headers = ()
-    timeout: float = 30.0
+    timeout: float = PATIENCE
 
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
         path = f"/{METHODS[method].containing_service.full_name}/{method}"
@@ -116,7 +117,7 @@ class DirectCaller:
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
         try:
             tenant_id = Identity().tenant((*self.headers, *headers))
-            call = Call(method, tenant_id, time.monotonic() + 30.0)
+            call = Call(method, tenant_id, time.monotonic() + PATIENCE)
             return Answer("OK", self.methods[method].answer(call, request)[0])
         except Exception as error:  # noqa: BLE001 - as a transport does
             return refused(to_status(error))

@@ -13,10 +13,14 @@ from tests.patience import PATIENCE
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
 
-DELAY_SECONDS, APPENDS = 1.0, 3
-DELAYED = {"REMORA_JOURNAL_FAILPOINTS": f"before_sync=delay:{int(DELAY_SECONDS * 1000)}"}
+DELAY_SECONDS, LONG_SECONDS, APPENDS = 1.0, 100.0, 3
 FAILING = {"REMORA_JOURNAL_FAILPOINTS": "before_sync=error@3"}
 PLANTED = ("send_before_it_is_published",)
+
+
+def delayed(seconds: float) -> dict[str, str]:
+    """The failpoint of a disk whose syncs take so long."""
+    return {"REMORA_JOURNAL_FAILPOINTS": f"before_sync=delay:{int(seconds * 1000)}"}
 
 
 class Acknowledged(Exception):
@@ -34,8 +38,8 @@ def seen_by(stub: conversation_service_pb2_grpc.ConversationServiceStub) -> list
     return [message.text for message in found.messages]
 
 
-def check_delayed(target: Target) -> None:
-    """Appends while each sync takes long. Raises Acknowledged where one is answered, or is seen, in less time."""
+def check_delayed(target: Target, seconds: float) -> None:
+    """Appends while each sync takes so long. Raises Acknowledged where one is answered, or is seen, in less time."""
     with grpc.insecure_channel(target.endpoint, options=OPTIONS) as channel:
         stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
         texts: list[str] = []
@@ -43,11 +47,11 @@ def check_delayed(target: Target) -> None:
             began = time.monotonic()
             reply = stub.AppendMessages.future(append("c", [f"text {number}"]), timeout=PATIENCE)
             seen = seen_by(stub)
-            if seen != texts and time.monotonic() - began < DELAY_SECONDS:
+            if seen != texts and time.monotonic() - began < seconds:
                 raise Acknowledged(f"{seen} is seen, {texts} was answered")
             texts.append(f"text {number}")
             assert reply.result().messages[0].sequence == len(texts)
-            if time.monotonic() - began < DELAY_SECONDS:
+            if time.monotonic() - began < seconds:
                 raise Acknowledged("it is answered")
 
 
@@ -75,8 +79,8 @@ def check_failing(target: Target) -> None:
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_no_write_is_answered_or_seen_before_it_is_on_the_disk(transport: str) -> None:
-    with serving("--transport", transport, failpoints=DELAYED) as target:
-        check_delayed(target)
+    with serving("--transport", transport, failpoints=delayed(DELAY_SECONDS)) as target:
+        check_delayed(target, DELAY_SECONDS)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -86,7 +90,7 @@ def test_a_write_that_the_disk_does_not_take_is_refused(transport: str) -> None:
 
 
 def test_the_checks_find_a_transport_that_does_not_wait_for_the_disk() -> None:
-    with serving(failpoints=DELAYED, changes=PLANTED) as target, pytest.raises(Acknowledged):
-        check_delayed(target)
+    with serving(failpoints=delayed(LONG_SECONDS), changes=PLANTED) as target, pytest.raises(Acknowledged):
+        check_delayed(target, LONG_SECONDS)
     with serving(failpoints=FAILING, changes=PLANTED) as target, pytest.raises(Acknowledged):
         check_failing(target)

@@ -37,7 +37,7 @@ def append(store: EmbeddedStore, count: int = 1, text: str = "hello") -> None:
 
 
 def create(store: EmbeddedStore) -> Backup:
-    return store.backups.create(time.monotonic() + 60)
+    return store.backups.create(time.monotonic() + PATIENCE)
 
 
 def snapshots(tmp_path: Path) -> list[Path]:
