@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import cast
 
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Outcome
-from remora_server.domain.conversations import Conversation, ConversationDraft
+from remora_server.domain.conversations import Conversation, ConversationDraft, ConversationQuery
 from remora_server.domain.messages import MessagePage
 from remora_server.domain.status import EmbeddingStatus, EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepPage
@@ -65,10 +66,10 @@ NOTHING = dict.fromkeys(("id", "secret", "index", "embeddings", "publication", "
 """Of a store, what no handler is given."""
 
 
-def conversation(conversation_id: str = "c", **fields: object) -> Conversation:
+def conversation(conversation_id: str = "c", uid: int = 1, **fields: object) -> Conversation:
     """A conversation as a store reads it."""
     draft = ConversationDraft(conversation_id, "u", **fields)  # type: ignore[arg-type]
-    return Conversation(draft, uid=1, revision=2, last_sequence=3, message_count=4, create_time=5, update_time=6)
+    return Conversation(draft, uid=uid, revision=2, last_sequence=3, message_count=4, create_time=5, update_time=6)
 
 
 BACKUP = Backup(
@@ -135,8 +136,10 @@ class FakeStore:
 
     def list_conversations(self, *arguments: object) -> tuple[list[Conversation], int]:
         self._ask("list_conversations", *arguments)
-        query = arguments[1]
-        return self.conversations[query.skip : query.skip + query.limit], 9  # type: ignore[attr-defined]
+        query = cast("ConversationQuery", arguments[1])
+        uids = [each.uid for each in self.conversations]
+        first = query.skip + (0 if query.after is None else uids.index(query.after.uid) + 1)
+        return self.conversations[first : first + query.limit], 9
 
     def count_conversations(self, *arguments: object) -> tuple[int, int]:
         self._ask("count_conversations", *arguments)

@@ -64,7 +64,7 @@ def test_a_conversation_without_a_user_is_the_default_users(server: RunningServe
 
 def test_a_conversation_is_read_with_all_its_fields(server: RunningServer) -> None:
     fields = {"resource_id": "r", "title": "t", "metadata": b"\x00m", "attributes": ATTRIBUTES, "storage_limit": 5}
-    server.store.conversations = [conversation("c", **fields)]
+    server.store.conversations = [conversation("c", **fields)]  # type: ignore[arg-type]
 
     reply = server.call("GetConversation", pb.GetConversationRequest(conversation_id="c", user_id="u"))
 
@@ -139,7 +139,7 @@ def pages(server: RunningServer, **fields: object) -> list[list[str]]:
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 7])
 @pytest.mark.parametrize("skip", [0, 2])
 def test_pages_joined_are_the_list(server: RunningServer, count: int, skip: int) -> None:
-    server.store.conversations = [conversation(str(number)) for number in range(count)]
+    server.store.conversations = [conversation(str(number), uid=number) for number in range(count)]
 
     found = pages(server, page_size=3, skip=skip)
 
@@ -149,8 +149,8 @@ def test_pages_joined_are_the_list(server: RunningServer, count: int, skip: int)
 
 def test_a_page_ends_before_3_mib_but_holds_one(server: RunningServer) -> None:
     half = b"m" * (REPLY_BYTES // 2 - 100)
-    server.store.conversations = [conversation(each, metadata=half) for each in "abc"]
-    server.store.conversations.append(conversation("d", metadata=2 * half))
+    server.store.conversations = [conversation(each, uid, metadata=half) for uid, each in enumerate("abc")]
+    server.store.conversations.append(conversation("d", 3, metadata=2 * half))
 
     found = pages(server)
 

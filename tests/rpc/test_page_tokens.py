@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.v1 import conversation_service_pb2 as pb
+from remora_server.domain.conversations import ConversationPosition
 from remora_server.domain.errors import InvalidPageToken
+from remora_server.domain.transfers import ExportPlace, ExportPosition
 from remora_server.rpc.calls import Call
 from remora_server.rpc.page_tokens import ListRequest, PageTokens
 
@@ -26,11 +28,11 @@ def with_token(token: str, **fields: object) -> pb.ListMessagesRequest:
 def test_a_token_leads_to_its_position(position: int) -> None:
     token = TOKENS.make(CALL, with_token(""), position)
 
-    assert TOKENS.position(CALL, with_token(token)) == position
+    assert TOKENS.position(CALL, with_token(token), int) == position
 
 
 def test_no_token_leads_to_the_first_page() -> None:
-    assert TOKENS.position(CALL, with_token("")) is None
+    assert TOKENS.position(CALL, with_token(""), int) is None
 
 
 def test_a_token_of_the_page_before_does_not_change_the_next_one() -> None:
@@ -39,19 +41,19 @@ def test_a_token_of_the_page_before_does_not_change_the_next_one() -> None:
     assert TOKENS.make(CALL, with_token(first), 2) == TOKENS.make(CALL, with_token(""), 2)
 
 
-@given(POSITIONS, st.integers(0, 23), st.integers(1, 255))
+@given(POSITIONS, st.integers(0, 16), st.integers(1, 255))
 def test_a_changed_byte_is_found(position: int, at: int, change: int) -> None:
     token = bytearray(base64.urlsafe_b64decode(TOKENS.make(CALL, with_token(""), position)))
     token[at] ^= change
 
     with pytest.raises(InvalidPageToken):
-        TOKENS.position(CALL, with_token(base64.urlsafe_b64encode(token).decode()))
+        TOKENS.position(CALL, with_token(base64.urlsafe_b64encode(token).decode()), int)
 
 
 @given(st.text(min_size=1) | st.binary(min_size=1).map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
 def test_what_this_server_did_not_make_is_no_token(token: str) -> None:
     with pytest.raises(InvalidPageToken):
-        TOKENS.position(CALL, with_token(token))
+        TOKENS.position(CALL, with_token(token), int)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_a_token_of_something_else_is_refused(tokens: PageTokens, call: Call, re
     token = tokens.make(call, request_of_token, 5)
 
     with pytest.raises(InvalidPageToken):
-        TOKENS.position(CALL, with_token(token))
+        TOKENS.position(CALL, with_token(token), int)
 
 
 @given(st.binary(max_size=60))
@@ -77,3 +79,20 @@ def test_positions_of_another_form_come_back_as_they_were(position: bytes) -> No
     token = TOKENS.make_encoded(CALL, with_token(""), position)
 
     assert TOKENS.encoded_position(CALL, with_token(token)) == position
+
+
+POSITION = ExportPosition(ExportPlace(2**64 - 1, 3, 2**64 - 1, 5, "é"), 1, 2)
+
+
+@pytest.mark.parametrize("position", [POSITION, ConversationPosition("Leave", 7), ConversationPosition(-5, 2**64 - 1)])
+def test_positions_of_lists_come_back_as_they_were(position: object) -> None:
+    token = TOKENS.make(CALL, with_token(""), position)
+
+    assert TOKENS.position(CALL, with_token(token), type(position)) == position
+
+
+def test_a_position_of_another_form_is_no_token() -> None:
+    token = TOKENS.make(CALL, with_token(""), 5)
+
+    with pytest.raises(InvalidPageToken):
+        TOKENS.position(CALL, with_token(token), ConversationPosition)

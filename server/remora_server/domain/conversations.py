@@ -68,8 +68,15 @@ class ConversationOrder(Enum):
     TITLE = "title"
 
 
+class ConversationPosition(Struct, frozen=True, array_like=True):
+    """Where a conversation stands in an ordered list: what it is ordered by (a time, a title), and its uid."""
+
+    value: int | str
+    uid: int
+
+
 class ConversationQuery(Struct, frozen=True):
-    """Which conversations to list, and how. `skip` counts rows of the ordered list."""
+    """Which conversations to list, and how: those behind a position where one is given, then `skip` fewer."""
 
     user_id: str = ""
     resource_id: str = ""
@@ -77,6 +84,18 @@ class ConversationQuery(Struct, frozen=True):
     descending: bool = True
     limit: int = 100
     skip: int = 0
+    after: ConversationPosition | None = None
+
+
+def position_of(conversation: Conversation, order: ConversationOrder) -> ConversationPosition:
+    """Where a conversation stands in a list of this order."""
+    match order:
+        case ConversationOrder.CREATE_TIME:
+            return ConversationPosition(conversation.create_time, conversation.uid)
+        case ConversationOrder.UPDATE_TIME:
+            return ConversationPosition(conversation.update_time, conversation.uid)
+        case ConversationOrder.TITLE:
+            return ConversationPosition(conversation.draft.title, conversation.uid)
 
 
 def require_owner(owner: str, user_id: str, conversation_id: str) -> None:

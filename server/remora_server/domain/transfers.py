@@ -17,7 +17,7 @@ from remora_server.domain.steps import StepDraft
 from remora_server.domain.working_memory import WorkingMemoryOwner
 
 
-class ExportPlace(Struct, frozen=True, order=True):
+class ExportPlace(Struct, frozen=True, order=True, array_like=True):
     """A record's place in an export: conversations by uid, the parts of each in turn, users' working memories last."""
 
     uid: int = 0
@@ -27,7 +27,7 @@ class ExportPlace(Struct, frozen=True, order=True):
     user_id: str = ""
 
 
-class ExportPosition(Struct, frozen=True):
+class ExportPosition(Struct, frozen=True, array_like=True):
     """Where an export goes on: after a place.
 
     Conversations created after the revision `through` are left out, and of the place's conversation the messages after

@@ -9,9 +9,11 @@ from remora.v1.conversation_pb2 import Conversation
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import (
     ConversationOrder,
+    ConversationPosition,
     ConversationQuery,
     ConversationStore,
     ConversationUpdate,
+    position_of,
 )
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
@@ -49,20 +51,22 @@ class ConversationHandlers(Struct, frozen=True):
         return pb.GetConversationResponse(conversation=encode.conversation(conversation), revision=revision)
 
     def list_conversations(self, call: Call, request: pb.ListConversationsRequest) -> pb.ListConversationsResponse:
-        start = self.page_tokens.position(call, request) or 0
-        size = decode.page_size(request.page_size)
+        order, size = ORDERS[request.order_by], decode.page_size(request.page_size)
+        after = self.page_tokens.position(call, request, ConversationPosition)
         query = ConversationQuery(
             user_id=request.user_id,
             resource_id=request.resource_id,
-            order_by=ORDERS[request.order_by],
+            order_by=order,
             descending=request.direction != pb.DIRECTION_ASCENDING,
             limit=size + 1,
-            skip=request.skip + start,
+            skip=request.skip if after is None else 0,
+            after=after,
         )
         found, revision = self.conversations.list(call.read(request), query)
         page = encode.fitting(map(encode.conversation, found[:size]), Conversation.ByteSize)
-        more = len(page) < len(found)
-        token = self.page_tokens.make(call, request, start + len(page)) if more else ""
+        token = ""
+        if len(page) < len(found):
+            token = self.page_tokens.make(call, request, position_of(found[len(page) - 1], order))
         return pb.ListConversationsResponse(conversations=page, next_page_token=token, revision=revision)
 
     def count_conversations(self, call: Call, request: pb.CountConversationsRequest) -> pb.CountConversationsResponse:

@@ -36,7 +36,7 @@ class MessageHandlers(Struct, frozen=True):
 
     @quick
     def list_messages(self, call: Call, request: pb.ListMessagesRequest) -> bytes:
-        query = _query(request, self.page_tokens.position(call, request))
+        query = _query(request, self.page_tokens.position(call, request, int))
         page = self.messages.list(call.read(request), query)
         boundary = page.first_sequence if query.newest else page.last_sequence
         token = self.page_tokens.make(call, request, boundary) if page.more else ""

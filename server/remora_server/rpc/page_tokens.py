@@ -6,7 +6,9 @@ import base64
 import copy
 import hashlib
 import hmac
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+from msgspec import DecodeError, msgpack
 
 from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest
 from remora.v1.history_service_pb2 import ListStepsRequest
@@ -16,7 +18,9 @@ from remora_server.rpc.calls import Call
 
 ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListStepsRequest | ExportRecordsRequest
 
-_POSITION_BYTES, _CODE_BYTES = 8, 16
+P = TypeVar("P")
+
+_CODE_BYTES = 16
 
 
 class PageTokens:
@@ -27,18 +31,23 @@ class PageTokens:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, call: Call, request: ListRequest, position: int) -> str:
-        """The token of the page that begins at a position, 0 to 2**64 - 1."""
-        return self.make_encoded(call, request, position.to_bytes(_POSITION_BYTES, "big"))
+    def make(self, call: Call, request: ListRequest, position: object) -> str:
+        """The token of the page that begins at a position: a number or a Struct, in MessagePack."""
+        return self.make_encoded(call, request, msgpack.encode(position))
 
     def make_encoded(self, call: Call, request: ListRequest, position: bytes) -> str:
         """The token of the page that begins at a position of another form."""
         return _encoded(position + self._code(call, request, position))
 
-    def position(self, call: Call, request: ListRequest) -> int | None:
+    def position(self, call: Call, request: ListRequest, kind: type[P]) -> P | None:
         """Where the page begins that the request asks for, None for the first. Raises InvalidPageToken."""
         encoded = self.encoded_position(call, request)
-        return None if encoded is None else int.from_bytes(encoded, "big")
+        if encoded is None:
+            return None
+        try:
+            return msgpack.decode(encoded, type=kind)
+        except DecodeError:  # a position as another version of the server made it
+            raise InvalidPageToken from None
 
     def encoded_position(self, call: Call, request: ListRequest) -> bytes | None:
         """The same, as `make_encoded` got it."""

@@ -25,7 +25,7 @@ class StepHandlers(Struct, frozen=True):
         return pb.SaveStepsResponse(revision=outcome.revision)
 
     def list_steps(self, call: Call, request: pb.ListStepsRequest) -> bytes:
-        start = self.page_tokens.position(call, request) or 0
+        start = self.page_tokens.position(call, request, int) or 0
         query = StepQuery(
             conversation_id=request.conversation_id,
             user_id=request.user_id,

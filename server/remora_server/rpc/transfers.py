@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -10,9 +9,8 @@ from msgspec import Struct
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord
-from remora_server.domain.errors import InvalidField, InvalidPageToken
+from remora_server.domain.errors import InvalidField
 from remora_server.domain.transfers import (
-    ExportPlace,
     ExportPosition,
     ExportQuery,
     ExportStore,
@@ -28,9 +26,6 @@ from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.page_tokens import PageTokens
 
-# through, newest, and the place: uid, part, first, second. The place's user follows.
-_POSITION = struct.Struct(">QQQBQI")
-
 
 class TransferHandlers(Struct, frozen=True):
     """Answers the RPCs of exports and imports."""
@@ -40,15 +35,14 @@ class TransferHandlers(Struct, frozen=True):
     page_tokens: PageTokens
 
     def export_records(self, call: Call, request: pb.ExportRecordsRequest) -> bytes:
-        encoded = self.page_tokens.encoded_position(call, request)
         query = ExportQuery(
             user_id=request.user_id,
             conversation_id=request.conversation_id,
             limit=decode.page_size(request.page_size),
-            position=None if encoded is None else _position(encoded),
+            position=self.page_tokens.position(call, request, ExportPosition),
         )
         page = self.exports.page(call.read(request), query)
-        token = self.page_tokens.make_encoded(call, request, _encoded(page.following)) if page.following else ""
+        token = self.page_tokens.make(call, request, page.following) if page.following else ""
         rest = pb.ExportRecordsResponse(next_page_token=token, revision=page.revision)
         records = encode.embedded(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
         return records + rest.SerializeToString()
@@ -57,21 +51,6 @@ class TransferHandlers(Struct, frozen=True):
         write = call.write(request)
         outcome = self.imports.store(write, _import(request.records))
         return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
-
-
-def _encoded(position: ExportPosition) -> bytes:
-    place = position.after
-    numbers = _POSITION.pack(position.through, position.newest, place.uid, place.part, place.first, place.second)
-    return numbers + place.user_id.encode()
-
-
-def _position(encoded: bytes) -> ExportPosition:
-    try:
-        through, newest, uid, part, first, second = _POSITION.unpack_from(encoded)
-        user_id = encoded[_POSITION.size :].decode()
-    except (struct.error, UnicodeDecodeError):
-        raise InvalidPageToken from None
-    return ExportPosition(ExportPlace(uid, part, first, second, user_id), through, newest)
 
 
 def _import(records: Iterable[pb.Record]) -> Import:

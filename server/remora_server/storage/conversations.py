@@ -111,12 +111,13 @@ class Conversations:
     def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
         revision = self._commits.begin_query(read)
         where, parameters = _where(read, query.user_id, query.resource_id)
+        behind, position = _behind(query)
         way = "DESC" if query.descending else "ASC"
         rows = self._database.rows(
             f"""SELECT c.body, c.uid, h.revision, h.last_sequence, h.message_count, c.create_time, h.update_time
-                FROM conversations c JOIN heads h ON h.uid = c.uid WHERE {where}
+                FROM conversations c JOIN heads h ON h.uid = c.uid WHERE {where} AND {behind}
                 ORDER BY {_ORDER[query.order_by]} {way}, c.uid {way} LIMIT ? OFFSET ?""",  # noqa: S608 - constants
-            [*parameters, query.limit, query.skip],
+            [*parameters, *position, query.limit, query.skip],
         )
         return [Conversation(conversation_draft(row[0]), *row[1:]) for row in rows], revision
 
@@ -154,3 +155,12 @@ def _where(read: Read, user_id: str, resource_id: str) -> tuple[str, list[str]]:
     named = [("c.tenant_id", read.tenant_id), ("c.user_id", user_id), ("c.resource_id", resource_id)]
     used = [(column, value) for column, value in named if value or column == "c.tenant_id"]
     return " AND ".join(f"{column} = ?" for column, _ in used), [value for _, value in used]
+
+
+def _behind(query: ConversationQuery) -> tuple[str, list[int | str]]:
+    """The condition that a conversation stands behind the query's position, if it has one."""
+    if query.after is None:
+        return "true", []
+    ordered = _ORDER[query.order_by]
+    value = "lower(?)" if query.order_by is ConversationOrder.TITLE else "?"
+    return f"(({ordered}, c.uid) {'<' if query.descending else '>'} ({value}, ?))", [query.after.value, query.after.uid]

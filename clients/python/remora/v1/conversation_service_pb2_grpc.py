@@ -111,7 +111,8 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListConversations(self, request, context):
-        """Lists conversations, newest update first unless asked otherwise.
+        """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
+        repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,7 +38,9 @@ class ConversationServiceStub:
     GetConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetConversationRequest, _conversation_service_pb2.GetConversationResponse]
     """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's."""
     ListConversations: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListConversationsRequest, _conversation_service_pb2.ListConversationsResponse]
-    """Lists conversations, newest update first unless asked otherwise."""
+    """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
+    repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+    """
     CountConversations: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]
     """Counts conversations."""
     UpdateConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]
@@ -70,7 +72,9 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     GetConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetConversationRequest, _conversation_service_pb2.GetConversationResponse]  # type: ignore[assignment]
     """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's."""
     ListConversations: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListConversationsRequest, _conversation_service_pb2.ListConversationsResponse]  # type: ignore[assignment]
-    """Lists conversations, newest update first unless asked otherwise."""
+    """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
+    repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+    """
     CountConversations: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]  # type: ignore[assignment]
     """Counts conversations."""
     UpdateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]  # type: ignore[assignment]
@@ -117,7 +121,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.ListConversationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ListConversationsResponse, _abc.Awaitable[_conversation_service_pb2.ListConversationsResponse]]:
-        """Lists conversations, newest update first unless asked otherwise."""
+        """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
+        repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+        """
 
     @_abc_1.abstractmethod
     def CountConversations(

@@ -1,0 +1,88 @@
+"""Pages of a list that changes meanwhile: what is there throughout is on one of them, once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.input.callers import METHODS, DirectCaller, ask, direct_caller
+
+from remora_server.domain.status import ModelStatus
+
+TITLES = st.sampled_from(["", "a", "A", "b", "ß", "İ", "zz"])
+CHANGES = st.lists(st.tuples(st.sampled_from(["create", "delete"]), TITLES, st.integers(0, 20)), max_size=4)
+LISTS = st.fixed_dictionaries(
+    {"order_by": st.sampled_from([1, 2, 3]), "direction": st.sampled_from([1, 2]), "page_size": st.integers(1, 4)}
+)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[DirectCaller]:
+    with direct_caller(ModelStatus()) as caller:
+        yield caller
+
+
+def call(caller: DirectCaller, method: str, **fields: Any) -> Any:  # noqa: ANN401
+    return ask(caller, method, GetMessageClass(METHODS[method].input_type)(**fields))
+
+
+class Listed:
+    """A tenant's conversations: which are there, and which were there throughout."""
+
+    def __init__(self, store: DirectCaller, titles: list[str]) -> None:
+        self._caller = DirectCaller(store.methods, store.store, (("remora-tenant", uuid.uuid4().hex),))
+        self.there = [self._create(title) for title in titles]
+        self.throughout = set(self.there)
+
+    def _create(self, title: str) -> str:
+        return str(call(self._caller, "CreateConversation", conversation={"title": title}).conversation_id)
+
+    def change(self, kind: str, title: str, place: int) -> None:
+        if kind == "create":
+            self.there.append(self._create(title))
+        elif self.there:
+            gone = self.there.pop(place % len(self.there))
+            self.throughout.discard(gone)
+            call(self._caller, "DeleteConversation", conversation_id=gone)
+
+    def pages(self, **fields: Any) -> Iterator[list[str]]:  # noqa: ANN401
+        token = ""
+        while True:
+            page = call(self._caller, "ListConversations", page_token=token, **fields)
+            yield [conversation.id for conversation in page.conversations]
+            token = page.next_page_token
+            if not token:
+                return
+
+
+@given(st.lists(TITLES, max_size=12), st.lists(CHANGES, max_size=6), LISTS)
+def test_what_is_there_throughout_is_listed_once(
+    store: DirectCaller, titles: list[str], between: list[list[Any]], asked: dict[str, int]
+) -> None:
+    listed = Listed(store, titles)
+    found: list[str] = []
+
+    for number, page in enumerate(listed.pages(**asked)):
+        found.extend(page)
+        for change in between[number] if number < len(between) else ():
+            listed.change(*change)
+
+    assert len(found) == len(set(found))
+    assert listed.throughout <= set(found)
+
+
+@given(st.lists(TITLES, max_size=12), LISTS, st.integers(0, 13))
+def test_pages_joined_are_the_list_behind_what_is_skipped(
+    store: DirectCaller, titles: list[str], asked: dict[str, int], skip: int
+) -> None:
+    listed = Listed(store, titles)
+    [whole] = listed.pages(**{**asked, "page_size": 0})
+
+    pages = list(listed.pages(**asked, skip=skip))
+
+    assert [each for page in pages for each in page] == whole[skip:]
