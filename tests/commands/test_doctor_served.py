@@ -9,12 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import grpc
 import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE
 
 from remora import Remora
-from remora.errors import RemoraError
+from remora.v1 import conversation_service_pb2 as pb
+from remora.v1.conversation_pb2 import Conversation
 from remora_server.main import main
 
 
@@ -54,10 +56,12 @@ def doctor(
     return code, json.loads(capsys.readouterr().out)
 
 
-def append_for_long(sidecar: Sidecar) -> None:
-    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
-        for _ in range(10):
-            memory.conversation("c", user_id="u").append({"role": "user", "content": "hello"})
+def create_many(sidecar: Sidecar) -> None:
+    """Ask without repeats: a store that has failed stays so."""
+    with Remora(sidecar.endpoint) as memory:
+        for number in range(10):
+            request = pb.CreateConversationRequest(conversation=Conversation(id=f"c{number}", user_id="u"))
+            memory.stubs.conversations.CreateConversation(request, timeout=PATIENCE)
 
 
 def findings(said: dict[str, Any]) -> list[str]:
@@ -100,8 +104,8 @@ def test_the_server_of_another_store_is_not_taken_for_it(capsys: pytest.CaptureF
 
 def test_a_server_that_takes_no_writes_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     with started(REMORA_JOURNAL_FAILPOINTS="before_sync=error@2") as failing:
-        with pytest.raises(RemoraError):
-            append_for_long(failing)
+        with pytest.raises(grpc.RpcError):
+            create_many(failing)
 
         code, said = doctor(capsys, failing)
 

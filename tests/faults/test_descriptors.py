@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import time
@@ -16,10 +17,10 @@ from remora import Remora
 from remora.errors import RemoraError
 
 SEGMENT_BYTES = 1 << 20
-LOOKS, LOOK_SECONDS = 40, 0.05
-RUNNING_LOOKS = 0.5
-"""Of the looks, at most, that find a thread which runs or could: who asks again without a pause is always one,
-however little of the machine it gets.
+LOOK_SECONDS = 2.0
+BURST_SECONDS = 0.002
+"""What a thread that rests runs before it pauses, on average: a tenth of this, in truth. Who asks again without a pause
+runs until the processor is taken from it, however little of the machine it gets.
 """
 
 
@@ -58,17 +59,20 @@ class Store(ServedStore):
             connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"))
 
     def rests(self) -> bool:
-        """Whether it does little while nobody asks anything."""
-        running = 0
-        for _ in range(LOOKS):
-            running += self.runs()
-            time.sleep(LOOK_SECONDS)
-        return running < RUNNING_LOOKS * LOOKS
+        """Whether its threads do little at a time while nobody asks anything."""
+        before = self.work()
+        time.sleep(LOOK_SECONDS)
+        after = self.work()
+        return all(
+            after[thread][0] - ran <= BURST_SECONDS * (after[thread][1] - pauses + 1)
+            for thread, (ran, pauses) in before.items()
+            if thread in after
+        )
 
-    def runs(self) -> bool:
-        """Whether one of its threads runs, or could."""
-        threads = Path(f"/proc/{self.sidecar.pid}/task").glob("*/stat")
-        return any(stat.read_text().rpartition(")")[2].split()[0] == "R" for stat in threads)
+    def work(self) -> dict[str, tuple[float, int]]:
+        """For how many seconds each of its threads ran so far, and how often it paused by itself."""
+        threads = Path(f"/proc/{self.sidecar.pid}/task").iterdir()
+        return {thread.name: (seconds_of(thread), pauses_of(thread)) for thread in threads}
 
     def free(self) -> None:
         """Close the connections."""
@@ -79,6 +83,18 @@ class Store(ServedStore):
     def close(self) -> None:
         self.free()
         super().close()
+
+
+def seconds_of(thread: Path) -> float:
+    """The time on a processor (sched_info of the kernel's Documentation/scheduler/sched-stats.rst)."""
+    return int((thread / "schedstat").read_text().split()[0]) / 1e9
+
+
+def pauses_of(thread: Path) -> int:
+    """The switches to another thread that it made itself."""
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (thread / "status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
 
 
 @pytest.fixture
@@ -99,7 +115,7 @@ def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(st
         late.status()
     assert raised.value.code.name in ("DEADLINE_EXCEEDED", "UNAVAILABLE")
     assert store.status().store.writable
-    assert store.rests()
+    eventually(store.rests)
 
     store.free()
     with Remora(store.sidecar.endpoint, timeout=PATIENCE) as late:
@@ -119,7 +135,7 @@ def test_a_journal_that_can_prepare_no_segment_refuses_and_goes_on_when_it_can(s
     assert "Too many open files" in store.status().store.failure
     assert not store.status().store.writable
     assert store.listed() == store.acknowledged
-    assert store.rests()
+    eventually(store.rests)
 
     store.free()
     eventually(lambda: refused(lambda: store.append(100_000)), until=lambda refusal: refusal is None)
