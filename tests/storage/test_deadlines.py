@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.patience import PATIENCE
 from tests.storage.opening import READ, WRITE, draft, open_store, shown
 
 from remora_server.domain.calls import Outcome, Read
@@ -54,7 +55,7 @@ def append(store: EmbeddedStore, write: object) -> Outcome:
 def test_a_write_that_waits_for_nothing_is_accepted_without_time(store: EmbeddedStore) -> None:
     revision = append(store, AT_ONCE).revision
 
-    store.commits.wait_published(revision, time.monotonic() + 20)
+    store.commits.wait_published(revision, time.monotonic() + PATIENCE)
     assert [text for _, _, text in shown(store, "c", "sarah")] == ["t"]
 
 
@@ -71,7 +72,7 @@ def test_a_lock_is_taken_where_it_is_let_go_in_time(store: EmbeddedStore) -> Non
     append(store, WRITE)
     lock = store.loader._locks.of(WRITE, "c")
     with lock:
-        writer = threading.Thread(target=append, args=(store, replace(WRITE, deadline=time.monotonic() + 20)))
+        writer = threading.Thread(target=append, args=(store, replace(WRITE, deadline=time.monotonic() + PATIENCE)))
         writer.start()
     writer.join()
 
@@ -93,7 +94,7 @@ def test_a_cold_conversation_is_not_loaded_without_time(
         ask(cold, replace(READ, deadline=PASSED))
 
     assert cold.core.conversation_state("acme", "c") == "cold"
-    ask(cold, replace(READ, deadline=time.monotonic() + 20))
+    ask(cold, replace(READ, deadline=time.monotonic() + PATIENCE))
 
 
 def test_a_repeat_is_not_answered_before_its_first_is_durable_and_applied(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from tests.storage.opening import READ, SMALL, WRITE, draft, one_model, take
 
 from remora.v1 import message_pb2
@@ -129,7 +130,7 @@ def test_a_message_that_has_no_word_pieces_yet_has_its_cosine_instead(tmp_path: 
         append(store, *TEXTS)
         embed_all(store)
         append(store, "a blue kite")
-        [waiting] = take(store.pending, 1, timeout=1.0)
+        [waiting] = take(store.pending, 1, timeout=PATIENCE)
         store.pending.put_embeddings([MessageVector(waiting, values(waiting.text))])
 
         found = coverages(store, "crimson lantern")
@@ -141,7 +142,7 @@ def test_a_message_that_has_no_word_pieces_yet_has_its_cosine_instead(tmp_path: 
 def test_a_text_of_no_word_pieces_is_not_embedded_again(tmp_path: Path) -> None:
     with opened(tmp_path, late=True) as store:
         append(store, "\u200b")
-        [waiting] = take(store.pending, 1, timeout=1.0)
+        [waiting] = take(store.pending, 1, timeout=PATIENCE)
         store.pending.put_embeddings([MessageVector(waiting, values("x"), b"")])
         assert unembedded(store) == 0
 

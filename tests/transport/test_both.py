@@ -60,7 +60,7 @@ def get(server: RunningServer, timeout: float = PATIENCE) -> object:
 
 def eventually(ask: Callable[[], object]) -> None:
     """Ask again while there is no room."""
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             ask()
