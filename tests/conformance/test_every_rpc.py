@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import grpc
@@ -33,15 +34,21 @@ def remora_server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def ask(remora_server: str, remora_tenant: str) -> Iterator[Ask]:
+    with asking(remora_server, remora_tenant) as call:
+        yield call
+
+
+@contextmanager
+def asking(endpoint: str, tenant: str) -> Iterator[Ask]:
     """Makes the call of a case, in a tenant that holds what is given, and returns the reply."""
-    with grpc.insecure_channel(remora_server) as channel:
+    with grpc.insecure_channel(endpoint) as channel:
 
         def call(case: Json) -> Json:
             method = METHODS[case["rpc"]]
             request = ParseDict(case["request"], GetMessageClass(method.input_type)())
             path = f"/{method.containing_service.full_name}/{method.name}"
             unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
-            encoded = unary(request.SerializeToString(), metadata=(("remora-tenant", remora_tenant),), timeout=PATIENCE)
+            encoded = unary(request.SerializeToString(), metadata=(("remora-tenant", tenant),), timeout=PATIENCE)
             return MessageToDict(GetMessageClass(method.output_type).FromString(encoded))
 
         for write in GIVEN:
@@ -60,6 +67,10 @@ def reason_of(error: grpc.RpcError) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=RPCS)
 def test_an_rpc_replies_as_the_contract_says(ask: Ask, case: Json) -> None:
+    check(ask, case)
+
+
+def check(ask: Ask, case: Json) -> None:
     if refusal := case.get("refusal"):
         with pytest.raises(grpc.RpcError) as raised:
             ask(case)

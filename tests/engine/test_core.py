@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.conversation_service_pb2 import ListMessagesResponse
@@ -512,6 +514,20 @@ def test_a_closed_journal_takes_nothing_more(tmp_path: Path) -> None:
     with pytest.raises(JournalFailed):
         core.commit(record(creation()), 5.0)
     assert core.failure() == "the journal is closed"
+
+
+def test_who_follows_is_told_of_what_is_published_and_of_the_end(tmp_path: Path) -> None:
+    core = open_core(tmp_path)
+    told: SimpleQueue[tuple[int, bool]] = SimpleQueue()
+    assert core.follow(lambda: told.put((core.published(), core.has_ended())))
+    assert not core.follow(lambda: None), "one follows already"
+
+    revision = write(core, creation())
+    assert told.get(timeout=PATIENCE) == (revision, False)
+    core.close()
+
+    while told.get(timeout=PATIENCE) != (revision, True):
+        continue
 
 
 def test_a_wait_ends_with_its_timeout() -> None:

@@ -12,7 +12,8 @@ import duckdb
 import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
-from tests.storage.opening import TENANT, WRITE, draft, open_store, shown
+from tests.storage.opening import TENANT, WRITE, open_store, shown
+from tests.store.asking import draft
 
 from remora import Remora
 from remora.v1 import conversation_pb2, message_pb2

@@ -16,7 +16,8 @@ import pytest
 from msgspec.structs import replace
 from tests.faults.served_store import ServedStore, refused
 from tests.patience import PATIENCE, eventually
-from tests.storage.opening import READ, WRITE, draft, shown
+from tests.storage.opening import READ, WRITE, shown
+from tests.store.asking import draft
 
 from remora.errors import RemoraError
 from remora.v1 import conversation_service_pb2 as pb

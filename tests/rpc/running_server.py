@@ -21,6 +21,7 @@ from tests.rpc.fake_memory import FakeAssembler, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server.domain.models import PerTenant
+from remora_server.domain.publication import Publication
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
 from remora_server.rpc.admin import AdminHandlers
@@ -56,12 +57,18 @@ class RunningServer:
     identity: Identity = field(default_factory=Identity)
     options: ServerOptions = field(default_factory=ServerOptions)
     works: bool = True
+    publication: Publication | None = None
 
     def __enter__(self) -> Self:
         self._directory = tempfile.TemporaryDirectory(prefix="remora-")
         self.server = Server(self.options, self.identity)
         (self.endpoint,) = self.server.bind([UnixListener(Path(self._directory.name) / "s")])
-        self.server.start(self.handlers(), lambda name: 3 if name == FakeEmbedder.model else 0, lambda: self.works)
+        self.server.start(
+            self.handlers(),
+            lambda name: 3 if name == FakeEmbedder.model else 0,
+            lambda: self.works,
+            self.publication,
+        )
         return self
 
     def __exit__(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from remora.v1 import conversation_service_pb2, message_pb2
+from tests.store.asking import count_tokens, listed
+
+from remora.v1 import message_pb2
 from remora_server.domain.calls import Read, Write
-from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery
+from remora_server.domain.messages import MessageQuery
 from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.domain.search import Lane, Portion, Unembedded
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
@@ -26,27 +28,12 @@ def one_model(name: str, *, late: bool = False) -> ServedModels:
 def open_store(directory: Path | None, *, model: str = "", window_bytes: int = SMALL) -> EmbeddedStore:
     """A store with small buffers, so that their bounds are met."""
     options = StoreOptions(directory=directory, segment_bytes=SMALL, queue_bytes=1 << 20, window_bytes=window_bytes)
-    return EmbeddedStore(options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model))
-
-
-def draft(
-    message_id: str = "",
-    text: str = "",
-    role: str = "user",
-    embedding: MessageEmbedding | None = None,
-    name: str = "",
-) -> MessageDraft:
-    """A message as the wire layer would hand it over."""
-    body = message_pb2.Message(role=role, text=text, name=name).SerializeToString()
-    return MessageDraft(id=message_id, role=role, text=text, body=body, embedding=embedding, name=name)
+    return EmbeddedStore(options, count_tokens=count_tokens, models=one_model(model))
 
 
 def messages(store: EmbeddedStore, query: MessageQuery) -> list[message_pb2.Message]:
     """The messages of one page."""
-    page = store.messages.list(READ, query)
-    decoded = list(conversation_service_pb2.ListMessagesResponse.FromString(page.encoded).messages)
-    assert page.count == len(decoded)
-    return decoded
+    return listed(store, READ, query)
 
 
 def shown(store: EmbeddedStore, conversation_id: str, user_id: str) -> list[tuple[str, str, str]]:

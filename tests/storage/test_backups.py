@@ -13,7 +13,8 @@ import duckdb
 import pytest
 from tests.faults.small_disk import not_mounted
 from tests.patience import PATIENCE
-from tests.storage.opening import READ, WRITE, draft, open_store
+from tests.storage.opening import READ, WRITE, open_store
+from tests.store.asking import draft
 
 from remora_server.domain.backups import Backup
 from remora_server.domain.conversations import ConversationDraft

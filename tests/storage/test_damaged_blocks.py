@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.storage.opening import READ, TENANT, WRITE, draft, open_store, shown
+from tests.storage.opening import READ, TENANT, WRITE, open_store, shown
+from tests.store.asking import draft
 
 from remora_server.domain.calls import Write
 from remora_server.domain.conversations import ConversationDraft

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE
-from tests.storage.opening import READ, WRITE, draft, open_store, shown
+from tests.storage.opening import READ, WRITE, open_store, shown
+from tests.store.asking import draft
 
 from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.conversations import ConversationDraft

@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import random
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.storage.opening import READ, TENANT, WRITE, draft, messages, open_store, shown, take
+from tests.storage.opening import WRITE, messages, open_store, shown, take
+from tests.store.asking import draft
 
-from remora.v1 import step_pb2
-from remora_server.domain.calls import Outcome, Read
-from remora_server.domain.conversations import ConversationDraft, ConversationOrder, ConversationQuery
-from remora_server.domain.errors import ConversationNotFound, RequestIdReused, RevisionUnknown
+from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
 from remora_server.domain.search import MessageVector
-from remora_server.domain.steps import StepDraft, StepQuery
-from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore
@@ -118,16 +113,6 @@ def test_a_lost_database_is_rebuilt_from_the_journal(directory: Path) -> None:
     again.close()
 
 
-def test_a_repeated_request_gets_the_first_outcome_and_writes_nothing(store: EmbeddedStore) -> None:
-    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
-    first = store.messages.append(write, "c", "sarah", [draft(text="once")], NEW)
-
-    again = store.messages.append(write, "c", "sarah", [draft(text="once")], NEW)
-
-    assert again == first
-    assert len(shown(store, "c", "sarah")) == 1
-
-
 def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
     write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
     store = open_store(directory)
@@ -138,94 +123,6 @@ def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
 
     assert store.messages.append(write, "c", "sarah", [draft(text="once")], NEW) == first
     store.close()
-
-
-def test_a_repeated_request_that_found_nothing_leaves_what_came_since(store: EmbeddedStore) -> None:
-    writes = [replace(WRITE, request_id=f"r{number}", fingerprint=bytes(16)) for number in range(4)]
-    owner = UserMemory("sarah")
-
-    def erase() -> list[Outcome]:
-        return [
-            store.messages.delete(writes[0], "c", "sarah", ["m"]),
-            store.working_memories.delete(writes[1], owner),
-            store.conversations.delete(writes[2], "d", "", allow_missing=True),
-            store.users.clear(writes[3], "tom"),
-        ]
-
-    store.messages.append(WRITE, "c", "sarah", [], NEW)
-    first = erase()
-    store.messages.append(WRITE, "c", "sarah", [draft("m")], None)
-    store.messages.append(WRITE, "d", "tom", [draft("m")], NEW)
-    store.working_memories.set(WRITE, owner, b"since")
-
-    assert erase() == first
-    assert [name for name in "cd" if shown(store, name, "sarah" if name == "c" else "tom")] == ["c", "d"]
-    assert store.working_memories.get(READ, owner).content == b"since"
-
-
-def test_a_request_id_with_another_payload_is_refused(store: EmbeddedStore) -> None:
-    store.messages.append(replace(WRITE, request_id="r1", fingerprint=bytes(16)), "c", "sarah", [draft()], NEW)
-
-    with pytest.raises(RequestIdReused):
-        store.messages.append(replace(WRITE, request_id="r1", fingerprint=b"x" * 16), "c", "sarah", [draft()], NEW)
-
-
-def test_request_ids_of_tenants_do_not_meet(store: EmbeddedStore) -> None:
-    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
-    store.messages.append(write, "c", "sarah", [draft()], NEW)
-
-    other = store.messages.append(replace(write, tenant_id="other"), "c", "sarah", [draft()], NEW)
-
-    assert other.created
-
-
-def test_one_request_at_once_from_many_threads_writes_once(store: EmbeddedStore) -> None:
-    write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
-    outcomes = []
-
-    def call() -> None:
-        outcomes.append(store.messages.append(write, "c", "sarah", [draft(text="once")], NEW))
-
-    threads = [threading.Thread(target=call) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(set(outcomes)) == 1
-    assert len(shown(store, "c", "sarah")) == 1
-
-
-def test_a_revision_that_was_never_given_out_is_refused(store: EmbeddedStore) -> None:
-    append(store, "one")
-
-    with pytest.raises(RevisionUnknown):
-        store.conversations.get(Read(TENANT, min_revision=10_000), "c", "")
-
-
-def test_a_tenant_never_sees_anothers_conversation(store: EmbeddedStore) -> None:
-    append(store, "secret")
-
-    with pytest.raises(ConversationNotFound):
-        store.messages.list(Read("other"), MessageQuery("c", "sarah"))
-    assert store.conversations.list(Read("other"), ConversationQuery())[0] == []
-
-
-def test_a_conversation_shows_itself_to_its_own_user_only(store: EmbeddedStore) -> None:
-    append(store, "one")
-
-    with pytest.raises(ConversationNotFound):
-        store.conversations.get(READ, "c", "tom")
-
-
-def test_a_recreated_conversation_is_another(store: EmbeddedStore) -> None:
-    append(store, "old")
-    store.conversations.delete(WRITE, "c", "", allow_missing=False)
-
-    append(store, "new")
-
-    [message] = messages(store, MessageQuery("c", "sarah"))
-    assert (message.text, message.sequence) == ("new", 1)
 
 
 def test_pages_join_memory_and_disk_without_gaps(directory: Path) -> None:
@@ -282,27 +179,6 @@ def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory:
 
     assert store.users.delete(WRITE, "sarah").deleted_messages == 20
     store.close()
-
-
-def test_a_storage_limit_prunes_the_oldest(store: EmbeddedStore) -> None:
-    limited = ConversationDraft(id="", storage_limit=3)
-    store.messages.append(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2)], limited)
-
-    outcome = store.messages.append(WRITE, "c", "sarah", [draft(text=str(n)) for n in range(2, 5)], limited)
-
-    assert outcome.pruned_messages == 2
-    assert [text for _, _, text in shown(store, "c", "sarah")] == ["2", "3", "4"]
-
-
-def test_conversations_are_listed_by_title_without_regard_to_case(store: EmbeddedStore) -> None:
-    for number, title in enumerate(["beta", "Alpha", "gamma"]):
-        store.conversations.create(WRITE, ConversationDraft(id=str(number), title=title))
-
-    listed, _ = store.conversations.list(
-        READ, ConversationQuery(order_by=ConversationOrder.TITLE, descending=False, limit=2, skip=1)
-    )
-
-    assert [row.draft.title for row in listed] == ["beta", "gamma"]
 
 
 def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
@@ -397,33 +273,3 @@ def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
     for table in ("conversations", "messages", "steps", "working_memories"):
         assert store.database.rows(f"SELECT * FROM {table} WHERE user_id = 'sarah'") == []
     assert len(store.database.rows("SELECT * FROM embeddings")) == 1
-
-
-def test_memory_only_behaves_alike() -> None:
-    store = open_store(None)
-    append(store, "one", "two")
-
-    assert [text for _, _, text in shown(store, "c", "sarah")] == ["one", "two"]
-    assert store.status().in_memory
-    store.close()
-
-
-def test_users_steps_of_one_id_are_apart(store: EmbeddedStore) -> None:
-    append(store, "one")
-    for user in ("sarah", "bob"):
-        body = step_pb2.Step(id="s", content=user).SerializeToString()
-        store.steps.save(WRITE, [StepDraft("s", "c", user, "", 0, 1, body)])
-
-    for user in ("sarah", "bob"):
-        page = store.steps.list(READ, StepQuery("c", user))
-        assert [step_pb2.Step.FromString(step).content for step in page.steps] == [user]
-
-
-def test_status_counts_what_is_stored(store: EmbeddedStore) -> None:
-    append(store, "one", "two")
-    store.applier.wait(store.core.published(), None)
-
-    status = store.status()
-
-    assert (status.conversations, status.messages, status.failure) == (1, 2, "")
-    assert status.revision == status.applied_revision == 1

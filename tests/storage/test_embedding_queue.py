@@ -10,7 +10,8 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE
-from tests.storage.opening import WRITE, draft, open_store, take
+from tests.storage.opening import WRITE, open_store, take
+from tests.store.asking import draft
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.faults.test_short_memory import LEAST
-from tests.storage.opening import READ, TENANT, WRITE, draft, one_model, take
+from tests.storage.opening import READ, TENANT, WRITE, one_model, take
+from tests.store.asking import draft
 
 from remora.v1 import transfer_service_pb2
 from remora_server.domain.calls import Read

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from tests.storage.opening import READ, SMALL, WRITE, draft, one_model, take
+from tests.storage.opening import READ, SMALL, WRITE, one_model, take
+from tests.store.asking import draft
 
 from remora.v1 import message_pb2
 from remora_server.domain.conversations import ConversationDraft

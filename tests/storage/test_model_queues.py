@@ -10,7 +10,8 @@ from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
-from tests.storage.opening import SMALL, WRITE, draft, take
+from tests.storage.opening import SMALL, WRITE, take
+from tests.store.asking import draft
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.examples import examples
 from tests.patience import PATIENCE, with_more_and_more_time
-from tests.storage.opening import READ, SMALL, TENANT, WRITE, draft, one_model, take
+from tests.storage.opening import READ, SMALL, TENANT, WRITE, one_model, take
+from tests.store.asking import draft
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Read

@@ -11,7 +11,8 @@ from unittest.mock import patch
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.storage.opening import READ, WRITE, draft, open_store, take
+from tests.storage.opening import READ, WRITE, open_store, take
+from tests.store.asking import draft
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.storage.opening import WRITE, draft, open_store, shown
+from tests.storage.opening import WRITE, open_store, shown
+from tests.store.asking import draft
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage import applier, salvage

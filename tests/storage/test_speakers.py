@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.storage.opening import READ, WRITE, draft, open_store, take
+from tests.storage.opening import READ, WRITE, open_store, take
+from tests.store.asking import draft
 
 from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft

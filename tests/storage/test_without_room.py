@@ -22,7 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 from tests.examples import examples
 from tests.patience import PATIENCE
-from tests.storage.opening import READ, TENANT, WRITE, draft, open_store, shown, take
+from tests.storage.opening import READ, TENANT, WRITE, open_store, shown, take
+from tests.store.asking import draft
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Write

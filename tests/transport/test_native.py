@@ -6,20 +6,24 @@ import asyncio
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import grpc
 import pytest
-from tests.patience import PATIENCE
+from google.rpc.error_details_pb2 import ErrorInfo
+from tests.patience import PATIENCE, eventually
 from tests.rpc.fake_store import FakeStore, conversation
-from tests.rpc.running_server import RunningServer
+from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_pb2
 from remora.v1 import conversation_service_pb2 as pb
+from remora.v1.admin_service_pb2 import GetStatusRequest
 from remora_server import application
-from remora_server.domain.calls import Read
+from remora_server.domain.calls import Read, Write
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
@@ -172,3 +176,66 @@ def test_a_socket_that_took_the_place_is_left_alone(serving: Serving) -> None:
         serving.server.stop(1.0)
 
         assert path.is_socket()
+
+
+class Withheld:
+    """A publication that goes on when a test says so. Revisions between two that it names are nobody's."""
+
+    def __init__(self) -> None:
+        self.revision, self.ended = 0, False
+        self._changed: Callable[[], None] = lambda: None
+
+    def published(self) -> int:
+        return self.revision
+
+    def has_ended(self) -> bool:
+        return self.ended
+
+    def follow(self, changed: Callable[[], None]) -> bool:
+        self._changed = changed
+        return True
+
+    def publish(self, revision: int) -> None:
+        self.revision = revision
+        self._changed()
+
+    def end(self) -> None:
+        self.ended = True
+        self._changed()
+
+
+@pytest.fixture
+def withheld() -> Iterator[tuple[RunningServer, Withheld]]:
+    """A server whose store answers with revision 9, and what publishes it."""
+    publication = Withheld()
+    with RunningServer(publication=publication) as server:
+        yield server, publication
+
+
+def test_a_reply_waits_for_any_publication(withheld: tuple[RunningServer, Withheld]) -> None:
+    server, publication = withheld
+    with ThreadPoolExecutor(1) as caller:
+        waiting = caller.submit(server.call, "AppendMessages", append(), timeout=PATIENCE)
+        eventually(lambda: "append_messages" in server.store.asked)
+        publication.publish(8)
+        server.call("GetStatus", GetStatusRequest())
+        assert not waiting.done()
+        publication.publish(1_000)
+        reply = cast("pb.AppendMessagesResponse", waiting.result())
+
+    assert reply.revision == 9
+    assert not cast("Write", server.store.asked["append_messages"][0]).waits_for_disk
+
+
+def test_nothing_is_acknowledged_once_publication_has_ended(withheld: tuple[RunningServer, Withheld]) -> None:
+    server, publication = withheld
+    with ThreadPoolExecutor(1) as caller:
+        waiting = caller.submit(server.call, "AppendMessages", append(), timeout=PATIENCE)
+        eventually(lambda: "append_messages" in server.store.asked)
+        publication.end()
+        with pytest.raises(grpc.RpcError) as raised:
+            waiting.result()
+
+    info = detail(raised.value, ErrorInfo)
+    assert info is not None
+    assert info.reason == "STORE_FAILED"

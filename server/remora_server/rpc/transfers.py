@@ -49,11 +49,11 @@ class TransferHandlers(Struct, frozen=True):
 
     def import_records(self, call: Call, request: pb.ImportRecordsRequest) -> pb.ImportRecordsResponse:
         write = call.write(request)
-        outcome = self.imports.store(write, _import(request.records))
+        outcome = self.imports.store(write, import_of(request.records))
         return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
 
 
-def _import(records: Iterable[pb.Record]) -> Import:
+def import_of(records: Iterable[pb.Record]) -> Import:
     """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
     conversation: ImportedConversation | None = None
     messages: list[ImportedMessage] = []

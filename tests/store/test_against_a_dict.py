@@ -1,4 +1,4 @@
-"""The embedded store against a dict that does the same, with restarts between the steps."""
+"""Any store against a dict that does the same, with restarts between the steps where it keeps what it has."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.examples import examples
-from tests.storage.opening import READ, WRITE, draft, open_store, shown
+from tests.store.asking import NEW, Tenant, draft, step_draft
+from tests.store.implementations import IMPLEMENTATIONS, KEEPING
 
-from remora.v1 import step_pb2
 from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
 from remora_server.domain.errors import ConversationExists, ConversationNotFound, RemoraError
 from remora_server.domain.messages import Append, Edit, Keep, Remove
-from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.steps import StepQuery
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
 
 CONVERSATIONS = st.sampled_from(["c1", "c2", "c3"])
@@ -46,15 +47,21 @@ class Conversation:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Does each thing to the store and to the model, and compares what both show."""
+    """Does each thing to the store and to the dict, and compares what both show."""
+
+    implementation: ClassVar[str]
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="remora-model-"))
-        self.store = open_store(self.directory / "data", window_bytes=20_000)
+        self.open()
         self.model: dict[str, Conversation] = {}
         self.user_memory: dict[str, bytes] = {}
         self.revision = 0
+
+    def open(self) -> None:
+        self.store = IMPLEMENTATIONS[self.implementation](self.directory / "data")
+        self.tenant = Tenant(self.store, "acme")
 
     def teardown(self) -> None:
         self.store.close()
@@ -68,15 +75,15 @@ class StoreMachine(RuleBasedStateMachine):
     def create(self, conversation: str, user: str, title: str) -> None:
         wanted = ConversationDraft(id=conversation, user_id=user, title=title)
         if conversation in self.model:
-            self.refused(ConversationExists, lambda: self.store.conversations.create(WRITE, wanted))
+            self.refused(ConversationExists, lambda: self.store.conversations.create(self.tenant.write, wanted))
             return
-        self.moved(self.store.conversations.create(WRITE, wanted).revision)
+        self.moved(self.store.conversations.create(self.tenant.write, wanted).revision)
         self.model[conversation] = Conversation(user, title)
 
     @rule(conversation=CONVERSATIONS, user=USERS, batch=BATCHES)
     def append(self, conversation: str, user: str, batch: list[tuple[str, str]]) -> None:
         drafts = [draft(message_id, text) for message_id, text in batch]
-        outcome = self.store.messages.append(WRITE, conversation, user, drafts, ConversationDraft(id=""))
+        outcome = self.store.messages.append(self.tenant.write, conversation, user, drafts, NEW)
         self.moved(outcome.revision)
         assert outcome.created == (conversation not in self.model)
         part = self.model.setdefault(conversation, Conversation(user)).of(user)
@@ -93,7 +100,7 @@ class StoreMachine(RuleBasedStateMachine):
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         part = self.model[conversation].of(user)
         kept = [message for message in part if message[0] not in ids]
-        outcome = self.store.messages.delete(WRITE, conversation, user, ids)
+        outcome = self.store.messages.delete(self.tenant.write, conversation, user, ids)
         self.moved(outcome.revision)
         assert outcome.deleted_messages == len(part) - len(kept)
         part[:] = kept
@@ -104,7 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         part = self.model[conversation].of(user)
         edits: list[Edit] = [Remove(gone), Append(draft(gone, added)), Keep(start, None)]
-        outcome = self.store.messages.edit(WRITE, conversation, user, edits, allow_missing=True)
+        outcome = self.store.messages.edit(self.tenant.write, conversation, user, edits, allow_missing=True)
         self.moved(outcome.revision)
         part[:] = [*(message for message in part if message[0] != gone), (gone, "user", added)][start:]
 
@@ -112,12 +119,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), user=USERS)
     def clear(self, data: st.DataObject, user: str) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
-        self.moved(self.store.messages.clear(WRITE, conversation, user).revision)
+        self.moved(self.store.messages.clear(self.tenant.write, conversation, user).revision)
         self.cleared(self.model[conversation], user)
 
     @rule(user=USERS)
     def clear_everywhere(self, user: str) -> None:
-        outcome = self.store.users.clear(WRITE, user)
+        outcome = self.store.users.clear(self.tenant.write, user)
         assert outcome.deleted_messages == sum(len(kept.of(user)) for kept in self.model.values())
         for kept in self.model.values():
             self.cleared(kept, user)
@@ -129,7 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(user=USERS)
     def delete_user(self, user: str) -> None:
-        outcome = self.store.users.delete(WRITE, user)
+        outcome = self.store.users.delete(self.tenant.write, user)
         gone = [name for name, kept in self.model.items() if kept.owner == user]
         assert outcome.deleted_conversations == len(gone)
         for name in gone:
@@ -143,10 +150,10 @@ class StoreMachine(RuleBasedStateMachine):
         if conversation not in self.model:
             self.refused(
                 ConversationNotFound,
-                lambda: self.store.conversations.delete(WRITE, conversation, "", allow_missing=False),
+                lambda: self.store.conversations.delete(self.tenant.write, conversation, "", allow_missing=False),
             )
             return
-        outcome = self.store.conversations.delete(WRITE, conversation, "", allow_missing=False)
+        outcome = self.store.conversations.delete(self.tenant.write, conversation, "", allow_missing=False)
         assert outcome.deleted_messages == self.model.pop(conversation).count
         self.moved(outcome.revision)
 
@@ -155,20 +162,15 @@ class StoreMachine(RuleBasedStateMachine):
     def update(self, data: st.DataObject, title: str) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
         change = ConversationUpdate(ConversationDraft(id=conversation, title=title), frozenset({"title"}))
-        self.moved(self.store.conversations.update(WRITE, conversation, "", change).revision)
+        self.moved(self.store.conversations.update(self.tenant.write, conversation, "", change).revision)
         self.model[conversation].title = title
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), user=USERS, steps=st.lists(st.tuples(IDS, st.integers(0, 3)), min_size=1, max_size=4))
     def save_steps(self, data: st.DataObject, user: str, steps: list[tuple[str, int]]) -> None:
         conversation = data.draw(st.sampled_from(sorted(self.model)))
-        drafts = [
-            StepDraft(
-                step, conversation, user, "", index, 1, step_pb2.Step(id=step, step_index=index).SerializeToString()
-            )
-            for step, index in steps
-        ]
-        self.moved(self.store.steps.save(WRITE, drafts).revision)
+        drafts = [step_draft(step, conversation, user, index=index) for step, index in steps]
+        self.moved(self.store.steps.save(self.tenant.write, drafts).revision)
         for step, index in steps:
             self.model[conversation].steps[user, step] = index
 
@@ -187,14 +189,15 @@ class StoreMachine(RuleBasedStateMachine):
 
     def set_memory(self, owner: ConversationMemory | UserMemory, content: bytes | None, before: bytes | None) -> None:
         if content is None:
-            assert self.store.working_memories.delete(WRITE, owner).deleted == (before is not None)
+            assert self.store.working_memories.delete(self.tenant.write, owner).deleted == (before is not None)
         else:
-            self.store.working_memories.set(WRITE, owner, content)
+            self.store.working_memories.set(self.tenant.write, owner, content)
 
+    @precondition(lambda self: self.implementation in KEEPING)
     @rule()
     def restart(self) -> None:
         self.store.close()
-        self.store = open_store(self.directory / "data", window_bytes=20_000)
+        self.open()
 
     @staticmethod
     def refused(error: type[RemoraError], call: object) -> None:
@@ -204,15 +207,18 @@ class StoreMachine(RuleBasedStateMachine):
             return
         raise AssertionError(f"{error.__name__} was expected")
 
+    def shown(self, conversation: str, user: str) -> list[tuple[str, str, str]]:
+        return [(message.id, message.role, message.text) for message in self.tenant.messages(conversation, user)]
+
     @invariant()
     def messages_are_the_models(self) -> None:
         for name, kept in self.model.items():
             for user in ("sarah", "tom"):
-                assert shown(self.store, name, user) == kept.of(user)
+                assert self.shown(name, user) == kept.of(user)
 
     @invariant()
     def conversations_are_the_models(self) -> None:
-        listed, _ = self.store.conversations.list(READ, ConversationQuery(limit=10))
+        listed, _ = self.store.conversations.list(self.tenant.read, ConversationQuery(limit=10))
         assert {row.draft.id: (row.draft.user_id, row.draft.title, row.message_count) for row in listed} == {
             name: (kept.owner, kept.title, kept.count) for name, kept in self.model.items()
         }
@@ -220,20 +226,36 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def working_memory_is_the_models(self) -> None:
         for name, kept in self.model.items():
-            assert self.store.working_memories.get(READ, ConversationMemory(name)).content == kept.working_memory
+            assert self.memory(ConversationMemory(name)) == kept.working_memory
         for user in ("sarah", "tom"):
-            assert self.store.working_memories.get(READ, UserMemory(user)).content == self.user_memory.get(user)
+            assert self.memory(UserMemory(user)) == self.user_memory.get(user)
+
+    def memory(self, owner: ConversationMemory | UserMemory) -> bytes | None:
+        return self.store.working_memories.get(self.tenant.read, owner).content
 
     @invariant()
     def steps_are_the_models(self) -> None:
         for name, kept in self.model.items():
             for user in ("sarah", "tom"):
-                page = self.store.steps.list(READ, StepQuery(name, user))
-                found = {(step.id, step.step_index) for step in map(step_pb2.Step.FromString, page.steps)}
+                found = {(step.id, step.step_index) for step in self.tenant.steps(StepQuery(name, user))}
                 assert found == {(step, index) for (owner, step), index in kept.steps.items() if owner == user}
 
 
-TestStore = StoreMachine.TestCase
-TestStore.settings = settings(
+class OnDisk(StoreMachine):
+    implementation = "disk"
+
+
+class InMemory(StoreMachine):
+    implementation = "memory"
+
+
+class OfTheModel(StoreMachine):
+    implementation = "model"
+
+
+SETTINGS = settings(
     max_examples=examples(12), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+TestOnDisk, TestInMemory, TestOfTheModel = OnDisk.TestCase, InMemory.TestCase, OfTheModel.TestCase
+for case in (TestOnDisk, TestInMemory, TestOfTheModel):
+    case.settings = SETTINGS

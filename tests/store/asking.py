@@ -1,0 +1,116 @@
+"""What tests of any store share: what they give it, and how they read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery, MessageStore
+from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.store import Store
+from remora_server.domain.transfers import ExportQuery
+
+NEW = ConversationDraft(id="")
+"""An append creates its conversation like this."""
+FINGERPRINT = bytes(16)
+
+
+class HasMessages(Protocol):
+    """A store, or what is inside of one."""
+
+    @property
+    def messages(self) -> MessageStore: ...
+
+
+def count_tokens(texts: list[str]) -> list[int]:
+    """A token is a character."""
+    return [len(text) for text in texts]
+
+
+def draft(
+    message_id: str = "",
+    text: str = "",
+    role: str = "user",
+    embedding: MessageEmbedding | None = None,
+    name: str = "",
+) -> MessageDraft:
+    """A message as the wire layer would hand it over."""
+    body = message_pb2.Message(role=role, text=text, name=name).SerializeToString()
+    return MessageDraft(id=message_id, role=role, text=text, body=body, embedding=embedding, name=name)
+
+
+def step_draft(
+    step_id: str, conversation: str = "c", user: str = "", *, index: int = 0, operation: str = "", content: str = ""
+) -> StepDraft:
+    """A step as the wire layer would hand it over, made one microsecond after 1970 began."""
+    step = step_pb2.Step(id=step_id, step_index=index, operation_id=operation, content=content)
+    return StepDraft(step_id, conversation, user, operation, index, 1, step.SerializeToString())
+
+
+def listed(store: HasMessages, read: Read, query: MessageQuery) -> list[message_pb2.Message]:
+    """The messages of one page."""
+    page = store.messages.list(read, query)
+    decoded = list(conversation_service_pb2.ListMessagesResponse.FromString(page.encoded).messages)
+    assert page.count == len(decoded)
+    if decoded:
+        assert (page.first_sequence, page.last_sequence) == (decoded[0].sequence, decoded[-1].sequence)
+    return decoded
+
+
+class Tenant(Struct, frozen=True):
+    """A tenant of a store, with the usual terms of its calls."""
+
+    store: Store
+    id: str
+
+    @property
+    def read(self) -> Read:
+        return Read(self.id)
+
+    @property
+    def write(self) -> Write:
+        return Write(self.id, method="Test")
+
+    def request(self, request_id: str, fingerprint: bytes = FINGERPRINT) -> Write:
+        """The terms of a write that may be repeated."""
+        return replace(self.write, request_id=request_id, fingerprint=fingerprint)
+
+    def append(
+        self, *texts: str, conversation: str = "c", user: str = "sarah", create: ConversationDraft | None = NEW
+    ) -> Outcome:
+        """Append messages whose ids are their texts."""
+        drafts = [draft(text, text) for text in texts]
+        return self.store.messages.append(self.write, conversation, user, drafts, create)
+
+    def messages(self, conversation: str = "c", user: str = "sarah") -> list[message_pb2.Message]:
+        """A user's messages, oldest first."""
+        return listed(self.store, self.read, MessageQuery(conversation, user, limit=1_000))
+
+    def texts(self, conversation: str = "c", user: str = "sarah") -> list[str]:
+        return [message.text for message in self.messages(conversation, user)]
+
+    def steps(self, query: StepQuery) -> list[step_pb2.Step]:
+        return list(map(step_pb2.Step.FromString, self.store.steps.list(self.read, query).steps))
+
+    def exported(self, query: ExportQuery | None = None) -> list[transfer_service_pb2.Record]:
+        """All records of an export, page by page."""
+        records: list[transfer_service_pb2.Record] = []
+        query = query or ExportQuery()
+        while True:
+            page = self.store.exports.page(self.read, query)
+            assert len(page.records) <= query.limit
+            records += map(transfer_service_pb2.Record.FromString, page.records)
+            if page.following is None:
+                return records
+            assert page.records
+            query = replace(query, position=page.following)
+
+
+def contents(steps: Sequence[step_pb2.Step]) -> list[str]:
+    return [step.content for step in steps]

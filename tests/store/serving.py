@@ -1,0 +1,36 @@
+"""The model behind a real server: what is served of it must not need consecutive revisions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.store.model import open_model
+
+from remora_server import application
+from remora_server.domain.tokens import O200K_BASE
+from remora_server.embedding_models import NO_EMBEDDERS
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.identity import Identity
+from remora_server.rpc.listeners import UnixListener
+from remora_server.rpc.server import Server
+from remora_server.rpc.transports import ServerOptions
+
+
+@contextmanager
+def serving_the_model(transport: str = "native") -> Iterator[str]:
+    """The endpoint of a server over an empty model, without an embedder."""
+    tokens = NativeTokenCounter()
+    store = open_model(partial(tokens.count, O200K_BASE))
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        server = Server(ServerOptions(transport=transport), Identity())
+        (endpoint,) = server.bind([UnixListener(Path(directory) / "s")])
+        handlers = application._handlers(store, NO_EMBEDDERS, tokens)
+        server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
+        try:
+            yield endpoint
+        finally:
+            server.stop(1.0)

@@ -1,0 +1,224 @@
+"""The terms of reads and writes, in any store: what a repeat gets, what a revision says, who sees what."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from tests.store.asking import NEW, Tenant, draft, step_draft
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
+from remora_server.domain.errors import ConversationNotFound, MessageNotFound, RequestIdReused, RevisionUnknown
+from remora_server.domain.messages import Append, MessageQuery, Remove
+from remora_server.domain.search import InConversation, SearchOptions, SearchQuery, WordsOnly
+from remora_server.domain.steps import StepQuery
+from remora_server.domain.store import Store
+from remora_server.domain.transfers import ExportQuery, Import, ImportedMemory
+from remora_server.domain.working_memory import ConversationMemory, UserMemory
+
+Ask = Callable[[Store, Write], Outcome]
+
+IMPORTED = ImportedMemory("records[0]", UserMemory("imported"), b"m", 5)
+WRITES: dict[str, Ask] = {
+    "create": lambda store, write: store.conversations.create(write, ConversationDraft("", "sarah")),
+    "update": lambda store, write: store.conversations.update(
+        write, "c", "", ConversationUpdate(ConversationDraft("c", title="t"), frozenset({"title"}))
+    ),
+    "append": lambda store, write: store.messages.append(write, "c", "sarah", [draft(text="t")], None),
+    "append that creates": lambda store, write: store.messages.append(write, "n", "tom", [draft(text="t")], NEW),
+    "edit": lambda store, write: store.messages.edit(
+        write, "c", "sarah", [Remove("a"), Append(draft(text="t"))], allow_missing=True
+    ),
+    "delete messages": lambda store, write: store.messages.delete(write, "c", "sarah", ["a"]),
+    "delete no messages": lambda store, write: store.messages.delete(write, "c", "sarah", ["unknown"]),
+    "clear": lambda store, write: store.messages.clear(write, "c", "sarah"),
+    "save steps": lambda store, write: store.steps.save(write, [step_draft("s")]),
+    "set memory": lambda store, write: store.working_memories.set(write, ConversationMemory("c"), b"m"),
+    "delete memory": lambda store, write: store.working_memories.delete(write, UserMemory("sarah")),
+    "delete no memory": lambda store, write: store.working_memories.delete(write, UserMemory("nobody")),
+    "import": lambda store, write: store.imports.store(write, Import("", memories=(IMPORTED,))),
+    "clear everywhere": lambda store, write: store.users.clear(write, "sarah"),
+    "clear nobody": lambda store, write: store.users.clear(write, "nobody"),
+    "delete conversation": lambda store, write: store.conversations.delete(write, "c", "", allow_missing=False),
+    "delete no conversation": lambda store, write: store.conversations.delete(write, "x", "", allow_missing=True),
+    "delete user": lambda store, write: store.users.delete(write, "sarah"),
+}
+
+
+def filled(tenant: Tenant) -> Tenant:
+    """With something for each write to change."""
+    tenant.append("a", "b")
+    tenant.store.working_memories.set(tenant.write, UserMemory("sarah"), b"u")
+    return tenant
+
+
+def everything(tenant: Tenant) -> tuple[object, ...]:
+    """All that can be read of a tenant, but the revision that is shown."""
+    conversations, _ = tenant.store.conversations.list(tenant.read, ConversationQuery(limit=1_000))
+    records = [record.SerializeToString(deterministic=True) for record in tenant.exported()]
+    return conversations, records
+
+
+@pytest.mark.parametrize("ask", WRITES.values(), ids=WRITES)
+def test_a_repeat_gets_the_first_outcome_and_changes_nothing(tenant: Tenant, ask: Ask) -> None:
+    filled(tenant)
+    first = ask(tenant.store, tenant.request("r"))
+    tenant.append("since")
+    tenant.append("since", conversation="x", user="nobody")
+    tenant.store.working_memories.set(tenant.write, UserMemory("nobody"), b"since")
+    before = everything(tenant)
+
+    again = ask(tenant.store, tenant.request("r"))
+
+    assert again == first
+    assert everything(tenant) == before
+
+
+@pytest.mark.parametrize("ask", WRITES.values(), ids=WRITES)
+def test_a_request_id_with_another_payload_is_refused(tenant: Tenant, ask: Ask) -> None:
+    filled(tenant)
+    tenant.store.conversations.create(tenant.request("r"), ConversationDraft("another"))
+    before = everything(tenant)
+
+    with pytest.raises(RequestIdReused):
+        ask(tenant.store, tenant.request("r", b"x" * 16))
+    assert everything(tenant) == before
+
+
+def test_a_request_id_is_its_tenants(tenant: Tenant, other: Tenant) -> None:
+    tenant.store.messages.append(tenant.request("r"), "c", "sarah", [draft("a")], NEW)
+
+    assert other.store.messages.append(other.request("r"), "c", "sarah", [draft("a")], NEW).created
+    assert len(other.messages()) == 1
+
+
+def test_a_failure_is_not_remembered(tenant: Tenant) -> None:
+    with pytest.raises(ConversationNotFound):
+        tenant.store.messages.append(tenant.request("r"), "c", "sarah", [draft("a", "a")], None)
+
+    tenant.append()
+    tenant.store.messages.append(tenant.request("r"), "c", "sarah", [draft("a", "a")], None)
+    assert tenant.texts() == ["a"]
+
+
+def test_one_request_from_many_threads_writes_once(tenant: Tenant) -> None:
+    outcomes: list[Outcome] = []
+
+    def ask() -> None:
+        outcomes.append(tenant.store.messages.append(tenant.request("r"), "c", "sarah", [draft(text="once")], NEW))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(outcomes) == 8
+    assert len(set(outcomes)) == 1
+    assert tenant.texts() == ["once"]
+
+
+def test_writers_of_one_conversation_get_sequences_of_their_own(tenant: Tenant) -> None:
+    tenant.append()
+
+    def ask(writer: int) -> None:
+        for number in range(10):
+            tenant.append(f"{writer}-{number}")
+
+    threads = [threading.Thread(target=ask, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    found = tenant.messages()
+    assert [message.sequence for message in found] == list(range(1, 41))
+    for writer in range(4):
+        own = [message.text for message in found if message.text.startswith(f"{writer}-")]
+        assert own == [f"{writer}-{number}" for number in range(10)]
+    revisions = [message.revision for message in found]
+    assert revisions == sorted(set(revisions))
+
+
+def test_revisions_only_grow(tenant: Tenant) -> None:
+    filled(tenant)
+    revisions = [ask(tenant.store, tenant.write).revision for ask in WRITES.values()]
+
+    assert all(before <= after for before, after in itertools.pairwise(revisions))
+    assert len(set(revisions)) > len(WRITES) / 2
+    assert tenant.store.publication.published() >= revisions[-1]
+    assert not tenant.store.publication.has_ended()
+
+
+READS: dict[str, Callable[[Store, Read], object]] = {
+    "get": lambda store, read: store.conversations.get(read, "c", "")[1],
+    "list": lambda store, read: store.conversations.list(read, ConversationQuery())[1],
+    "count": lambda store, read: store.conversations.count(read, "", "")[1],
+    "messages": lambda store, read: store.messages.list(read, MessageQuery("c")).revision,
+    "steps": lambda store, read: store.steps.list(read, StepQuery("c")).revision,
+    "memory": lambda store, read: store.working_memories.get(read, UserMemory("sarah")).revision,
+    "export": lambda store, read: store.exports.page(read, ExportQuery()).revision,
+    "search": lambda store, read: (
+        store.index.search(
+            read, SearchQuery(InConversation("c"), "a", None, SearchOptions(), 0.0, words_only=WordsOnly.PROFILE)
+        ).revision
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", READS.values(), ids=READS)
+def test_a_read_shows_the_revision_that_it_asks_for(tenant: Tenant, ask: Callable[[Store, Read], int]) -> None:
+    filled(tenant)
+    for number in range(5):
+        written = tenant.append(f"later {number}").revision
+
+        assert ask(tenant.store, replace(tenant.read, min_revision=written)) >= written
+
+
+@pytest.mark.parametrize("ask", READS.values(), ids=READS)
+def test_a_revision_that_was_never_given_is_refused(tenant: Tenant, ask: Callable[[Store, Read], int]) -> None:
+    filled(tenant)
+
+    with pytest.raises(RevisionUnknown):
+        ask(tenant.store, replace(tenant.read, min_revision=1 << 60))
+
+
+def test_a_write_that_does_not_wait_is_published_later(tenant: Tenant) -> None:
+    write = replace(tenant.write, waits_for_disk=False)
+    revision = tenant.store.messages.append(write, "c", "sarah", [draft("a", "a")], NEW).revision
+
+    read = Read(tenant.id, min_revision=revision, deadline=time.monotonic() + 600)
+    assert tenant.store.messages.list(read, MessageQuery("c")).count == 1
+    assert tenant.store.publication.published() >= revision
+
+
+def test_tenants_are_apart(tenant: Tenant, other: Tenant) -> None:
+    for each in (tenant, other):
+        each.append(f"of {each.id}")
+        each.store.steps.save(each.write, [step_draft("s", content=each.id)])
+        each.store.working_memories.set(each.write, UserMemory("sarah"), each.id.encode())
+    before = everything(other)
+
+    for ask in WRITES.values():
+        ask(tenant.store, tenant.write)
+
+    assert everything(other) == before
+    assert other.id.encode() not in repr(everything(tenant)).encode()
+
+
+def test_of_another_tenants_conversation_nothing_is_found(tenant: Tenant, other: Tenant) -> None:
+    tenant.append("secret")
+
+    with pytest.raises(ConversationNotFound):
+        other.messages()
+    with pytest.raises(ConversationNotFound):
+        other.append("a", create=None)
+    with pytest.raises((ConversationNotFound, MessageNotFound)):
+        other.store.messages.edit(other.write, "c", "sarah", [Remove("secret")], allow_missing=False)
+    assert other.store.conversations.count(other.read, "", "")[0] == 0
+    assert tenant.texts() == ["secret"]
