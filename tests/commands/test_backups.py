@@ -124,7 +124,7 @@ def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_hal
         assert set(held.values()) == {TOGETHER}
         with Remora(restored.endpoint, timeout=PATIENCE) as memory:
             assert memory.status().store.store_id == manifest["store_id"]
-            assert memory.conversation("new").append(Message("user", "hello")).revision == manifest["revision"] + 1  # type: ignore[operator]
+            assert memory.conversation("new").append(Message("user", "hello")).revision > manifest["revision"]  # type: ignore[operator]
         restored.kill()
         restored.start()
         assert tags(restored.endpoint) == held + Counter(["hello"])

@@ -13,17 +13,17 @@ from remora_server.domain.store import Store
 from remora_server.storage.embedded import StoreOptions, open_store
 
 
-def embedded(directory: Path | None) -> Store:
-    """The embedded store, with windows that do not hold what the tests store."""
-    options = StoreOptions(directory, segment_bytes=16 << 20, window_bytes=20_000)
+def embedded(directory: Path | None, window_bytes: int) -> Store:
+    """The embedded store, with so much room for conversations in memory."""
+    options = StoreOptions(directory, segment_bytes=16 << 20, window_bytes=window_bytes)
     return open_store(options, count_tokens=count_tokens, models=ServedModels())
 
 
 IMPLEMENTATIONS: Mapping[str, Callable[[Path], Store]] = {
-    "disk": embedded,
-    "memory": lambda _: embedded(None),
+    "disk": lambda directory: embedded(directory, window_bytes=1),
+    "memory": lambda _: embedded(None, window_bytes=20_000),
     "model": lambda _: open_model(count_tokens),
 }
-"""Each opens one in a directory that is not there yet."""
+"""Each opens one in a directory that is not there yet, or that it filled. On disk, no conversation stays in memory."""
 KEEPING = frozenset({"disk"})
 """Those that are the same when they are opened again."""

@@ -6,9 +6,11 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
+from tests.patience import PATIENCE
 from tests.store.asking import NEW, Tenant, draft, step_draft
 
 from remora_server.domain.calls import Outcome, Read, Write
@@ -39,7 +41,8 @@ WRITES: dict[str, Ask] = {
     "clear": lambda store, write: store.messages.clear(write, "c", "sarah"),
     "save steps": lambda store, write: store.steps.save(write, [step_draft("s")]),
     "set memory": lambda store, write: store.working_memories.set(write, ConversationMemory("c"), b"m"),
-    "delete memory": lambda store, write: store.working_memories.delete(write, UserMemory("sarah")),
+    "delete memory": lambda store, write: store.working_memories.delete(write, ConversationMemory("c")),
+    "delete a user's memory": lambda store, write: store.working_memories.delete(write, UserMemory("sarah")),
     "delete no memory": lambda store, write: store.working_memories.delete(write, UserMemory("nobody")),
     "import": lambda store, write: store.imports.store(write, Import("", memories=(IMPORTED,))),
     "clear everywhere": lambda store, write: store.users.clear(write, "sarah"),
@@ -53,7 +56,8 @@ WRITES: dict[str, Ask] = {
 def filled(tenant: Tenant) -> Tenant:
     """With something for each write to change."""
     tenant.append("a", "b")
-    tenant.store.working_memories.set(tenant.write, UserMemory("sarah"), b"u")
+    for owner in (UserMemory("sarah"), ConversationMemory("c")):
+        tenant.store.working_memories.set(tenant.write, owner, b"m")
     return tenant
 
 
@@ -143,6 +147,29 @@ def test_writers_of_one_conversation_get_sequences_of_their_own(tenant: Tenant) 
         assert own == [f"{writer}-{number}" for number in range(10)]
     revisions = [message.revision for message in found]
     assert revisions == sorted(set(revisions))
+
+
+def test_writers_of_many_conversations_do_not_hold_up_each_other(tenant: Tenant) -> None:
+    write = replace(tenant.write, deadline=time.monotonic() + PATIENCE)
+    store, rounds = tenant.store, 10
+
+    def ask(writer: int) -> bool:
+        name, user = f"c{writer}", f"u{writer}"
+        for _ in range(rounds):
+            store.messages.append(write, name, user, [draft(text="t")], NEW)
+            store.steps.save(write, [step_draft("s", f"c{each}", user) for each in range(writer + 1)])
+            store.working_memories.set(write, ConversationMemory(name), b"m")
+            assert store.working_memories.delete(write, ConversationMemory(name)).deleted
+            store.users.clear(write, user)
+        return True
+
+    for writer in range(4):
+        tenant.append(conversation=f"c{writer}", user=f"u{writer}")
+    with ThreadPoolExecutor(4) as writers:
+        assert all(writers.map(ask, range(4)))
+
+    found, _ = tenant.store.conversations.list(tenant.read, ConversationQuery())
+    assert [(each.message_count, each.last_sequence) for each in found] == [(0, rounds)] * 4
 
 
 def test_revisions_only_grow(tenant: Tenant) -> None:
