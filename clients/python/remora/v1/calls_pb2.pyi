@@ -3,13 +3,14 @@
 isort:skip_file
 What every call of every service has in common.
 
-Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision. A
-`request_id` (up to 128 bytes) makes it idempotent: a repeat within an hour gets the first reply and writes nothing;
-the same id with another payload or method is ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At
-most 1,000,000 ids are remembered, the oldest are forgotten first.
+Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision.
+Revisions only grow; two in a row may be any number apart. A `request_id` (up to 128 bytes) makes a write idempotent: a
+repeat within an hour gets the first reply and writes nothing; the same id with another payload or method is
+ALREADY_EXISTS, REQUEST_ID_REUSED. Failures are not remembered. At most 1,000,000 ids are remembered, the oldest are
+forgotten first.
 
-A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has
-never given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
+A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one beyond all that the
+store has given out is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own
 user; where one is given, only that user's rows are seen.
 
 What a field may be is stated by protovalidate's options and holds wherever its message stands, also where a call ignores
