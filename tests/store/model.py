@@ -324,18 +324,14 @@ class Conversations:
 
     def list(self, read: Read, query: ConversationQuery) -> tuple[list[Conversation], int]:
         tenant, revision = self._books.read(read)
-        ordered = sorted(
-            (_place(kept, query.order_by), kept) for kept in _chosen(tenant, query.user_id, query.resource_id)
-        )
-        if query.descending:
-            ordered.reverse()
-        after = query.after and (_folded(query.after.value), query.after.uid)
-        behind = [
-            kept.shown()
-            for place, kept in ordered
-            if after is None or (place < after if query.descending else place > after)
-        ]
-        return behind[query.skip : query.skip + query.limit], revision
+        chosen = _chosen(tenant, query.user_id, query.resource_id)
+        ordered = sorted(chosen, key=lambda kept: _place(kept, query.order_by), reverse=query.descending)
+        if query.after is not None:
+            after = (_folded(query.after.value), query.after.uid)
+            places = [_place(kept, query.order_by) for kept in ordered]
+            behind = [place < after if query.descending else place > after for place in places]
+            ordered = list(itertools.compress(ordered, behind))
+        return [kept.shown() for kept in ordered[query.skip : query.skip + query.limit]], revision
 
 
 def _place(kept: Kept, order: ConversationOrder) -> tuple[Any, int]:

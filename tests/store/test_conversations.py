@@ -11,6 +11,7 @@ from remora_server.domain.conversations import (
     ConversationOrder,
     ConversationQuery,
     ConversationUpdate,
+    position_of,
 )
 from remora_server.domain.errors import ConversationExists, ConversationNotFound
 from remora_server.domain.working_memory import ConversationMemory
@@ -153,6 +154,27 @@ def test_equal_titles_are_listed_in_the_order_of_creation(tenant: Tenant) -> Non
     query = ConversationQuery(order_by=ConversationOrder.TITLE, descending=False)
     assert ids(tenant, query) == ["z", "y", "x"]
     assert ids(tenant, replace(query, descending=True)) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("order", ConversationOrder)
+@pytest.mark.parametrize("descending", [False, True])
+def test_pages_go_on_behind_a_position_whatever_comes_and_goes(
+    tenant: Tenant, order: ConversationOrder, descending: bool
+) -> None:
+    titles = ["b", "A", "a", "B", "b", "c"]
+    for number, title in enumerate(titles):
+        tenant.store.conversations.create(tenant.write, ConversationDraft(str(number), title=title))
+    query = ConversationQuery(order_by=order, descending=descending)
+    everything = ids(tenant, query)
+
+    first, _ = tenant.store.conversations.list(tenant.read, replace(query, limit=3))
+    rest = replace(query, after=position_of(first[-1], order))
+    tenant.store.conversations.delete(tenant.write, everything[0], "", allow_missing=False)
+    tenant.store.conversations.delete(tenant.write, everything[2], "", allow_missing=False)
+
+    assert [found.draft.id for found in first] == everything[:3]
+    assert ids(tenant, rest) == everything[3:]
+    assert ids(tenant, replace(rest, skip=1, limit=1)) == everything[4:5]
 
 
 def test_conversations_are_counted(tenant: Tenant) -> None:
