@@ -2,14 +2,17 @@
 
 pub mod core;
 pub mod encoder;
+mod failpoints;
 mod fingerprint;
 pub mod index;
 pub mod journal;
 pub mod kernels;
 pub mod late;
 pub mod lexical;
+pub mod panics;
 pub mod recall;
 pub mod rows;
+mod supervision;
 pub mod tokens;
 pub mod transport;
 pub mod windows;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,13 +19,28 @@ LEVELS = ("debug", "info", "warning", "error")
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
+logger = logging.getLogger(__name__)
+
+
 def configure(level: str, log_format: str, stream: TextIO | None = None) -> None:
     """Send everything from a level of LEVELS on to a stream (standard error), in a format of FORMATS."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Failures that nobody handles say where they were, in this format and without their texts, as all others do.
+    sys.unraisablehook = _log_unraisable
+    threading.excepthook = _log_end_of_thread
     # grpcio logs each failure of a handler with its text, which may quote contents: rpc.errors does it without.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
+
+
+def _log_unraisable(failure: sys.UnraisableHookArgs) -> None:
+    logger.error("a failure that nobody handles", exc_info=failure.exc_value)
+
+
+def _log_end_of_thread(failure: threading.ExceptHookArgs) -> None:
+    ended = failure.thread.name if failure.thread else ""
+    logger.error("a thread failed and ends", exc_info=failure.exc_value, extra={"failed": ended})
 
 
 class JsonFormatter(logging.Formatter):

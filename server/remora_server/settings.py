@@ -33,7 +33,7 @@ _OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|
 # Tests switch failpoints on with the last two.
 _NO_SETTINGS = {
     ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE,
-    failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE,
+    failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.ENGINE_VARIABLE,
 }  # fmt: skip
 _DIGITS = re.compile(r"\d{1,30}")
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")

@@ -2,7 +2,8 @@
 //!
 //! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `backlog`, `requests`,
 //! `windows` and `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
-//! sync. A record is checked before it is submitted: applying one that was accepted cannot fail.
+//! sync. A record is checked before it is submitted: applying one that was accepted cannot fail. Where it panics all the
+//! same, memory is *torn*: nothing more is accepted, nothing of memory is shown, and the next start reads the journal.
 
 mod backlog;
 mod follow;
@@ -12,7 +13,10 @@ mod requests;
 mod tests;
 mod unapplied;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,6 +25,7 @@ pub use plan::InvalidRecord;
 pub use requests::Known;
 pub use unapplied::{FollowError, Unapplied};
 
+use crate::failpoints::{self, Point};
 use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
 use crate::recall::Recall;
@@ -88,7 +93,14 @@ pub struct Core {
     requests: Requests,
     windows: Windows,
     recall: Recall,
+    /// Whether a panic may have left half of a change in memory.
+    is_torn: AtomicBool,
 }
+
+/// A panic may have left half of a change in memory: nothing of it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a panic may have left half of a change in memory: restart the server")]
+pub struct Torn;
 
 impl Core {
     /// Opens the journal in `directory`; without one, a journal in memory. Nothing is resident: what the journal holds
@@ -106,6 +118,7 @@ impl Core {
             opened: Instant::now(),
             backlog: Backlog::new(settings.backlog_bytes),
             requests: Requests::new(settings.request_ids),
+            is_torn: AtomicBool::new(false),
             journal,
             recovery,
         })
@@ -139,6 +152,7 @@ impl Core {
         patience: Option<Duration>,
     ) -> Result<Committed, CommitError> {
         let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+        failpoints::hit(Point::CorePlanning);
         let plan = Plan::read(record.clone(), self.windows.fingerprints(), self.now())?;
         let Some(request) = plan.request else {
             let revision = self.submit(record, deadline, |revision| self.apply(plan, revision))?;
@@ -154,6 +168,23 @@ impl Core {
             self.apply(plan, revision);
         })?;
         Ok(Committed::New(revision))
+    }
+
+    /// Fails where a panic may have left half of a change in memory. To be asked before memory is read or changed.
+    pub fn require_whole(&self) -> Result<(), Torn> {
+        match self.is_torn.load(Ordering::Acquire) {
+            true => Err(Torn),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs what changes memory outside of the journal's lock. Where it panics, memory is torn and the journal ends.
+    fn changing<T>(&self, change: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(change)).unwrap_or_else(|panic| {
+            self.is_torn.store(true, Ordering::Release);
+            self.journal.end_by_panic();
+            resume_unwind(panic)
+        })
     }
 
     /// Microseconds since the core was opened, by a clock that nobody sets.
@@ -172,6 +203,7 @@ impl Core {
         }
         let bytes = record.len();
         let accept = |revision| {
+            let _whole = TornWherePanicked(self);
             self.backlog.add(revision, bytes);
             accept(revision);
         };
@@ -189,6 +221,7 @@ impl Core {
         for mut run in plan.runs {
             run.seal(revision);
             self.windows.apply(&run, revision, self.journal.published());
+            failpoints::hit(Point::CoreApplying);
             follow::deliver(&self.recall, &plan.tenant, run, revision);
         }
     }
@@ -234,10 +267,26 @@ impl Core {
     /// Says that the database has everything up to `revision`: nothing of it need stay in memory. Where it has it for
     /// good, the journal is to be told so, too.
     pub fn mark_applied(&self, revision: u64) {
+        self.changing(|| self.mark_whole_applied(revision));
+    }
+
+    fn mark_whole_applied(&self, revision: u64) {
         self.backlog.applied(revision);
+        failpoints::hit(Point::CoreApplied);
         self.journal.forget(revision);
         self.windows
             .mark_applied(revision, self.journal.published());
+    }
+}
+
+/// Says that memory is torn where it is dropped by a panic; the journal's queue, whose lock is held, ends itself.
+struct TornWherePanicked<'a>(&'a Core);
+
+impl Drop for TornWherePanicked<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.is_torn.store(true, Ordering::Release);
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! A thread that is to give way to others must hold nothing that they need: not the interpreter's lock, nor the encoder's
 //! idle activations. The caller waits without either.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,6 +13,8 @@ use parking_lot::Mutex;
 
 use super::forward::Activations;
 use super::{Encoder, Made};
+use crate::failpoints::{self, Point};
+use crate::supervision::{caught, keep_thread};
 
 /// How often a caller looks whether the thread was closed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -68,7 +69,7 @@ impl BackgroundEncoder {
             .name("encoder".to_owned())
             .spawn(move || {
                 let _ = started.send(thread_id());
-                worker.run(&taken);
+                keep_thread(|| worker.run(&taken));
             })?;
         Ok(Self {
             jobs: Mutex::new(jobs),
@@ -102,7 +103,9 @@ impl BackgroundEncoder {
             match result.recv_timeout(LOOK) {
                 Ok(made) => return made,
                 Err(RecvTimeoutError::Timeout) if !self.is_closed() => {}
-                Err(_) => return Err(Unmade::Closed),
+                Err(_) if self.is_closed() => return Err(Unmade::Closed),
+                // The thread begins anew, and does not know of this job.
+                Err(_) => return Err(Unmade::Panicked),
             }
         }
     }
@@ -140,6 +143,7 @@ impl<E: Encode> Worker<E> {
     fn run(&self, jobs: &Receiver<Job>) {
         let mut activations = Activations::new();
         while let Ok(job) = jobs.recv() {
+            failpoints::hit(Point::EncoderThread);
             let made = self.made(&job, &mut activations);
             if !self.goes_on() {
                 return;
@@ -151,8 +155,11 @@ impl<E: Encode> Worker<E> {
 
     /// What the job's texts become. A panic leaves nothing behind: the activations that it came upon are given up.
     fn made(&self, job: &Job, activations: &mut Activations) -> Result<Made, Unmade> {
-        let encode = || (self.encode)(job, activations, &|| self.goes_on());
-        catch_unwind(AssertUnwindSafe(encode)).map_err(|_| {
+        let encode = || {
+            failpoints::hit(Point::EncoderJob);
+            (self.encode)(job, activations, &|| self.goes_on())
+        };
+        caught(encode).map_err(|_| {
             *activations = Activations::new();
             Unmade::Panicked
         })

@@ -77,6 +77,11 @@ impl JournalError {
         }
     }
 
+    /// Half of a record's changes may have been made when something panicked.
+    pub(super) fn panicked() -> Self {
+        Self::Failed("a panic may have left half of a change in memory: restart the server".into())
+    }
+
     pub(super) fn damaged(segment: &str, offset: u64, reason: impl Into<String>) -> Self {
         Self::Damaged {
             segment: segment.to_owned(),

@@ -1,4 +1,4 @@
-//! Named places where a test makes the process die or an operation fail or wait. Inert, at the cost of one relaxed load,
+//! Named places where a test makes the process die or an operation fail, panic or wait. Inert, at the cost of one relaxed load,
 //! unless `REMORA_JOURNAL_FAILPOINTS` is set when the first journal is opened.
 //!
 //! The variable reads `before_sync=abort@3,segment_prepared=no_space`: the action comes at the hit after that many passes,
@@ -66,6 +66,8 @@ pub(super) enum Action {
     Error,
     /// The operation fails with ENOSPC.
     NoSpace,
+    /// The operation panics.
+    Panic,
     /// The operation waits for so many milliseconds, then goes on.
     Delay(u64),
 }
@@ -76,6 +78,7 @@ impl Action {
             "abort" => Self::Abort,
             "error" => Self::Error,
             "no_space" => Self::NoSpace,
+            "panic" => Self::Panic,
             _ => Self::Delay(name.strip_prefix("delay:")?.parse().ok()?),
         })
     }
@@ -85,6 +88,7 @@ impl Action {
             Self::Abort => std::process::abort(),
             Self::Error => Err(Errno::IO.into()),
             Self::NoSpace => Err(Errno::NOSPC.into()),
+            Self::Panic => panic!("a panic was planted here"),
             Self::Delay(millis) => {
                 thread::sleep(Duration::from_millis(millis));
                 Ok(())

@@ -144,6 +144,11 @@ impl Log {
         }
     }
 
+    /// Accepts nothing more, as after a panic within a change; what was accepted is written.
+    pub(super) fn end_by_panic(&self) {
+        self.shared.queue.end(JournalError::panicked());
+    }
+
     pub(super) fn mark_applied(&self, revision: u64) {
         self.shared.reach.note_applied(revision);
     }

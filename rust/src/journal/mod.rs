@@ -53,7 +53,7 @@ pub struct Journal {
 
 enum Kind {
     Durable(Log),
-    Volatile(Volatile),
+    Volatile(Box<Volatile>),
 }
 
 impl Journal {
@@ -74,14 +74,15 @@ impl Journal {
     /// A journal in memory, empty, without files: what is accepted is published at once and held until it is released.
     pub fn volatile() -> Self {
         Self {
-            kind: Kind::Volatile(Volatile::new()),
+            kind: Kind::Volatile(Box::new(Volatile::new())),
         }
     }
 
     /// Accepts a record and returns its revision, waiting while the queue is full.
     ///
     /// `accept` runs with the revision under the queue's lock, so that effects happen in the order of revisions and before
-    /// the record can be published. It must be short and must not submit to or wait for this journal. When it panics, the record is not accepted.
+    /// the record can be published. It must be short and must not submit to or wait for this journal. When it panics, the record is not accepted, and no
+    /// other after it: the journal ends as if a write had failed, once what was accepted before is published.
     /// Fails with `Full` or `TooLarge` without having accepted anything, and with `Failed` or `Closed` for good.
     pub fn submit_with(
         &self,
@@ -185,6 +186,14 @@ impl Journal {
     /// Why the journal accepts nothing any more: `Failed` or `Closed`; `None` while it does.
     pub fn ended(&self) -> Option<JournalError> {
         self.stream().waiters.ended()
+    }
+
+    /// Ends the journal as a panic in `accept` does: one elsewhere left half of a change behind.
+    pub fn end_by_panic(&self) {
+        match &self.kind {
+            Kind::Durable(log) => log.end_by_panic(),
+            Kind::Volatile(volatile) => volatile.end_by_panic(),
+        }
     }
 
     /// Figures for status.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -92,7 +93,8 @@ impl Queue {
     }
 
     /// Accepts a payload: `accept` runs with its revision under the queue's lock, then it is queued. Waits while the queue
-    /// is full, until `deadline`. When `accept` panics nothing is accepted.
+    /// is full, until `deadline`. When `accept` panics nothing is accepted, now or later: what it changed before may be half
+    /// of a change. What was accepted before is still written.
     pub(super) fn push(
         &self,
         payload: Bytes,
@@ -104,7 +106,12 @@ impl Queue {
         let cost = lone_batch_bytes(payload.len());
         let (mut state, placement) = self.wait_for_room(bytes, cost, deadline)?;
         let revision = state.next_revision;
+        let whole = EndsWherePanicked {
+            queue: self,
+            state: &mut state,
+        };
         accept(revision);
+        drop(whole);
         if let Placement::NextSegment = placement {
             state.spare = SpareState::Promised(revision);
             state.room = batch_room(self.segment_bytes);
@@ -212,9 +219,18 @@ impl Queue {
 
     /// Accepts nothing more, for this reason. The first reason stays.
     pub(super) fn end(&self, reason: JournalError) {
-        self.state.lock().ended.get_or_insert(reason);
+        self.end_locked(&mut self.state.lock(), reason);
+    }
+
+    fn end_locked(&self, state: &mut State, reason: JournalError) {
+        state.ended.get_or_insert(reason);
         self.work.notify_all();
         self.change.notify_all();
+    }
+
+    /// Why nothing more is accepted.
+    pub(super) fn ended(&self) -> Option<JournalError> {
+        self.state.lock().ended.clone()
     }
 
     /// Forgets what was accepted and will not be written.
@@ -235,6 +251,20 @@ impl Queue {
     /// Why records are refused for want of room; `None` while none was.
     pub(super) fn refusing(&self) -> Option<Arc<str>> {
         self.state.lock().turned_away.clone()
+    }
+}
+
+/// Ends the queue where it is dropped by a panic.
+struct EndsWherePanicked<'a> {
+    queue: &'a Queue,
+    state: &'a mut State,
+}
+
+impl Drop for EndsWherePanicked<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.queue.end_locked(self.state, JournalError::panicked());
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! A journal without files: each record is published as it is accepted, and lost when the process ends.
 
+use std::thread;
+
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -15,7 +17,7 @@ pub(super) struct Volatile {
 
 struct Accepting {
     next_revision: u64,
-    closed: bool,
+    ended: Option<JournalError>,
 }
 
 impl Volatile {
@@ -23,7 +25,7 @@ impl Volatile {
         Self {
             accepting: Mutex::new(Accepting {
                 next_revision: 1,
-                closed: false,
+                ended: None,
             }),
             stream: Stream::new(0, usize::MAX),
         }
@@ -41,11 +43,16 @@ impl Volatile {
             });
         }
         let mut accepting = self.accepting.lock();
-        if accepting.closed {
-            return Err(JournalError::Closed);
+        if let Some(reason) = &accepting.ended {
+            return Err(reason.clone());
         }
         let revision = accepting.next_revision;
+        let whole = EndsWherePanicked {
+            stream: &self.stream,
+            accepting: &mut accepting,
+        };
         accept(revision);
+        drop(whole);
         accepting.next_revision += 1;
         self.stream.publish([Record { revision, payload }]);
         Ok(revision)
@@ -78,7 +85,37 @@ impl Volatile {
     }
 
     pub(super) fn close(&self) {
-        self.accepting.lock().closed = true;
-        self.stream.end(JournalError::Closed);
+        self.accepting
+            .lock()
+            .end(&self.stream, JournalError::Closed);
+    }
+
+    /// See `Log::end_by_panic`.
+    pub(super) fn end_by_panic(&self) {
+        self.accepting
+            .lock()
+            .end(&self.stream, JournalError::panicked());
+    }
+}
+
+impl Accepting {
+    /// Accepts nothing more, for this reason. The first reason stays.
+    fn end(&mut self, stream: &Stream, reason: JournalError) {
+        self.ended.get_or_insert_with(|| reason.clone());
+        stream.end(reason);
+    }
+}
+
+/// Ends the journal where it is dropped by a panic.
+struct EndsWherePanicked<'a> {
+    stream: &'a Stream,
+    accepting: &'a mut Accepting,
+}
+
+impl Drop for EndsWherePanicked<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.accepting.end(self.stream, JournalError::panicked());
+        }
     }
 }

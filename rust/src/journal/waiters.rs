@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::JournalError;
+use crate::failpoints::{self, Point};
+use crate::supervision::caught;
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +76,13 @@ impl Waiters {
         self.follower.set(changed).is_ok()
     }
 
+    /// A follower that panics follows on: nothing of the journal is half done by it.
     fn tell(&self) {
         if let Some(changed) = self.follower.get() {
-            changed();
+            let _ = caught(|| {
+                failpoints::hit(Point::PublicationFollowed);
+                changed();
+            });
         }
     }
 

@@ -50,7 +50,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let end = match catch_unwind(AssertUnwindSafe(|| self.work())) {
-            Ok(Ok(())) => JournalError::Closed,
+            Ok(Ok(())) => shared.queue.ended().unwrap_or(JournalError::Closed),
             Ok(Err(error)) => JournalError::Failed(error.to_string().into()),
             Err(_) => JournalError::Failed("the writer panicked".into()),
         };

@@ -12,11 +12,11 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyBytes;
 
 use super::recall::{PyRecall, PyUnapplied};
-use crate::core::{CommitError, Committed, Core, FollowError, Known, Settings};
+use crate::core::{CommitError, Committed, Core, FollowError, Known, Settings, Torn};
 use crate::journal::{self, Options};
 use crate::kernels::Kernels;
 use crate::windows::{
-    Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation,
+    Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Windows,
 };
 
 /// Records up to this size are committed without releasing the GIL: that takes longer than the commit.
@@ -145,6 +145,10 @@ impl PyCore {
         Some(self.core.journal().ended()?.to_string())
     }
 
+    fn is_whole(&self) -> bool {
+        self.core.require_whole().is_ok()
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.core.journal().close())
             .map_err(journal_error)
@@ -267,12 +271,12 @@ impl PyCore {
         });
     }
 
-    fn conversation_state(&self, tenant: &str, conversation_id: &str) -> &'static str {
-        match self.core.windows().residency(tenant, conversation_id) {
+    fn conversation_state(&self, tenant: &str, conversation_id: &str) -> PyResult<&'static str> {
+        Ok(match self.windows()?.residency(tenant, conversation_id) {
             Residency::Absent => "absent",
             Residency::Cold => "cold",
             Residency::Resident => "resident",
-        }
+        })
     }
 
     #[pyo3(signature = (tenant, conversation_id, head, messages, bodies, *, as_of, with_journal = false))]
@@ -324,7 +328,7 @@ impl PyCore {
         conversation_id: &str,
         accepted: bool,
     ) -> PyResult<Option<PyHead>> {
-        let windows = self.core.windows();
+        let windows = self.windows()?;
         let head = if accepted {
             windows.accepted_head(tenant, conversation_id)
         } else {
@@ -343,7 +347,7 @@ impl PyCore {
         user_id: &str,
         ids: Vec<PyBackedStr>,
     ) -> PyResult<Vec<Option<(u64, i64)>>> {
-        let windows = self.core.windows();
+        let windows = self.windows()?;
         briefly(py, ids.len(), || {
             windows.find_messages(tenant, conversation_id, user_id, &ids)
         })
@@ -357,7 +361,7 @@ impl PyCore {
         conversation_id: &str,
         user_id: Option<&str>,
     ) -> PyResult<Vec<u64>> {
-        let windows = self.core.windows();
+        let windows = self.windows()?;
         let messages = windows.resident_messages(tenant, conversation_id);
         briefly(py, messages, || {
             windows.live_sequences(tenant, conversation_id, user_id)
@@ -372,7 +376,7 @@ impl PyCore {
         conversation_id: &str,
         count: usize,
     ) -> PyResult<Vec<(u64, String)>> {
-        let windows = self.core.windows();
+        let windows = self.windows()?;
         let oldest = briefly(py, count, || {
             windows.oldest_messages(tenant, conversation_id, count)
         });
@@ -412,7 +416,7 @@ impl PyCore {
             limit,
             max_bytes,
         };
-        let windows = self.core.windows();
+        let windows = self.windows()?;
         let messages = windows.resident_messages(tenant, conversation_id);
         let page = briefly(py, messages, || {
             let published = || self.core.journal().published();
@@ -440,6 +444,12 @@ impl PyCore {
 impl PyCore {
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    /// The windows, unless a panic may have left half of a change in memory.
+    fn windows(&self) -> PyResult<&Windows> {
+        self.core.require_whole().map_err(torn_error)?;
+        Ok(self.core.windows())
     }
 
     /// A commit that need not wait; `None` where it is left to one that may.
@@ -648,6 +658,11 @@ pub(super) fn sixteen_bytes(name: &str, bytes: &[u8]) -> PyResult<[u8; 16]> {
 
 fn cold_error(cold: Cold, conversation_id: &str) -> PyErr {
     PyKeyError::new_err(format!("{cold}: {conversation_id}"))
+}
+
+/// Memory is shown no more, for good.
+pub(super) fn torn_error(torn: Torn) -> PyErr {
+    JournalFailed::new_err(torn.to_string())
 }
 
 fn commit_error(error: CommitError) -> PyErr {

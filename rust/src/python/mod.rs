@@ -8,6 +8,7 @@ mod ids;
 mod index;
 mod journal;
 mod lexical;
+mod panics;
 mod recall;
 mod rows;
 mod tokens;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     index::register(module)?;
     journal::register(module)?;
     lexical::register(module)?;
+    panics::register(module)?;
     recall::register(module)?;
     rows::register(module)?;
     tokens::register(module)?;

@@ -9,12 +9,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
+use super::core::torn_error;
 use super::index::{floats, refused};
 use crate::core::{Core, Unapplied};
 use crate::late::Pieces;
 use crate::recall::{
-    Condition, Filter, Found, FoundMessage, Names, Scalar, Scope, Search, StoredDocument, Vector,
-    Weights,
+    Condition, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search, StoredDocument,
+    Vector, Weights,
 };
 
 /// See `_native.pyi`.
@@ -26,6 +27,12 @@ pub(super) struct PyRecall {
 impl PyRecall {
     pub(super) fn of(core: Arc<Core>) -> Self {
         Self { core }
+    }
+
+    /// Recall, unless a panic may have left half of a change in memory.
+    fn recall(&self) -> PyResult<&Recall> {
+        self.core.require_whole().map_err(torn_error)?;
+        Ok(self.core.recall())
     }
 }
 
@@ -57,16 +64,25 @@ impl PyRecall {
         py.detach(|| self.core.recall().revision())
     }
 
-    fn begin_thread(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: u64) -> bool {
-        py.detach(|| self.core.recall().begin_thread(tenant, user_id, uid))
+    fn begin_thread(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uid: u64,
+    ) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.begin_thread(tenant, user_id, uid)))
     }
 
-    fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> bool {
-        py.detach(|| self.core.recall().begin_user(tenant, user_id))
+    fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.begin_user(tenant, user_id)))
     }
 
-    fn hold_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> bool {
-        py.detach(|| self.core.recall().hold_user(tenant, user_id))
+    fn hold_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.hold_user(tenant, user_id)))
     }
 
     fn release_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
@@ -103,7 +119,7 @@ impl PyRecall {
         if messages.len() != embeddings.len() {
             return Err(PyValueError::new_err("embeddings are one list a message"));
         }
-        let recall = self.core.recall();
+        let recall = self.recall()?;
         py.detach(|| {
             let documents = messages.iter().zip(&embeddings).map(stored).collect();
             let later = unapplied.map(|unapplied| unapplied.0.later(user_id, uid));
@@ -127,7 +143,8 @@ impl PyRecall {
         published: u64,
     ) -> PyResult<()> {
         let scope = scope(user_id, uid)?;
-        py.detach(|| self.core.recall().drain(tenant, scope, published));
+        let recall = self.recall()?;
+        py.detach(|| recall.drain(tenant, scope, published));
         Ok(())
     }
 
@@ -141,7 +158,8 @@ impl PyRecall {
         published: u64,
     ) -> PyResult<Vec<String>> {
         let scope = scope(user_id, uid)?;
-        Ok(py.detach(|| self.core.recall().speakers(tenant, scope, published)))
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.speakers(tenant, scope, published)))
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
@@ -155,7 +173,7 @@ impl PyRecall {
         published: u64,
     ) -> PyResult<usize> {
         let scope = scope(user_id, uid)?;
-        let recall = self.core.recall();
+        let recall = self.recall()?;
         Ok(py.detach(|| recall.pending(tenant, scope, model, published)))
     }
 
@@ -170,7 +188,7 @@ impl PyRecall {
         published: u64,
     ) -> PyResult<Vec<usize>> {
         let scope = scope(user_id, uid)?;
-        let recall = self.core.recall();
+        let recall = self.recall()?;
         Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
     }
 
@@ -224,7 +242,8 @@ impl PyRecall {
             exclude: &exclude,
             published,
         };
-        let found = py.detach(|| self.core.recall().search(&search));
+        let recall = self.recall()?;
+        let found = py.detach(|| recall.search(&search));
         SearchResult::new(py, found.map_err(|error| refused(py, error))?)
     }
 }

@@ -125,6 +125,14 @@ impl Recall {
         registry.take_thread(tenant, user, uid)
     }
 
+    /// Takes out the torn threads of a conversation, unless they or their users are being loaded.
+    pub(super) fn forget_torn(&self, tenant: &str, uid: u64) {
+        let torn = self.registry.lock().torn(tenant, uid);
+        for owner in torn {
+            drop(self.take_out(&owner.tenant, &owner.user, uid));
+        }
+    }
+
     /// The memory held, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.total.load(Ordering::Relaxed)

@@ -122,6 +122,18 @@ impl Registry {
             .collect()
     }
 
+    /// Whose threads of a conversation are torn.
+    pub(super) fn torn(&self, tenant: &str, uid: u64) -> Vec<Owner> {
+        let owners = self.owners.get(&uid).into_iter().flatten();
+        let torn = owners.filter(|owner| {
+            *owner.tenant == *tenant
+                && self
+                    .thread(tenant, &owner.user, uid)
+                    .is_some_and(|thread| thread.is_torn())
+        });
+        torn.cloned().collect()
+    }
+
     /// The user's thread of `uid`, made where there is none.
     pub(super) fn thread_or_add(&mut self, tenant: &str, user: &str, uid: u64) -> Arc<Thread> {
         match self.thread(tenant, user, uid) {

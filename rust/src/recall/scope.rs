@@ -72,7 +72,7 @@ pub(super) fn speakers<'a>(views: &'a [View<'_>]) -> FxHashSet<&'a str> {
 }
 
 impl Recall {
-    /// The threads of the scope. Threads that are still being loaded are left out.
+    /// The threads of the scope. Threads that are still being loaded are left out, and torn ones, which are to be loaded anew.
     fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
         let mut threads = match scope {
             Scope::Thread { user, uid } => self.one_thread(tenant, user, uid),
@@ -80,7 +80,13 @@ impl Recall {
             Scope::Tenant => self.threads_of_tenant(tenant),
         };
         let found = threads.threads.len();
-        threads.threads.retain(|thread| thread.is_ready());
+        threads.threads.retain(|thread| {
+            let is_whole = !thread.is_torn();
+            if !is_whole {
+                self.forget_torn(tenant, thread.uid());
+            }
+            is_whole && thread.is_ready()
+        });
         threads.complete &= threads.threads.len() == found;
         threads
     }

@@ -10,6 +10,7 @@ use super::ranking::{Best, Ranked};
 use super::scope::{Scope, View};
 use super::scoring::{Scores, Scoring};
 use super::sheet::Component;
+use crate::failpoints::{self, Point};
 use crate::index::{self, VectorError};
 use crate::late::Pieces;
 
@@ -83,6 +84,7 @@ impl Recall {
         let vector = vector.transpose()?;
         let threads = self.use_threads(search.tenant, search.scope);
         let views = self.views(&threads, search.published);
+        failpoints::hit(Point::RecallScoring);
         let scores = Scoring::new(self, search, vector.as_ref(), &views).score();
         let hits = hits(&views, search, &scores);
         self.buffers.give_back(scores.sheet);

@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -14,9 +15,11 @@ use super::account::Account;
 use super::content::{Content, ModelVector};
 use super::document::{Reading, Vector};
 use super::inbox::{Inbox, Later, Op};
+use crate::failpoints::{self, Point};
 use crate::kernels::Kernels;
 use crate::late::Pieces;
 use crate::lexical::Analyzer;
+use crate::supervision::caught;
 
 /// What a thread costs besides its content, in bytes: itself, its places in tables, empty tables of its own.
 pub(super) const THREAD_BYTES: usize = 1024;
@@ -28,6 +31,8 @@ pub(super) struct Thread {
     ready: AtomicBool,
     /// Callers that have begun to load it and have neither filled nor abandoned it; changed under the registry's lock.
     loaders: AtomicUsize,
+    /// Whether a panic may have left half of a change in it.
+    torn: AtomicBool,
     /// When it was last searched or loaded, on the clock of its owner.
     used: AtomicU64,
     inbox: Mutex<Inbox>,
@@ -58,6 +63,7 @@ impl Thread {
             uid,
             conversation_id: OnceLock::new(),
             ready: AtomicBool::new(ready),
+            torn: AtomicBool::new(false),
             loaders: AtomicUsize::new(0),
             used: AtomicU64::new(0),
             inbox: Mutex::default(),
@@ -88,6 +94,11 @@ impl Thread {
     /// Declares that the inbox holds all that the thread ever held.
     pub(super) fn settle(&self) {
         self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether a panic may have left half of a change in it: then it must be loaded anew.
+    pub(super) fn is_torn(&self) -> bool {
+        self.torn.load(Ordering::Acquire)
     }
 
     pub(super) fn loaders(&self) -> usize {
@@ -131,6 +142,7 @@ impl Thread {
         if ops.is_empty() {
             return;
         }
+        let _whole = TornWherePanicked(&self.torn);
         let count = ops.len();
         let changes: Vec<_> = ops
             .into_iter()
@@ -156,7 +168,7 @@ impl Thread {
         self.name_conversation(conversation_id);
         let stored = documents
             .into_iter()
-            .filter_map(|document| Change::stored(document, analyzer));
+            .filter_map(|document| Change::read(document, analyzer));
         let later = later
             .into_ops()
             .filter_map(|(revision, op)| Change::prepare(revision, op, analyzer));
@@ -190,9 +202,21 @@ impl Thread {
     fn change(&self, apply: impl FnOnce(&mut Content)) {
         let mut content = self.content.write();
         let before = content.bytes();
+        let _whole = TornWherePanicked(&self.torn);
         apply(&mut content);
         self.account.add(content.bytes());
         self.account.subtract(before);
+    }
+}
+
+/// Says that a thread is torn where it is dropped by a panic.
+struct TornWherePanicked<'a>(&'a AtomicBool);
+
+impl Drop for TornWherePanicked<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -218,6 +242,11 @@ enum Change {
 }
 
 impl Change {
+    /// As `stored`; `None` also for a text that reading panics with: no search finds it, and all find the others.
+    fn read(document: StoredDocument, analyzer: &Analyzer) -> Option<Self> {
+        caught(|| Self::stored(document, analyzer)).ok().flatten()
+    }
+
     /// `None` for what cannot be read, which no search could find.
     fn prepare(revision: u64, op: Op, analyzer: &Analyzer) -> Option<Self> {
         Some(match op {
@@ -252,6 +281,7 @@ impl Change {
     }
 
     fn apply(self, content: &mut Content) {
+        failpoints::hit(Point::RecallDraining);
         match self {
             Self::Put {
                 reading,

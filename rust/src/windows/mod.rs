@@ -32,6 +32,7 @@ pub use head::Head;
 pub use load::{LoadedMessage, StoredConversation, UnknownBodies};
 pub use page::{Page, Selection};
 
+use crate::failpoints::{self, Point};
 use crate::fingerprint::{Fingerprint, Fingerprints};
 use conversation::Conversation;
 use messages::Messages;
@@ -294,6 +295,7 @@ impl Windows {
         selection: &Selection,
         published: impl Fn() -> u64,
     ) -> Result<Page, Cold> {
+        failpoints::hit(Point::WindowsListing);
         let revision = published();
         let conversation = self.resident(tenant, id)?;
         let page = conversation.and_then(|conversation| {

@@ -11,12 +11,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
+from remora_server import failpoints
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
+from remora_server.supervision import run_apart
 
 PROBE = "What did we say about it?"
 """A text that every model embeds: one that refuses it refuses everything."""
@@ -114,7 +117,7 @@ class EndpointRequests:
             if self._closed:
                 raise EmbeddingFailed("the server stops")
             self._flights.add(flight)
-        threading.Thread(target=self._fly, args=(flight, texts, timeout), name="embedding", daemon=True).start()
+        run_apart("embedding", partial(self._fly, flight, texts, timeout))
         try:
             return flight.result(timeout)
         except TimeoutError:
@@ -126,10 +129,15 @@ class EndpointRequests:
     def _fly(self, flight: Future[list[bytes]], texts: Sequence[str], timeout: float) -> None:
         # Nobody may wait any more: then the flight has its end already.
         try:
+            failpoints.hit("endpoint_request")
             vectors = self._endpoint.ask(texts, timeout)
         except Exception as error:  # noqa: BLE001 - it is raised again where the flight is waited for
             with suppress(InvalidStateError):
                 flight.set_exception(error)
+        except BaseException as error:
+            with suppress(InvalidStateError):
+                flight.set_exception(EmbeddingFailed(f"the request's thread ended: {type(error).__name__}"))
+            raise
         else:
             with suppress(InvalidStateError):
                 flight.set_result(vectors)

@@ -18,6 +18,7 @@ from remora_server.domain.search import (
     TextVector,
     Unembedded,
 )
+from remora_server.supervision import LongLived
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Indexer:
         self._stopping = threading.Event()
         self._failing = False
         self._pause = RETRY_SECONDS[0]
-        self._thread = threading.Thread(target=self._run, name=f"indexer-{lane.value}", daemon=True)
+        self._thread = LongLived(f"indexer-{lane.value}", self._run)
 
     def start(self) -> None:
         """Begin."""
@@ -55,19 +56,25 @@ class Indexer:
 
     def stop(self) -> None:
         """Take nothing more, and do not wait for the end of what is embedded now."""
+        self._thread.end()
         self._stopping.set()
 
     def close(self) -> None:
         """Stop after what is embedded now, which is found again at the next start where that fails."""
         self.stop()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
+
+    @property
+    def failure(self) -> str:
+        """Why its thread does nothing now; empty where it does."""
+        return self._thread.failure
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            failpoints.hit("indexer_turn")
             try:
                 self._work()
-            except Exception as error:  # noqa: BLE001 - whatever fails, later messages are to be embedded
+            except BaseException as error:  # noqa: BLE001 - whatever fails, later messages are to be embedded
                 self._failed(error)
 
     def _work(self) -> None:
@@ -91,7 +98,7 @@ class Indexer:
             logger.info("embedding messages works again")
         self._failing, self._pause = False, RETRY_SECONDS[0]
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         if self._stopping.is_set():
             return
         wait = 0.0

@@ -8,11 +8,13 @@ import time
 
 import duckdb
 
+from remora_server import failpoints
 from remora_server._native import Core
 from remora_server.domain.errors import MemoryExhausted, StoreFull
 from remora_server.storage.batch import Batch
 from remora_server.storage.database import Database
 from remora_server.storage.lacks import Lack, lack_of
+from remora_server.supervision import LongLived
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class Applier:
         """What is lacking to apply anything."""
         self._applying = False
         self._batch_bytes = BATCH_BYTES
-        self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
+        self._thread = LongLived("applier", self._run)
 
     @property
     def applied(self) -> int:
@@ -92,6 +94,10 @@ class Applier:
         self.stuck = None
         return True
 
+    def thread_failure(self) -> str:
+        """Why the thread does nothing now; empty where it does."""
+        return self._thread.failure
+
     def start(self) -> None:
         """Apply in the background from now on."""
         self._thread.start()
@@ -107,6 +113,7 @@ class Applier:
 
     def close(self) -> None:
         """Apply what is published, checkpoint and stop. What is applied but not checkpointed is safe, too."""
+        self._thread.end()
         self._stopping = True
         self._kick.set()
         self._thread.join()
@@ -119,18 +126,19 @@ class Applier:
 
     def _run(self) -> None:
         while not self._stopping:
+            failpoints.hit("applier_turn")
             kicked = self._kick.wait(TICK_SECONDS)
             self._kick.clear()
             try:
                 self._reopen_if_failed()
                 self._work(at_once=kicked or self.lacking is not None or bool(self.failure))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the journal keeps what is not applied
                 self._failed(error)
                 self._pause()
             else:
                 self._succeeded()
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Log the first of a row of failures, and tell who waits."""
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
@@ -161,7 +169,7 @@ class Applier:
         else:
             self._kick.wait(RETRY_SECONDS)
 
-    def _lack_of(self, error: Exception) -> Lack | None:
+    def _lack_of(self, error: BaseException) -> Lack | None:
         """What is lacking: what finds no memory because it finds no room in the log lacks that."""
         lack = lack_of(error)
         return lack and (lack if self._database.logs else StoreFull)

@@ -48,7 +48,10 @@ class Commits:
         self._applier = applier
 
     def repeated(self, write: Write) -> Outcome | None:
-        """The outcome of the same request where it came before. Raises RequestIdReused."""
+        """The outcome of the same request where it came before. The beginning of every write. Raises RequestIdReused,
+        StoreFailed.
+        """
+        self._require_whole()
         if not write.request_id:
             return None
         found = self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
@@ -80,6 +83,11 @@ class Commits:
         if status == "reused":
             raise RequestIdReused(write.request_id)
         return Accepted(revision, outcome, repeated=status == "repeated")
+
+    def _require_whole(self) -> None:
+        """Raise StoreFailed where a panic may have left half of a change in memory: nothing of it is shown."""
+        if not self._core.is_whole():
+            raise StoreFailed
 
     def _require_reach(self) -> None:
         """Refuse at once what would wait for a database that cannot be written. Raises StoreFull, MemoryExhausted,
@@ -114,7 +122,11 @@ class Commits:
             raise StoreFailed from error
 
     def begin(self, read: Read) -> int:
-        """Wait for the revision that a read asks for, and return the one that it sees at least."""
+        """Wait for the revision that a read asks for, and return the one that it sees at least.
+
+        Raises RevisionUnknown, DeadlineExceeded, StoreFailed.
+        """
+        self._require_whole()
         if read.min_revision > self._core.published():
             if read.min_revision > self._core.accepted():
                 raise RevisionUnknown(read.min_revision, self._core.accepted())

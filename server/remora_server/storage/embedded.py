@@ -251,7 +251,7 @@ class EmbeddedStore:
 
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
-        return self.core.failure() or self.applier.failure
+        return self.core.failure() or self.applier.failure or self.applier.thread_failure()
 
     def _why_it_takes_no_writes(self, refusing: str | None) -> str:
         """`refusing`: why the journal refuses records that it may take later."""

@@ -98,16 +98,31 @@ fn records_that_come_soon_after_each_other_gather() {
 }
 
 #[test]
-fn a_panic_while_accepting_accepts_nothing() {
+fn a_panic_while_accepting_ends_the_journal_with_what_was_accepted_before() {
     let directory = tempdir().unwrap();
-    let (journal, _) = open(directory.path());
-    thread::scope(|scope| {
-        let panicking =
-            scope.spawn(|| journal.submit_with(payload(1, 1), |_| panic!("refused by the caller")));
-        assert!(panicking.join().is_err());
-    });
-    assert_eq!(journal.accepted(), 0);
-    assert_eq!(append(&journal, payload(2, 2)), 1);
+    for journal in [open(directory.path()).0, Journal::volatile()] {
+        let before = journal.submit_with(payload(1, 1), |_| ()).unwrap();
+        thread::scope(|scope| {
+            let panicking = scope.spawn(|| journal.submit_with(payload(2, 2), |_| panic!("half")));
+            assert!(panicking.join().is_err());
+        });
+
+        assert_eq!(journal.accepted(), before);
+        assert_eq!(
+            journal.wait(before, Some(PATIENCE)).unwrap(),
+            Waited::Published
+        );
+        assert!(matches!(
+            journal.submit_with(payload(3, 3), |_| ()),
+            Err(JournalError::Failed(_))
+        ));
+        assert!(matches!(
+            journal.wait(before + 1, Some(PATIENCE)),
+            Err(JournalError::Failed(_))
+        ));
+        assert!(journal.close().is_err());
+        assert!(matches!(journal.ended(), Some(JournalError::Failed(_))));
+    }
 }
 
 #[test]

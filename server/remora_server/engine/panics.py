@@ -1,0 +1,56 @@
+"""The thread that logs panics of the engine: by place and thread, never by what they say, which may quote contents."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from remora_server import _native, failpoints
+from remora_server.supervision import LongLived
+
+LOOK_SECONDS = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+class PanicLog:
+    """Logs panics from `start` on."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = LongLived("panics", self._follow)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Log what is left, and end."""
+        self._thread.end()
+        self._stopping.set()
+        self._thread.join()
+        while _log_next(0.0):
+            pass
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            failpoints.hit("panics_turn")
+            _log_next(LOOK_SECONDS)
+
+
+def _log_next(timeout: float) -> bool:
+    """Log the next panic, if one comes in time; whether one did."""
+    panic = _native.next_panic(timeout)
+    if panic is None:
+        return False
+    place, thread, thread_id, unnoted = panic
+    about = {"place": place, "panicked": thread or _name_of(thread_id)}
+    if unnoted:
+        about["unnoted"] = str(unnoted)
+    logger.error("the engine panicked", extra=about)
+    return True
+
+
+def _name_of(thread_id: int) -> str:
+    """The name of one of Python's threads; empty where it has ended."""
+    return next((thread.name for thread in threading.enumerate() if thread.native_id == thread_id), "")
