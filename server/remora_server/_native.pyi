@@ -189,6 +189,13 @@ class Encoder:
     def level(self) -> str:
         """The instruction set in use."""
 
+# Panics.
+
+def next_panic(timeout: float) -> tuple[str, str, int, int] | None:
+    """The oldest panic that was not taken yet, where there is one in so many seconds: its file and line, its thread's
+    name where Rust gave it one, the system's number of the thread, and how many before it were not noted.
+    """
+
 # Identifiers.
 
 def new_id() -> str:
@@ -568,6 +575,9 @@ class Core:
     def failure(self) -> str | None:
         """Return why the journal takes nothing more; None while it does."""
 
+    def is_whole(self) -> bool:
+        """Return False once a panic may have left half of a change in memory: nothing of memory is shown any more."""
+
     def close(self) -> None:
         """Write what is queued and accept nothing more. JournalFailed where it could not be written."""
 
@@ -899,6 +909,16 @@ class _Publication(Protocol):
     def follow(self, changed: Callable[[], None]) -> bool: ...
 
 @final
+class Subscription:
+    """Messages that wait for the reader of a stream. Any thread puts them."""
+
+    def push(self, message: bytes) -> bool:
+        """Put an encoded message behind the others; False where the stream has ended, also for want of room for it."""
+
+    def close(self, failure: tuple[int, str, bytes] | None = None) -> None:
+        """End the stream behind what was put: well, or with a failure."""
+
+@final
 class Transport:
     """gRPC over HTTP/2. It is bound, started, run by one thread and worked for by others, and stopped, each once."""
 
@@ -913,6 +933,8 @@ class Transport:
         reply_bytes: int | None = None,
         connection_reply_bytes: int | None = None,
         pending_resets: int | None = None,
+        flows: int | None = None,
+        connection_flows: int | None = None,
     ) -> Transport:
         """Bounds that are None are the usual ones."""
 
@@ -934,25 +956,41 @@ class Transport:
         overloaded: tuple[int, str, bytes],
         deadline_exceeded: tuple[int, str, bytes],
         not_published: tuple[int, str, bytes],
+        internal: tuple[int, str, bytes],
+        stopping: tuple[int, str, bytes],
+        slow_reader: tuple[int, str, bytes],
         publication: _Publication | None,
     ) -> None:
         """Prepare to serve.
 
         `methods` are paths with how calls are answered and by what: quick (in the thread of `run` with no time to
-        wait, else in one of `work`), pool (in one of `work`) or each (every message of a stream by one message, in
-        `work`). The callable gets the encoded request, the caller, the seconds that it may take and the header
-        `traceparent`. It returns the encoded reply and the revision that must be published before the reply
-        is sent, or a failure: its code, message and encoded `google.rpc.Status`. Where the seconds are None and it
-        would have to wait, it returns None, has had no effect, and is called again with time.
+        wait, else in one of `work`), pool (in one of `work`), each (every message of a stream by one message, in
+        `work`) or stream (by a stream of messages, opened in `work`). The callable gets the encoded request, the
+        caller, the seconds that it may take and the header `traceparent`. It returns the encoded reply and the revision
+        that must be published before the reply is sent, or a failure: its code, message and encoded
+        `google.rpc.Status`. Where the seconds are None and it would have to wait, it returns None, has had no effect,
+        and is called again with time.
+
+        A callable that streams returns a source and None or, where messages are pushed, a `Subscription` of this
+        transport; or a failure. A source has `next`, which is called in `work` when the reader has room for a message
+        and returns it encoded, None at the end, or a failure; and `close`, which is called once in `work` when nothing
+        is asked for any more.
 
         `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
         caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. The failures
-        are those of calls that find no room, that are not answered in time, and whose revision will not be published.
-        Without a publication, nothing is waited for; that of a `Core` is asked without the interpreter.
+        are those of calls that find no room, that are not answered in time, whose revision will not be published, that
+        met a panic, of streams that the end of the server ends, and of those whose reader was too slow. Without a
+        publication, nothing is waited for; that of a `Core` is asked without the interpreter.
         """
 
+    def subscription(self) -> Subscription:
+        """A stream that waits, with nothing to read yet."""
+
     def run(self) -> None:
-        """Serve in the calling thread until `stop`. OSError where the sockets cannot be used."""
+        """Serve in the calling thread until `stop`. OSError where the sockets cannot be used.
+
+        It may be called again where it failed.
+        """
 
     def work(self) -> None:
         """Answer calls in the calling thread until `run` has returned."""
@@ -961,4 +999,4 @@ class Transport:
         """Have `run` take no more calls, give those under way so many seconds, and return."""
 
     def close(self) -> None:
-        """Let go of addresses that were taken and never served."""
+        """Let go of the addresses, and have `work` return."""

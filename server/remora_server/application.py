@@ -13,6 +13,7 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from remora_server.engine.encoder import LocalEmbedder
 from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
+from remora_server.engine.panics import PanicLog
 from remora_server.engine.processors import Priority, processors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
@@ -96,6 +98,9 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
 
 def _start(settings: Settings, closing: ExitStack) -> None:
     """Start everything, the addresses first, ready last; `closing` ends it in the opposite order."""
+    panics = PanicLog()
+    closing.callback(panics.close)
+    panics.start()
     operator = secrets.token_urlsafe(32)
     server = Server(_server_options(settings), Identity(_tokens(settings.token_file), OperatorToken.of(operator)))
     listeners = [parse_listener(endpoint) for endpoint in settings.listen]
@@ -108,26 +113,41 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     store = open_store(_store_options(settings, operator), count_tokens=count, models=served)
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
-    _start_indexers(store.embeddings, served, embedders, closing)
+    indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    handlers = _handlers(store, embedders, tokens)
-    server.start(handlers, embedders.dimension_of, lambda: not store.health.failure(), store.publication)
+    handlers = _handlers(store, embedders, tokens, partial(_failures, store, server, indexers))
+    server.start(
+        handlers,
+        embedders.dimension_of,
+        lambda: not (store.health.failure() or server.failure()),
+        store.publication,
+    )
     _announce(endpoints, store, served.default.name or _why_words_only(settings), settings)
 
 
-def _start_indexers(queues: EmbeddingQueues, models: ServedModels, embedders: Embedders, closing: ExitStack) -> None:
+def _failures(store: Store, server: Server, indexers: Sequence[Indexer]) -> tuple[str, ...]:
+    """What does not work now, and why. Without an indexer searches go by words: the server is ready all the same."""
+    found = [store.health.failure(), server.failure(), *(indexer.failure for indexer in indexers)]
+    return tuple(failure for failure in found if failure)
+
+
+def _start_indexers(
+    queues: EmbeddingQueues, models: ServedModels, embedders: Embedders, closing: ExitStack
+) -> list[Indexer]:
     """Those of each model: an endpoint that is down holds up nobody else. Their end waits for no endpoint."""
+    indexers: list[Indexer] = []
     for model in models.groups():
         if model.name:
             queue, embedder = queues.of(model), embedders.by_model()[model.name]
             if isinstance(embedder, LocalEmbedder):
-                _index_here(queue, embedder, closing)
+                indexers += _index_here(queue, embedder, closing)
             else:
-                _index_elsewhere(queue, embedder, embedders, closing)
+                indexers += _index_elsewhere(queue, embedder, embedders, closing)
     closing.callback(embedders.close)
+    return indexers
 
 
-def _index_here(queue: EmbeddingQueue, embedder: LocalEmbedder, closing: ExitStack) -> None:
+def _index_here(queue: EmbeddingQueue, embedder: LocalEmbedder, closing: ExitStack) -> Iterator[Indexer]:
     """On every processor: one thread for what searches wait for, one that gets on in any case, and others that take the
     time that is left.
     """
@@ -139,14 +159,18 @@ def _index_here(queue: EmbeddingQueue, embedder: LocalEmbedder, closing: ExitSta
         closing.callback(background.close)
         closing.callback(indexer.stop)
         indexer.start()
+        yield indexer
 
 
-def _index_elsewhere(queue: EmbeddingQueue, embedder: Embedder, embedders: Embedders, closing: ExitStack) -> None:
+def _index_elsewhere(
+    queue: EmbeddingQueue, embedder: Embedder, embedders: Embedders, closing: ExitStack
+) -> Iterator[Indexer]:
     texts = next(endpoint.batch_texts for endpoint in embedders.endpoints if endpoint.model == embedder.model)
     for lane in Lane:
         indexer = Indexer(queue, embedder.embed, lane, Portion(texts, ENDPOINT_CHARACTERS))
         closing.callback(indexer.close)
         indexer.start()
+        yield indexer
 
 
 def _server_options(settings: Settings) -> ServerOptions:
@@ -203,7 +227,9 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
     return tokens.count(O200K_BASE, texts)
 
 
-def _handlers(store: Store, embedders: Embedders, tokens: NativeTokenCounter) -> list[object]:
+def _handlers(
+    store: Store, embedders: Embedders, tokens: NativeTokenCounter, failures: Callable[[], tuple[str, ...]] = tuple
+) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
     recollection = Recollection(store.index, embedders.of_tenants)
@@ -217,7 +243,7 @@ def _handlers(store: Store, embedders: Embedders, tokens: NativeTokenCounter) ->
         MemoryHandlers(recollection, assembler, tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TransferHandlers(store.exports, store.imports, page_tokens),
-        AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started()), store.backups),
+        AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started(), failures), store.backups),
     ]
 
 
@@ -233,8 +259,8 @@ def _started() -> ProcessStatus:
     )
 
 
-def _as_it_is_now(started: ProcessStatus) -> ProcessStatus:
-    return replace(started, resident_bytes=_resident_bytes())
+def _as_it_is_now(started: ProcessStatus, failures: Callable[[], tuple[str, ...]]) -> ProcessStatus:
+    return replace(started, resident_bytes=_resident_bytes(), failures=failures())
 
 
 def _resident_bytes() -> int:

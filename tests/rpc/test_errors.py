@@ -72,6 +72,9 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.StoreFull(), grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", {}),
     (errors.StoreDamaged(), grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", {}),
     (errors.StoreFailed(), grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", {}),
+    (errors.ServerStopping(), grpc.StatusCode.UNAVAILABLE, "SERVER_STOPPING", {}),
+    (errors.SlowReader(), grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER", {}),
+    (errors.StreamUnsupported(), grpc.StatusCode.UNIMPLEMENTED, "STREAM_UNSUPPORTED", {}),
 ]
 TO_BE_REPEATED = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 

@@ -113,6 +113,10 @@ class InternalError(RemoraError):
     """The server failed in a way that it does not explain; its log does."""
 
 
+class StreamUnsupportedError(UnimplementedError):
+    """The server's transport carries no streams that wait for what happens."""
+
+
 class DataLossError(RemoraError):
     """Stored data is damaged."""
 
@@ -189,6 +193,10 @@ class OverloadedError(ResourceExhaustedError):
     """The server has too much to do."""
 
 
+class SlowReaderError(ResourceExhaustedError):
+    """A stream was read more slowly than messages came, and some are missing."""
+
+
 class StoreDamagedError(DataLossError):
     """What the call reads is damaged on the server's disk."""
 
@@ -199,6 +207,10 @@ class ModelUnreachableError(UnavailableError):
 
 class StoreFailedError(UnavailableError):
     """The store stopped taking writes."""
+
+
+class ServerStoppingError(UnavailableError):
+    """The server stops, and has ended the stream."""
 
 
 class ConnectionFailedError(UnavailableError):
@@ -251,9 +263,12 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
+    "SERVER_STOPPING": ServerStoppingError,
+    "SLOW_READER": SlowReaderError,
     "STORE_DAMAGED": StoreDamagedError,
     "STORE_FAILED": StoreFailedError,
     "STORE_FULL": StoreFullError,
+    "STREAM_UNSUPPORTED": StreamUnsupportedError,
     "UNAUTHENTICATED": UnauthenticatedError,
 }
 """The class of each reason."""

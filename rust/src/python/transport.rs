@@ -15,8 +15,8 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use super::core::PyCore;
 use crate::core::Core;
 use crate::transport::{
-    Answer, Answering, Code, Credentials, Handler, Health, Listener, Method, Options, Publication,
-    Question, Refusals, Status, Transport,
+    Answer, Answering, Code, Credentials, Flow, Handler, Health, Listener, Method, Next, Options,
+    Publication, Question, Refusals, Source, Status, Subscription, Transport,
 };
 
 /// Replies up to this size are copied: a larger one stays where it is until it is sent.
@@ -26,7 +26,7 @@ const SMALL_BYTES: usize = 1 << 10;
 #[pyclass(name = "Transport", module = "remora_server._native", frozen)]
 struct PyTransport {
     options: Options,
-    listeners: Mutex<Vec<Listener>>,
+    listeners: Mutex<Vec<Arc<Listener>>>,
     health: Arc<Health>,
     started: OnceLock<Transport<Callables>>,
 }
@@ -36,7 +36,8 @@ impl PyTransport {
     #[new]
     #[pyo3(signature = (
         *, room, connections, receive_limit_bytes, default_timeout,
-        handshake_timeout=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None
+        handshake_timeout=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None,
+        flows=None, connection_flows=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
@@ -48,6 +49,8 @@ impl PyTransport {
         reply_bytes: Option<usize>,
         connection_reply_bytes: Option<usize>,
         pending_resets: Option<usize>,
+        flows: Option<usize>,
+        connection_flows: Option<usize>,
     ) -> PyResult<Self> {
         let usual = Options::default();
         let options = Options {
@@ -62,6 +65,8 @@ impl PyTransport {
             reply_bytes: reply_bytes.unwrap_or(usual.reply_bytes),
             connection_reply_bytes: connection_reply_bytes.unwrap_or(usual.connection_reply_bytes),
             pending_resets: pending_resets.unwrap_or(usual.pending_resets),
+            flows: flows.unwrap_or(usual.flows),
+            connection_flows: connection_flows.unwrap_or(usual.connection_flows),
             ..usual
         };
         Ok(Self {
@@ -73,13 +78,13 @@ impl PyTransport {
     }
 
     fn bind_unix(&self, path: PathBuf) -> PyResult<()> {
-        self.listeners.lock().push(Listener::unix(&path)?);
+        self.listeners.lock().push(Arc::new(Listener::unix(&path)?));
         Ok(())
     }
 
     fn bind_tcp(&self, address: IpAddr, port: u16) -> PyResult<u16> {
         let (listener, port) = Listener::tcp(SocketAddr::new(address, port))?;
-        self.listeners.lock().push(listener);
+        self.listeners.lock().push(Arc::new(listener));
         Ok(port)
     }
 
@@ -87,7 +92,8 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, publication))]
+    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, internal, stopping,
+                        slow_reader, publication))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         &self,
@@ -97,6 +103,9 @@ impl PyTransport {
         overloaded: Failure,
         deadline_exceeded: Failure,
         not_published: Failure,
+        internal: Failure,
+        stopping: Failure,
+        slow_reader: Failure,
         publication: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
@@ -104,17 +113,21 @@ impl PyTransport {
         for (path, answering, callable) in methods {
             let answering = answering_named(&answering)?;
             named.push(Method { path, answering });
-            callables.push(callable);
+            callables.push((answering, callable));
         }
-        let handler = Callables {
-            methods: callables,
-            identify,
-            report,
-        };
         let refusals = Refusals {
             overloaded: overloaded.into(),
             deadline_exceeded: deadline_exceeded.into(),
             not_published: not_published.into(),
+            internal: internal.into(),
+            stopping: stopping.into(),
+            slow_reader: slow_reader.into(),
+        };
+        let handler = Callables {
+            methods: callables,
+            identify,
+            report,
+            internal: refusals.internal.clone(),
         };
         let publication: Arc<dyn Publication> = match publication {
             Some(publication) => publication_of(publication),
@@ -128,15 +141,20 @@ impl PyTransport {
     }
 
     fn run(&self, py: Python<'_>) -> PyResult<()> {
-        let listeners = std::mem::take(&mut *self.listeners.lock());
+        let listeners = self.listeners.lock().clone();
         let transport = self.started()?;
-        Ok(py.detach(|| transport.run(listeners))?)
+        Ok(py.detach(|| transport.run(&listeners))?)
     }
 
     fn work(&self, py: Python<'_>) -> PyResult<()> {
         let transport = self.started()?;
         py.detach(|| transport.work());
         Ok(())
+    }
+
+    fn subscription(&self) -> PyResult<PySubscription> {
+        let subscription = self.started()?.subscription();
+        Ok(PySubscription(Arc::new(subscription)))
     }
 
     fn stop(&self, grace: f64) -> PyResult<()> {
@@ -146,6 +164,9 @@ impl PyTransport {
 
     fn close(&self) {
         self.listeners.lock().clear();
+        if let Some(transport) = self.started.get() {
+            transport.close();
+        }
     }
 }
 
@@ -166,6 +187,7 @@ fn answering_named(name: &str) -> PyResult<Answering> {
         "quick" => Ok(Answering::Quick),
         "pool" => Ok(Answering::Pool),
         "each" => Ok(Answering::Each),
+        "stream" => Ok(Answering::Stream),
         _ => Err(PyValueError::new_err(format!(
             "no way of answering: {name}"
         ))),
@@ -188,9 +210,10 @@ impl From<Failure> for Status {
 
 /// Answers by calling Python.
 struct Callables {
-    methods: Vec<Py<PyAny>>,
+    methods: Vec<(Answering, Py<PyAny>)>,
     identify: Py<PyAny>,
     report: Py<PyAny>,
+    internal: Status,
 }
 
 impl Handler for Callables {
@@ -200,7 +223,7 @@ impl Handler for Callables {
         Python::attach(|py| {
             let arguments = (credentials.authorization, credentials.tenant);
             let told = self.identify.bind(py).call1(arguments);
-            let told = told.map_err(|error| broken(py, &error))?;
+            let told = told.map_err(|error| broken(py, &error, &self.internal))?;
             match told.extract::<Failure>() {
                 Ok(failure) => Err(failure.into()),
                 Err(_) => Ok(told.unbind()),
@@ -211,7 +234,7 @@ impl Handler for Callables {
     fn answer(&self, question: &Question<'_, Py<PyAny>>) -> Answer {
         Python::attach(|py| {
             let answer = self.call(py, question);
-            answer.unwrap_or_else(|error| Answer::Failure(broken(py, &error)))
+            answer.unwrap_or_else(|error| Answer::Failure(broken(py, &error, &self.internal)))
         })
     }
 
@@ -230,7 +253,7 @@ impl Handler for Callables {
 
 impl Callables {
     fn call(&self, py: Python<'_>, question: &Question<'_, Py<PyAny>>) -> PyResult<Answer> {
-        let Some(method) = self.methods.get(question.method) else {
+        let Some((answering, method)) = self.methods.get(question.method) else {
             return Err(PyRuntimeError::new_err("there is no such method"));
         };
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
@@ -249,11 +272,81 @@ impl Callables {
         if parts.len() == 3 {
             return Ok(Answer::Failure(parts.extract::<Failure>()?.into()));
         }
+        if *answering == Answering::Stream {
+            return Ok(Answer::Stream(self.flow(parts)?));
+        }
         let message = parts.get_item(0)?;
         Ok(Answer::Reply {
             message: bytes_of(message.cast_into()?),
             after: parts.get_item(1)?.extract()?,
         })
+    }
+}
+
+impl Callables {
+    /// A stream's source and, where it waits, its subscription.
+    fn flow(&self, parts: &Bound<'_, PyTuple>) -> PyResult<Flow> {
+        let source = Box::new(PulledFromPython {
+            source: parts.get_item(0)?.unbind(),
+            internal: self.internal.clone(),
+        });
+        let subscription: Option<Bound<'_, PySubscription>> = parts.get_item(1)?.extract()?;
+        Ok(match subscription {
+            None => Flow::pulled(source),
+            Some(subscription) => Flow::pushed(Arc::clone(&subscription.get().0), source),
+        })
+    }
+}
+
+/// A source whose messages Python makes.
+struct PulledFromPython {
+    source: Py<PyAny>,
+    internal: Status,
+}
+
+impl PulledFromPython {
+    fn pull(&self, py: Python<'_>) -> PyResult<Next> {
+        let pulled = self.source.bind(py).call_method0("next")?;
+        if pulled.is_none() {
+            return Ok(Next::End);
+        }
+        if let Ok(message) = pulled.cast::<PyBytes>() {
+            return Ok(Next::Message(bytes_of(message.clone())));
+        }
+        Ok(Next::Failure(pulled.extract::<Failure>()?.into()))
+    }
+}
+
+impl Source for PulledFromPython {
+    fn next(&mut self) -> Next {
+        Python::attach(|py| {
+            let next = self.pull(py);
+            next.unwrap_or_else(|error| Next::Failure(broken(py, &error, &self.internal)))
+        })
+    }
+
+    fn close(&mut self) {
+        Python::attach(|py| {
+            if let Err(error) = self.source.bind(py).call_method0("close") {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(name = "Subscription", module = "remora_server._native", frozen)]
+struct PySubscription(Arc<Subscription>);
+
+#[pymethods]
+impl PySubscription {
+    fn push(&self, message: &Bound<'_, PyBytes>) -> bool {
+        self.0.push(bytes_of(message.clone()))
+    }
+
+    #[pyo3(signature = (failure=None))]
+    fn close(&self, failure: Option<Failure>) {
+        self.0.close(failure.map(Status::from));
     }
 }
 
@@ -266,9 +359,9 @@ fn bytes_of(message: Bound<'_, PyBytes>) -> Bytes {
 }
 
 /// What a caller learns of a callable that raised: nothing. Python's hook for such errors is told.
-fn broken(py: Python<'_>, error: &PyErr) -> Status {
+fn broken(py: Python<'_>, error: &PyErr, internal: &Status) -> Status {
     error.clone_ref(py).write_unraisable(py, None);
-    Status::new(Code::INTERNAL, "the server failed; its log says why")
+    internal.clone()
 }
 
 /// A core's publication is asked without the interpreter, any other by its methods.
@@ -349,5 +442,6 @@ impl Publication for Everything {
 
 /// Adds the names of this module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySubscription>()?;
     module.add_class::<PyTransport>()
 }

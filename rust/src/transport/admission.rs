@@ -37,6 +37,12 @@ impl Admission {
         Some(Places(Some(permit.ok()?)))
     }
 
+    /// A place, waiting for it in the order of those who do.
+    pub(super) async fn wait(&self) -> Places {
+        // They are never closed.
+        Places(Arc::clone(&self.places).acquire_owned().await.ok())
+    }
+
     /// So many places, or a turn to refuse as many calls, whichever comes first.
     pub(super) async fn places_or_turn(&self, count: u32) -> Result<Places, Turn<'_>> {
         let places = Arc::clone(&self.places).acquire_many_owned(count);

@@ -14,6 +14,7 @@ use tokio::time::sleep_until;
 
 use super::admission::Places;
 use super::budget::Share;
+use super::connection::Peer;
 use super::handler::{Answer, Answering, Handler};
 use super::head;
 use super::identities::{Credentials, text};
@@ -24,18 +25,23 @@ use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refu
 use super::room;
 use super::server::Shared;
 use super::status::{Code, Status};
+use crate::failpoints::{self, Point};
+use crate::supervision::{Panicked, caught_task};
 
 /// A call whose head was accepted.
-struct Call<H: Handler> {
-    shared: Arc<Shared<H>>,
+pub(super) struct Call<H: Handler> {
+    pub(super) shared: Arc<Shared<H>>,
     method: usize,
     answering: Answering,
     caller: Arc<H::Caller>,
     traceparent: String,
     encoding: Encoding,
-    deadline: Instant,
-    _open: room::Place,
+    pub(super) deadline: Instant,
+    _places: Taken,
 }
+
+/// A place among the open calls and, where a stream answers it, among those of its connection and of all.
+type Taken = (room::Place, Option<(room::Place, room::Place)>);
 
 /// A call that waits to be answered or refused.
 pub(super) struct Accepted<H: Handler> {
@@ -70,7 +76,7 @@ impl<H: Handler> Accepted<H> {
 /// Takes a call that can be answered. Another is refused at once, and one about health is seen to in a task of its own.
 pub(super) fn accept<H: Handler>(
     shared: &Arc<Shared<H>>,
-    backlog: &Arc<Backlog>,
+    peer: &Peer,
     request: Request<RecvStream>,
     respond: SendResponse<Part>,
 ) -> Option<Accepted<H>> {
@@ -82,7 +88,7 @@ pub(super) fn accept<H: Handler>(
     }
     if shared.health.serves(parts.uri.path()) {
         let health = Arc::clone(&shared.health);
-        let reply = Reply::new(respond, backlog);
+        let reply = Reply::new(respond, &peer.replies);
         tokio::spawn(async move { health.answer(parts.uri.path(), body, reply).await });
         return None;
     }
@@ -93,22 +99,25 @@ pub(super) fn accept<H: Handler>(
             return None;
         }
     };
-    match Call::accept(shared, parts.uri.path(), &parts.headers, encoding) {
+    match Call::accept(shared, peer, parts.uri.path(), &parts.headers, encoding) {
         Err(status) => {
             let _ = refuse(respond, &status);
             None
         }
-        Ok(call) => Some(Accepted {
-            call,
-            body,
-            reply: Reply::new(respond, backlog),
-            backlog: Arc::clone(backlog),
-        }),
+        Ok(call) => {
+            let backlog = call.backlog(peer);
+            Some(Accepted {
+                body,
+                reply: Reply::new(respond, backlog),
+                backlog: Arc::clone(backlog),
+                call,
+            })
+        }
     }
 }
 
 /// Why a call ends without an answer.
-enum End {
+pub(super) enum End {
     Failed(Status),
     Gone,
 }
@@ -116,28 +125,33 @@ enum End {
 impl<H: Handler> Call<H> {
     fn accept(
         shared: &Arc<Shared<H>>,
+        peer: &Peer,
         path: &str,
         headers: &HeaderMap,
         encoding: Encoding,
     ) -> Result<Self, Status> {
         let timeout = head::timeout(headers)?;
-        let caller = shared
-            .identities
-            .caller(&Credentials::of(headers), &shared.handler)?;
+        let caller = shared.identities.caller(
+            &Credentials::of(headers),
+            &shared.handler,
+            &shared.refusals.internal,
+        )?;
         let Some(&(method, answering)) = shared.methods.get(path) else {
             return Err(Status::new(Code::UNIMPLEMENTED, "there is no such method"));
         };
-        let open = shared
-            .open()
-            .ok_or_else(|| shared.refusals.overloaded.clone())?;
+        let places = places(shared, peer, answering);
+        let usual = match answering {
+            Answering::Stream => head::LONGEST,
+            _ => shared.options.default_timeout,
+        };
         Ok(Self {
             method,
             answering,
             caller,
             traceparent: text(headers, "traceparent").to_owned(),
             encoding,
-            deadline: Instant::now() + timeout.unwrap_or(shared.options.default_timeout),
-            _open: open,
+            deadline: Instant::now() + timeout.unwrap_or(usual),
+            _places: places.ok_or_else(|| shared.refusals.overloaded.clone())?,
             shared: Arc::clone(shared),
         })
     }
@@ -150,6 +164,7 @@ impl<H: Handler> Call<H> {
                 drop(place);
                 self.serve_each(messages, reply, backlog).await;
             }
+            Answering::Stream => self.serve_stream(messages, reply, backlog, place).await,
             Answering::Quick | Answering::Pool => {
                 self.serve_one(messages, reply, backlog, place).await;
             }
@@ -163,12 +178,15 @@ impl<H: Handler> Call<H> {
         backlog: &Arc<Backlog>,
         place: Places,
     ) {
-        let answered = tokio::select! {
-            biased;
-            answered = self.answer_only(messages, backlog, place) => answered,
-            () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
-            () = sleep_until(self.deadline.into()) => Err(self.too_late()),
-        };
+        let answered = caught_task(async {
+            tokio::select! {
+                biased;
+                answered = self.answer_only(messages, backlog, place) => answered,
+                () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
+                () = sleep_until(self.deadline.into()) => Err(self.too_late()),
+            }
+        });
+        let answered = answered.await.unwrap_or_else(|_| Err(self.broken()));
         match answered {
             Ok(message) => {
                 if reply.message(message).await.is_ok() {
@@ -180,13 +198,25 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    /// A call keeps its place where its message is there already, and it is its turn: else others would wait for it.
     async fn answer_only(
         &self,
         messages: Messages,
         backlog: &Arc<Backlog>,
         place: Places,
     ) -> Result<Outgoing, End> {
+        let (answer, turn) = self.ask_only(messages, backlog, place).await?;
+        self.reply_to(answer, turn, backlog).await
+    }
+
+    /// Asks for the answer to the call's only message. A call keeps its place where that is there already, and it is its
+    /// turn: else others would wait for it.
+    pub(super) async fn ask_only<'a>(
+        &self,
+        messages: Messages,
+        backlog: &'a Arc<Backlog>,
+        place: Places,
+    ) -> Result<(Answer, Option<SemaphorePermit<'a>>), End> {
+        failpoints::hit(Point::CallTask);
         let mut ready = pin!(async {
             let only = messages.only().await.map_err(|why| self.end(why))?;
             Ok((only, backlog.turn().await))
@@ -198,7 +228,7 @@ impl<H: Handler> Call<H> {
                 (ready.await?, self.place().await?)
             }
         };
-        self.answer(message, share, turn, place, backlog).await
+        Ok((self.ask(message, share, place).await?, turn))
     }
 
     async fn place(&self) -> Result<Places, End> {
@@ -214,11 +244,14 @@ impl<H: Handler> Call<H> {
 
     /// Answers each message of a stream before it reads the next.
     async fn serve_each(self, mut messages: Messages, mut reply: Reply, backlog: &Arc<Backlog>) {
-        let ended = tokio::select! {
-            biased;
-            ended = self.answer_each(&mut messages, &mut reply, backlog) => ended,
-            () = sleep_until(self.deadline.into()) => Err(self.too_late()),
-        };
+        let ended = caught_task(async {
+            tokio::select! {
+                biased;
+                ended = self.answer_each(&mut messages, &mut reply, backlog) => ended,
+                () = sleep_until(self.deadline.into()) => Err(self.too_late()),
+            }
+        });
+        let ended = ended.await.unwrap_or_else(|_| Err(self.broken()));
         match ended {
             Ok(()) => reply.end(),
             Err(End::Failed(status)) => reply.fail(&status),
@@ -241,21 +274,15 @@ impl<H: Handler> Call<H> {
             let share = Share::of(&self.shared.requests);
             let turn = backlog.turn().await;
             let place = self.place().await?;
-            let answer = self.answer(message, share, turn, place, backlog).await?;
+            let answer = self.ask(message, share, place).await?;
+            let answer = self.reply_to(answer, turn, backlog).await?;
             messages.let_go(bytes);
             reply.message(answer).await.map_err(|_| End::Gone)?;
         }
     }
 
-    /// Has a message answered, and waits until the reply may be seen.
-    async fn answer(
-        &self,
-        message: Message,
-        share: Share,
-        turn: Option<SemaphorePermit<'_>>,
-        place: Places,
-        backlog: &Arc<Backlog>,
-    ) -> Result<Outgoing, End> {
+    /// Has a message answered.
+    async fn ask(&self, message: Message, share: Share, place: Places) -> Result<Answer, End> {
         if self.shared.replies.is_spent() {
             return Err(self.overloaded());
         }
@@ -283,18 +310,59 @@ impl<H: Handler> Call<H> {
             receiver,
         };
         match (&mut waiting.receiver).await {
-            Ok(Answer::Reply { message, after }) => {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Panicked)) => Err(self.broken()),
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// Waits until a reply may be seen.
+    async fn reply_to(
+        &self,
+        answer: Answer,
+        turn: Option<SemaphorePermit<'_>>,
+        backlog: &Arc<Backlog>,
+    ) -> Result<Outgoing, End> {
+        match answer {
+            Answer::Reply { message, after } => {
                 let message = backlog.hold(message);
                 drop(turn);
                 let published = self.shared.held.until(after).await;
                 published.map_err(|_| End::Failed(self.shared.refusals.not_published.clone()))?;
                 Ok(message)
             }
-            Ok(Answer::Failure(status)) => Err(End::Failed(status)),
-            Ok(Answer::WouldWait) | Err(_) => {
-                let status = Status::new(Code::UNAVAILABLE, "the server is stopping");
-                Err(End::Failed(status))
-            }
+            Answer::Failure(status) => Err(End::Failed(status)),
+            Answer::WouldWait | Answer::Stream(_) => Err(self.broken()),
+        }
+    }
+
+    /// What was asked came to nothing: whoever was to answer ends, or panicked.
+    pub(super) fn lost(&self) -> End {
+        match *self.shared.stopping.borrow() {
+            Some(_) => self.stopping(),
+            None => self.broken(),
+        }
+    }
+
+    pub(super) fn broken(&self) -> End {
+        End::Failed(self.shared.refusals.internal.clone())
+    }
+
+    pub(super) fn stopping(&self) -> End {
+        End::Failed(self.shared.refusals.stopping.clone())
+    }
+
+    /// Until when a stream is to be opened.
+    pub(super) fn opening_deadline(&self) -> Instant {
+        let usual = Instant::now() + self.shared.options.default_timeout;
+        self.deadline.min(usual)
+    }
+
+    /// What counts the replies to it that are not read.
+    fn backlog<'a>(&self, peer: &'a Peer) -> &'a Arc<Backlog> {
+        match self.answering {
+            Answering::Stream => &peer.streams,
+            _ => &peer.replies,
         }
     }
 
@@ -310,7 +378,7 @@ impl<H: Handler> Call<H> {
         End::Failed(self.shared.refusals.overloaded.clone())
     }
 
-    fn too_late(&self) -> End {
+    pub(super) fn too_late(&self) -> End {
         End::Failed(self.shared.refusals.deadline_exceeded.clone())
     }
 }
@@ -318,7 +386,7 @@ impl<H: Handler> Call<H> {
 /// Waits for an answer. Whoever leaves before takes the call out of the queue: it makes room for others at once.
 struct Waiting<'a, H: Handler> {
     shared: &'a Shared<H>,
-    receiver: oneshot::Receiver<Answer>,
+    receiver: oneshot::Receiver<Result<Answer, Panicked>>,
 }
 
 impl<H: Handler> Drop for Waiting<'_, H> {
@@ -328,6 +396,15 @@ impl<H: Handler> Drop for Waiting<'_, H> {
             self.shared.pool.sweep();
         }
     }
+}
+
+/// The places that a call takes; `None` where there is one too few.
+fn places<H: Handler>(shared: &Shared<H>, peer: &Peer, answering: Answering) -> Option<Taken> {
+    let of_streams = match answering {
+        Answering::Stream => Some((peer.flows.take()?, shared.flows.take()?)),
+        _ => None,
+    };
+    Some((shared.open()?, of_streams))
 }
 
 /// What a future has come to without waiting.

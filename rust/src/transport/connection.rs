@@ -14,8 +14,9 @@ use super::handler::Handler;
 use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
 use super::reply::{Backlog, Part};
-use super::room::Place;
+use super::room::{Place, Room};
 use super::server::Shared;
+use crate::failpoints::{self, Point};
 
 /// How many calls of a connection wait for places together.
 const GROUP: usize = 16;
@@ -30,22 +31,39 @@ where
     let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
         return;
     };
-    let backlog = Arc::new(Backlog::new(
-        options.connection_reply_bytes,
-        &shared.replies,
-        &shared.pressure,
-        options.stall_timeout,
-    ));
+    let peer = Peer {
+        replies: backlog(&shared),
+        streams: backlog(&shared),
+        flows: Room::new(options.connection_flows),
+    };
     let Some(ping_pong) = connection.ping_pong() else {
         return;
     };
     let gone = keepalive::until_gone(ping_pong, options.keepalive, options.keepalive_timeout);
-    let answered = answer(&shared, &mut connection, &backlog);
+    let answered = answer(&shared, &mut connection, &peer);
     tokio::select! {
         () = answered => {}
         () = gone => {}
-        () = backlog.until_in_the_way() => {}
+        () = peer.replies.until_in_the_way() => {}
+        () = peer.streams.until_in_the_way() => {}
     }
+}
+
+/// The other end of a connection: what it has not read of replies, and of streams, whose reader may pause as it likes.
+pub(super) struct Peer {
+    pub(super) replies: Arc<Backlog>,
+    pub(super) streams: Arc<Backlog>,
+    /// Its calls that are answered by streams.
+    pub(super) flows: Arc<Room>,
+}
+
+fn backlog<H: Handler>(shared: &Shared<H>) -> Arc<Backlog> {
+    Arc::new(Backlog::new(
+        shared.options.connection_reply_bytes,
+        &shared.replies,
+        &shared.pressure,
+        shared.options.stall_timeout,
+    ))
 }
 
 fn builder(options: &Options) -> Builder {
@@ -62,7 +80,7 @@ fn builder(options: &Options) -> Builder {
 async fn answer<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    backlog: &Arc<Backlog>,
+    peer: &Peer,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -78,11 +96,14 @@ async fn answer<H: Handler, S>(
             connection.poll_accept(context)
         });
         let accepted = match accepted.await {
-            Some(Ok((request, respond))) => call::accept(shared, backlog, request, respond),
+            Some(Ok((request, respond))) => {
+                failpoints::hit(Point::ConnectionTask);
+                call::accept(shared, peer, request, respond)
+            }
             Some(Err(_)) | None => return,
         };
         if let Some(call) = accepted
-            && admit(shared, connection, backlog, call).await.is_err()
+            && admit(shared, connection, peer, call).await.is_err()
         {
             return;
         }
@@ -98,7 +119,7 @@ struct Ended;
 async fn admit<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    backlog: &Arc<Backlog>,
+    peer: &Peer,
     call: Accepted<H>,
 ) -> Result<(), Ended>
 where
@@ -108,7 +129,7 @@ where
         call.answer(place);
         return Ok(());
     }
-    let calls = group(shared, connection, backlog, call).await?;
+    let calls = group(shared, connection, peer, call).await?;
     let count = calls.len() as u32;
     let admitted = tokio::select! {
         biased;
@@ -136,7 +157,7 @@ where
 async fn group<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    backlog: &Arc<Backlog>,
+    peer: &Peer,
     first: Accepted<H>,
 ) -> Result<Vec<Accepted<H>>, Ended>
 where
@@ -146,7 +167,7 @@ where
     while calls.len() < GROUP.min(shared.options.room) {
         match poll_fn(|context| Poll::Ready(connection.poll_accept(context))).await {
             Poll::Ready(Some(Ok((request, respond)))) => {
-                calls.extend(call::accept(shared, backlog, request, respond));
+                calls.extend(call::accept(shared, peer, request, respond));
             }
             Poll::Ready(Some(Err(_)) | None) => return Err(Ended),
             Poll::Pending => break,

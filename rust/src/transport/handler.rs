@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::flow::Flow;
 use super::identities::Credentials;
 use super::status::Status;
 
@@ -17,6 +18,8 @@ pub enum Answering {
     Pool,
     /// Each message of a stream by one message, in the pool, in order.
     Each,
+    /// By a stream of messages, opened in the pool.
+    Stream,
 }
 
 /// A method: its path, `/package.Service/Method`, and how its calls are answered.
@@ -39,7 +42,6 @@ pub struct Question<'a, Caller> {
 }
 
 /// What became of a request.
-#[derive(Debug)]
 pub enum Answer {
     /// A message to be sent when the revision `after` is published.
     Reply {
@@ -49,6 +51,8 @@ pub enum Answer {
     Failure(Status),
     /// It would have had to wait, and had no effect. Only where there was no deadline.
     WouldWait,
+    /// The messages of a stream. Only where calls are answered so.
+    Stream(Flow),
 }
 
 /// Answers calls, on the transport's thread and on those of the pool.
@@ -92,4 +96,10 @@ pub struct Refusals {
     pub deadline_exceeded: Status,
     /// The revision that the reply speaks of will not be published.
     pub not_published: Status,
+    /// Something panicked, or went another way that nobody foresaw.
+    pub internal: Status,
+    /// The server stops.
+    pub stopping: Status,
+    /// The reader of a stream has let more wait than may.
+    pub slow_reader: Status,
 }

@@ -8,7 +8,7 @@ use super::message::Encoding;
 use super::status::{Code, Status};
 
 /// No deadline is farther away: clocks and timers can take it.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// Why a request is no call of gRPC, as HTTP says it.
 pub(super) fn not_grpc(method: &Method, headers: &HeaderMap) -> Option<StatusCode> {

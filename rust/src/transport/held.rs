@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 use super::handler::Publication;
+use crate::failpoints::{self, Point};
+
+/// How often those who wait are looked at if nobody tells.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The revision will not be published.
 pub(super) struct NotPublished;
@@ -87,14 +93,16 @@ impl Held {
         }
     }
 
-    /// Wakes for good those whose revision was published, and all where nothing will be.
+    /// Wakes for good those whose revision was published, and all where nothing will be. It looks now and then whatever it
+    /// is told: whoever tells it may have panicked.
     pub(super) async fn run(&self) {
         loop {
-            self.changed.notified().await;
+            failpoints::hit(Point::HeldTask);
             for sender in self.completed() {
                 // Whose call has ended waits no more.
                 let _ = sender.send(());
             }
+            let _ = timeout(LOOK, self.changed.notified()).await;
         }
     }
 

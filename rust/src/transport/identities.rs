@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 
 use super::handler::Handler;
 use super::status::Status;
+use crate::failpoints::{self, Point};
 use crate::fingerprint::{Fingerprint, FingerprintMap, Fingerprints};
+use crate::supervision::caught;
 
 /// How many callers are remembered.
 const REMEMBERED: usize = 4096;
@@ -59,11 +61,12 @@ impl<H: Handler> Identities<H> {
         }
     }
 
-    /// The caller of a call, remembered or told by the handler.
+    /// The caller of a call, remembered or told by the handler; `internal` where that panics.
     pub(super) fn caller(
         &self,
         credentials: &Credentials<'_>,
         handler: &H,
+        internal: &Status,
     ) -> Result<Arc<H::Caller>, Status> {
         let digest = self
             .digests
@@ -71,7 +74,11 @@ impl<H: Handler> Identities<H> {
         if let Some(caller) = self.known.lock().get(&digest) {
             return Ok(Arc::clone(caller));
         }
-        let caller = Arc::new(handler.identify(credentials)?);
+        let told = caught(|| {
+            failpoints::hit(Point::Identifying);
+            handler.identify(credentials)
+        });
+        let caller = Arc::new(told.unwrap_or_else(|_| Err(internal.clone()))?);
         let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
             known.clear();

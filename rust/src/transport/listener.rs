@@ -14,6 +14,7 @@ use super::authority::Repaired;
 use super::connection;
 use super::handler::Handler;
 use super::server::Shared;
+use crate::failpoints::{self, Point};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -48,13 +49,17 @@ impl Listener {
         Ok((Self(Kind::Tcp(listener)), port))
     }
 
-    /// Makes it one of the runtime that calls this.
-    pub(super) fn open(self) -> io::Result<OpenListener> {
-        Ok(match self.0 {
+    /// The same socket as one of the runtime that calls this.
+    pub(super) fn open(&self) -> io::Result<OpenListener> {
+        Ok(match &self.0 {
             Kind::Unix(listener) => {
+                let listener = listener.try_clone()?;
                 OpenListener::Unix(tokio::net::UnixListener::from_std(listener)?)
             }
-            Kind::Tcp(listener) => OpenListener::Tcp(tokio::net::TcpListener::from_std(listener)?),
+            Kind::Tcp(listener) => {
+                let listener = listener.try_clone()?;
+                OpenListener::Tcp(tokio::net::TcpListener::from_std(listener)?)
+            }
         })
     }
 }
@@ -72,13 +77,14 @@ enum Socket {
 
 impl OpenListener {
     /// Serves connections for good.
-    pub(super) async fn run<H: Handler>(self, shared: Arc<Shared<H>>) {
+    pub(super) async fn run<H: Handler>(&self, shared: &Arc<Shared<H>>) {
         let mut is_well = true;
         loop {
             match self.accept().await {
                 Ok(socket) => {
                     is_well = true;
-                    admit(&shared, socket);
+                    failpoints::hit(Point::AcceptingTask);
+                    admit(shared, socket);
                 }
                 Err(error) if concerns_one(&error) => {}
                 Err(error) => {

@@ -11,6 +11,7 @@ mod authority;
 mod budget;
 mod call;
 mod connection;
+mod flow;
 mod handler;
 mod head;
 mod health;
@@ -27,9 +28,12 @@ mod reply;
 mod room;
 mod server;
 mod status;
+mod stream;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
+pub use flow::{Flow, Next, Source};
 pub use handler::{Answer, Answering, Handler, Method, Publication, Question, Refusals};
 pub use health::Health;
 pub use identities::Credentials;
@@ -37,3 +41,4 @@ pub use listener::Listener;
 pub use options::Options;
 pub use server::Transport;
 pub use status::{Code, Status};
+pub use subscription::Subscription;

@@ -26,6 +26,9 @@ pub struct Options {
     pub connection_reply_bytes: usize,
     /// Calls of one connection at a time.
     pub streams: u32,
+    /// Calls that are answered by streams: of one connection, whose other calls they must leave room for, and of all.
+    pub connection_flows: usize,
+    pub flows: usize,
     /// Calls of one connection that were reset before they were looked at: more close it. A client whose deadlines are
     /// short resets as many as it may have open while the transport's thread is busy.
     pub pending_resets: usize,
@@ -51,6 +54,8 @@ impl Default for Options {
             reply_bytes: 256 << 20,
             connection_reply_bytes: 8 << 20,
             streams: 100,
+            connection_flows: 50,
+            flows: 1024,
             pending_resets: 400,
             handshake_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(60),

@@ -9,9 +9,12 @@ use tokio::sync::oneshot;
 
 use super::admission::Places;
 use super::budget::Share;
+use super::flow::{Closer, Flow, Next, Source};
 use super::handler::{Answer, Handler, Question};
 use super::message::{Encoding, Message};
-use super::status::{Code, Status};
+use super::status::Status;
+use crate::failpoints::{self, Point};
+use crate::supervision::{Panicked, caught, keep_thread};
 
 /// A request that waits for its answer. It takes a place and its bytes until it has one.
 pub(super) struct Job<H: Handler> {
@@ -21,7 +24,7 @@ pub(super) struct Job<H: Handler> {
     pub(super) message: Message,
     pub(super) encoding: Encoding,
     pub(super) deadline: Instant,
-    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) reply: oneshot::Sender<Result<Answer, Panicked>>,
     pub(super) place: Places,
     pub(super) share: Share,
 }
@@ -32,29 +35,38 @@ impl<H: Handler> Job<H> {
         if self.reply.is_closed() {
             return None;
         }
-        match handler.answer(&self.question(&self.message.bytes, None)) {
-            Answer::WouldWait => Some(self),
-            answer => {
-                self.finish(answer);
+        let answered = caught(|| {
+            failpoints::hit(Point::AnsweringAtOnce);
+            handler.answer(&self.question(&self.message.bytes, None))
+        });
+        match answered {
+            Ok(Answer::WouldWait) => Some(self),
+            answered => {
+                self.finish(answered);
                 None
             }
         }
     }
 
     /// Answers it; its message, unpacked, has at most `limit` bytes. What nobody waits for any more is dropped.
-    fn run(mut self, handler: &H, limit: usize) {
+    fn run(mut self, handler: &H, limit: usize, closer: &Arc<dyn Closer>) {
         if self.reply.is_closed() {
             return;
         }
-        let unpacked = self.message.take().unpacked(self.encoding, limit);
-        let answer = match unpacked {
-            Err(status) => Answer::Failure(status),
-            Ok(message) => match handler.answer(&self.question(&message, Some(self.deadline))) {
-                Answer::WouldWait => Answer::Failure(Status::new(Code::INTERNAL, "")),
-                answer => answer,
-            },
-        };
-        self.finish(answer);
+        let message = self.message.take();
+        let answered = caught(|| {
+            failpoints::hit(Point::Answering);
+            match message.unpacked(self.encoding, limit) {
+                Err(status) => Answer::Failure(status),
+                Ok(message) => handler.answer(&self.question(&message, Some(self.deadline))),
+            }
+        });
+        self.finish(answered.map(|mut answer| {
+            if let Answer::Stream(flow) = &mut answer {
+                flow.closed_by(Arc::clone(closer));
+            }
+            answer
+        }));
     }
 
     fn question<'a>(
@@ -72,77 +84,166 @@ impl<H: Handler> Job<H> {
     }
 
     /// Room is free again before the caller learns of the answer.
-    fn finish(self, answer: Answer) {
+    fn finish(self, answered: Result<Answer, Panicked>) {
         drop(self.place);
         drop(self.share);
         // The caller may have gone meanwhile.
-        let _ = self.reply.send(answer);
+        let _ = self.reply.send(answered);
+    }
+}
+
+/// A stream that waits for its next message.
+pub(super) struct Pull {
+    pub(super) flow: Flow,
+    pub(super) reply: oneshot::Sender<(Flow, Next)>,
+    pub(super) place: Places,
+}
+
+impl Pull {
+    /// Asks for the message. A source that panics is asked no more.
+    fn run(self, internal: &Status) {
+        let Self {
+            mut flow,
+            reply,
+            place,
+        } = self;
+        if reply.is_closed() {
+            return;
+        }
+        let next = caught(|| {
+            failpoints::hit(Point::Pulling);
+            flow.next()
+        });
+        drop(place);
+        // The reader may have gone meanwhile.
+        let _ = reply.send((
+            flow,
+            next.unwrap_or_else(|_| Next::Failure(internal.clone())),
+        ));
+    }
+}
+
+/// What a thread of the pool does.
+enum Work<H: Handler> {
+    Call(Job<H>),
+    Pull(Pull),
+    /// Nobody asks a source any more.
+    Close(Box<dyn Source>),
+}
+
+impl<H: Handler> Work<H> {
+    /// Whether somebody waits for it.
+    fn is_awaited(&self) -> bool {
+        match self {
+            Self::Call(job) => !job.reply.is_closed(),
+            Self::Pull(pull) => !pull.reply.is_closed(),
+            Self::Close(_) => true,
+        }
     }
 }
 
 /// The queue of the pool's threads.
 pub(super) struct Pool<H: Handler> {
     state: Mutex<State<H>>,
-    work: Condvar,
+    ready: Condvar,
 }
 
 struct State<H: Handler> {
-    jobs: VecDeque<Job<H>>,
+    queue: VecDeque<Work<H>>,
     is_closed: bool,
 }
 
+impl<H: Handler> Closer for Pool<H> {
+    fn close(&self, source: Box<dyn Source>) {
+        self.enter(Work::Close(source));
+    }
+}
+
 impl<H: Handler> Pool<H> {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
             state: Mutex::new(State {
-                jobs: VecDeque::new(),
+                queue: VecDeque::new(),
                 is_closed: false,
             }),
-            work: Condvar::new(),
-        }
+            ready: Condvar::new(),
+        })
     }
 
     /// Queues a call; whoever queues has seen to room for it. A closed pool drops it.
     pub(super) fn push(&self, job: Job<H>) {
+        self.enter(Work::Call(job));
+    }
+
+    /// As `push`, of a stream.
+    pub(super) fn pull(&self, pull: Pull) {
+        self.enter(Work::Pull(pull));
+    }
+
+    fn enter(&self, work: Work<H>) {
         let mut state = self.state.lock();
-        if !state.is_closed {
-            state.jobs.push_back(job);
+        if state.is_closed && !matches!(work, Work::Close(_)) {
+            // What is dropped may enter again: not under the lock.
             drop(state);
-            self.work.notify_one();
+            return;
         }
+        state.queue.push_back(work);
+        drop(state);
+        self.ready.notify_one();
     }
 
-    /// Answers calls in the calling thread until the pool is closed.
-    pub(super) fn work(&self, handler: &H, limit: usize) {
-        while let Some(job) = self.next() {
-            job.run(handler, limit);
-        }
+    /// Does what is queued in the calling thread until the pool is closed.
+    pub(super) fn work(self: &Arc<Self>, handler: &H, limit: usize, internal: &Status) {
+        let closer: Arc<dyn Closer> = Arc::clone(self) as _;
+        keep_thread(|| {
+            while let Some(work) = self.next() {
+                failpoints::hit(Point::Worker);
+                match work {
+                    Work::Call(job) => job.run(handler, limit, &closer),
+                    Work::Pull(pull) => pull.run(internal),
+                    Work::Close(mut source) => source.close(),
+                }
+            }
+        });
     }
 
-    fn next(&self) -> Option<Job<H>> {
+    /// Sources are closed by a closed pool, too.
+    fn next(&self) -> Option<Work<H>> {
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
-                return Some(job);
+            if let Some(work) = state.queue.pop_front() {
+                return Some(work);
             }
             if state.is_closed {
                 return None;
             }
-            self.work.wait(&mut state);
+            self.ready.wait(&mut state);
         }
     }
 
-    /// Drops the calls that nobody waits for any more.
+    /// Drops what nobody waits for any more.
     pub(super) fn sweep(&self) {
-        let mut state = self.state.lock();
-        state.jobs.retain(|job| !job.reply.is_closed());
+        self.keep(Work::is_awaited);
     }
 
     /// Takes nothing more; what waits is dropped.
     pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.keep(|work| matches!(work, Work::Close(_)));
+        self.ready.notify_all();
+    }
+
+    fn keep(&self, stays: impl Fn(&Work<H>) -> bool + Copy) {
         let mut state = self.state.lock();
-        state.is_closed = true;
-        state.jobs.clear();
-        self.work.notify_all();
+        if state.queue.iter().all(&stays) {
+            return;
+        }
+        let (kept, dropped): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.queue)
+            .into_iter()
+            .partition(stays);
+        state.queue = kept;
+        // What is dropped may enter again: not under the lock.
+        drop(state);
+        drop(dropped);
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::yield_now;
 
 use super::handler::Handler;
 use super::pool::{Job, Pool};
+use crate::failpoints::{self, Point};
 
 /// How many calls are answered before the network is looked at again: where many wait, a share of them, so that what is
 /// refused meanwhile does not keep this thread from answering.
@@ -34,17 +35,18 @@ impl<H: Handler> Quick<H> {
         self.ready.notify_one();
     }
 
-    /// Answers calls for good; those that would wait go to the pool.
+    /// Answers calls for good, those first that wait already; those that would wait themselves go to the pool.
     pub(super) async fn run(&self, handler: &H, pool: &Pool<H>) {
         loop {
-            self.ready.notified().await;
             while let waiting @ 1.. = self.waiting() {
+                failpoints::hit(Point::QuickTask);
                 let count = (waiting / 2).clamp(TOGETHER, MOST_TOGETHER);
                 handler.together(&mut || self.run_some(count, handler, pool));
                 if waiting > count {
                     yield_now().await;
                 }
             }
+            self.ready.notified().await;
         }
     }
 

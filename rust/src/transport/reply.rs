@@ -202,6 +202,18 @@ impl Reply {
         })
     }
 
+    /// Sends a message of a stream, whose reader takes it when it likes: nothing of it is handed over before.
+    pub(super) async fn at_leisure(&mut self, message: Outgoing) -> Result<(), Gone> {
+        let backlog = Arc::clone(&self.backlog);
+        let Outgoing(message) = message;
+        send_in_parts(self.begin()?, message, &backlog).await
+    }
+
+    /// Says that messages will come.
+    pub(super) fn open(&mut self) -> Result<(), Gone> {
+        self.begin().map(drop)
+    }
+
     fn begin(&mut self) -> Result<&mut SendStream<Part>, Gone> {
         if let State::Unsent(respond) = &mut self.state {
             self.state = State::Sending(respond.send_response(head(), false)?);

@@ -20,11 +20,14 @@ use super::options::Options;
 use super::pool::Pool;
 use super::quick::Quick;
 use super::room::{Place, Room};
+use super::subscription::Subscription;
+use crate::failpoints::{self, Point};
+use crate::supervision::keep_task;
 
 /// How often a stop looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long connections without calls get to say goodbye.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// How long connections without calls get to say goodbye, and streams that do not end to say why.
+pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// How many tasks run before the network is looked at.
 const EVENT_INTERVAL: u32 = 16;
 /// How often a timer is due, whatever happens. To set one that is due before all others wakes the thread that waits for
@@ -41,11 +44,13 @@ pub(super) struct Shared<H: Handler> {
     pub(super) health: Arc<Health>,
     pub(super) held: Arc<Held>,
     pub(super) quick: Quick<H>,
-    pub(super) pool: Pool<H>,
+    pub(super) pool: Arc<Pool<H>>,
     /// Calls that are being answered, or wait for it.
     pub(super) admission: Admission,
     /// Calls in any state.
     pub(super) open: Arc<Room>,
+    /// Calls that are answered by streams.
+    pub(super) flows: Arc<Room>,
     pub(super) connections: Arc<Room>,
     pub(super) requests: Arc<Budget>,
     pub(super) replies: Arc<Budget>,
@@ -91,6 +96,7 @@ impl<H: Handler> Transport<H> {
             pool: Pool::new(),
             admission: Admission::new(options.room, options.refusal_interval),
             open: Room::new(options.open_calls),
+            flows: Room::new(options.flows),
             connections: Room::new(options.connections),
             requests: Budget::new(options.request_bytes),
             replies: Budget::new(options.reply_bytes),
@@ -103,28 +109,33 @@ impl<H: Handler> Transport<H> {
         }
     }
 
-    /// Serves connections of the listeners in the calling thread until it is stopped.
-    pub fn run(&self, listeners: Vec<Listener>) -> io::Result<()> {
+    /// Serves connections of the listeners in the calling thread until it is stopped. Where it fails or panics it may be
+    /// called again: the listeners stay, and so do the threads that call `work`.
+    pub fn run(&self, listeners: &[Arc<Listener>]) -> io::Result<()> {
         let mut builder = Builder::new_current_thread();
         let builder = builder.enable_io().enable_time();
         let runtime = builder.event_interval(EVENT_INTERVAL).build()?;
-        let served = runtime.block_on(self.serve(listeners));
+        runtime.block_on(self.serve(listeners))?;
         drop(runtime);
         self.shared.pool.close();
-        served
+        Ok(())
     }
 
-    async fn serve(&self, listeners: Vec<Listener>) -> io::Result<()> {
+    async fn serve(&self, listeners: &[Arc<Listener>]) -> io::Result<()> {
         let shared = &self.shared;
         let held = Arc::clone(&shared.held);
-        tokio::spawn(async move { held.run().await });
+        tokio::spawn(async move { keep_task(|| held.run()).await });
         let quick = Arc::clone(shared);
-        tokio::spawn(async move { quick.quick.run(&quick.handler, &quick.pool).await });
-        tokio::spawn(tick());
+        tokio::spawn(async move {
+            keep_task(|| quick.quick.run(&quick.handler, &quick.pool)).await;
+        });
+        tokio::spawn(keep_task(tick));
         let mut accepting = Vec::new();
         for listener in listeners {
-            let listener = listener.open()?;
-            accepting.push(tokio::spawn(listener.run(Arc::clone(shared))));
+            let (listener, shared) = (listener.open()?, Arc::clone(shared));
+            accepting.push(tokio::spawn(async move {
+                keep_task(|| listener.run(&shared)).await;
+            }));
         }
         let grace = self.until_stopped().await;
         for task in accepting {
@@ -136,6 +147,14 @@ impl<H: Handler> Transport<H> {
 
     async fn until_stopped(&self) -> Duration {
         let mut stopping = self.shared.stopping.subscribe();
+        let mut looks = interval(TICK);
+        while stopping.borrow_and_update().is_none() {
+            failpoints::hit(Point::TransportThread);
+            tokio::select! {
+                _ = looks.tick() => {}
+                _ = stopping.changed() => {}
+            }
+        }
         match stopping.wait_for(Option::is_some).await {
             Ok(grace) => grace.unwrap_or_default(),
             Err(_) => Duration::ZERO,
@@ -163,11 +182,22 @@ impl<H: Handler> Transport<H> {
         self.shared.stopping.send_replace(Some(grace));
     }
 
+    /// Has the threads that call `work` return, as the end of `run` does.
+    pub fn close(&self) {
+        self.shared.pool.close();
+    }
+
     /// Answers calls in the calling thread until the transport has stopped.
     pub fn work(&self) {
         let shared = &self.shared;
         let limit = shared.options.receive_limit_bytes;
-        shared.pool.work(&shared.handler, limit);
+        let internal = &shared.refusals.internal;
+        shared.pool.work(&shared.handler, limit, internal);
+    }
+
+    /// A stream that waits, with nothing to read yet.
+    pub fn subscription(&self) -> Subscription {
+        Subscription::new(&self.shared.replies)
     }
 }
 
@@ -175,5 +205,6 @@ async fn tick() {
     let mut ticks = interval(TICK);
     loop {
         ticks.tick().await;
+        failpoints::hit(Point::TickTask);
     }
 }

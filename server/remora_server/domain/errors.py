@@ -117,10 +117,13 @@ class MemoryExhausted(RemoraError):
 
 
 class StoreFailed(RemoraError):
-    """A write to the disk failed: the store is read-only until the server is restarted."""
+    """The store has failed, and takes no writes until the server is restarted.
+
+    A write to the disk failed, or a panic may have left half of a change in memory, of which nothing is read then.
+    """
 
     def __init__(self) -> None:
-        super().__init__("a write to the disk failed; the store is read-only until the server is restarted")
+        super().__init__("the store has failed (its status says why); it takes no writes until the server is restarted")
 
 
 class StoreDamaged(RemoraError):
@@ -138,6 +141,29 @@ class Overloaded(RemoraError):
 
     def __init__(self) -> None:
         super().__init__("the server has more work than it can do")
+
+
+class ServerStopping(RemoraError):
+    """The server stops and ends the stream. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is stopping")
+
+
+class SlowReader(RemoraError):
+    """The reader of a stream that waits has let more messages wait than may, and has missed some. Worth a retry."""
+
+    def __init__(self) -> None:
+        super().__init__("the stream was not read as fast as messages came: ask for it anew from where you are")
+
+
+class StreamUnsupported(RemoraError):
+    """The server's transport carries no streams that wait."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server runs with --transport grpcio, which carries no streams that wait for what happens"
+        )
 
 
 class DeadlineExceeded(RemoraError):

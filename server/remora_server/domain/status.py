@@ -80,7 +80,10 @@ class ModelStatus(Struct, frozen=True):
 
 
 class ProcessStatus(Struct, frozen=True):
-    """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes."""
+    """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes.
+
+    `failures`: what of it does not work now and is begun anew.
+    """
 
     version: str
     python_version: str
@@ -88,3 +91,4 @@ class ProcessStatus(Struct, frozen=True):
     grpc_version: str
     start_time: int
     resident_bytes: int
+    failures: tuple[str, ...] = ()

@@ -10,6 +10,6 @@ from grpc_status import rpc_status
 from remora_server.rpc.errors import logged_status
 
 
-def abort(context: grpc.ServicerContext, error: Exception, method: str) -> NoReturn:
+def abort(context: grpc.ServicerContext, error: BaseException, method: str) -> NoReturn:
     """End a call with the error's status."""
     context.abort_with_status(rpc_status.to_status(logged_status(error, method)))

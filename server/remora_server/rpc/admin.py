@@ -84,6 +84,7 @@ def _server(process: ProcessStatus) -> pb.ServerStatus:
         grpc_version=process.grpc_version,
         start_time=encode.timestamp(process.start_time),
         resident_bytes=process.resident_bytes,
+        failures=process.failures,
     )
 
 

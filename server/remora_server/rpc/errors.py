@@ -30,7 +30,7 @@ class Answer(Struct, frozen=True):
 
 INTERNAL = Answer(code_pb2.INTERNAL, "INTERNAL")
 
-ANSWERS: dict[type[Exception], Answer] = {
+ANSWERS: dict[type[BaseException], Answer] = {
     errors.InvalidField: Answer(code_pb2.INVALID_ARGUMENT, "INVALID_FIELD"),
     errors.InvalidPageToken: Answer(code_pb2.INVALID_ARGUMENT, "PAGE_TOKEN_INVALID"),
     errors.BudgetTooSmall: Answer(code_pb2.INVALID_ARGUMENT, "BUDGET_TOO_SMALL"),
@@ -53,15 +53,18 @@ ANSWERS: dict[type[Exception], Answer] = {
     errors.MemoryExhausted: Answer(code_pb2.RESOURCE_EXHAUSTED, "MEMORY_EXHAUSTED", retry_delay=1.0),
     errors.StoreDamaged: Answer(code_pb2.DATA_LOSS, "STORE_DAMAGED"),
     errors.StoreFailed: Answer(code_pb2.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
+    errors.ServerStopping: Answer(code_pb2.UNAVAILABLE, "SERVER_STOPPING", retry_delay=1.0),
+    errors.SlowReader: Answer(code_pb2.RESOURCE_EXHAUSTED, "SLOW_READER", retry_delay=0.1),
+    errors.StreamUnsupported: Answer(code_pb2.UNIMPLEMENTED, "STREAM_UNSUPPORTED"),
 }
 
 
-def answer_to(error: Exception) -> Answer:
+def answer_to(error: BaseException) -> Answer:
     """How an error is answered; one that is not in ANSWERS as INTERNAL."""
     return ANSWERS.get(type(error), INTERNAL)
 
 
-def to_status(error: Exception) -> Status:
+def to_status(error: BaseException) -> Status:
     """The status of an error. INTERNAL says nothing of what happened."""
     answer = answer_to(error)
     if answer is INTERNAL or not isinstance(error, errors.RemoraError):
@@ -76,9 +79,10 @@ def to_status(error: Exception) -> Status:
     return _status(answer, error.message, details)
 
 
-def logged_status(error: Exception, method: str) -> Status:
-    """The status of an error that ends a call. What is not an answer to the caller goes to the log, where its text is
-    left out: it may quote contents.
+def logged_status(error: BaseException, method: str) -> Status:
+    """The status of an error that ends a call, be it a panic or what was to end the thread.
+
+    What is not an answer to the caller goes to the log, where its text is left out: it may quote contents.
     """
     if answer_to(error) is INTERNAL:
         logger.error("call failed", extra={"method": method}, exc_info=error)

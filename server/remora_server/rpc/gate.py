@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from remora_server.domain.errors import Overloaded, RemoraError
+from remora_server.domain.errors import Overloaded
 from remora_server.rpc.aborts import abort
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.workers import Workers
@@ -46,7 +46,7 @@ class Gate(grpc.ServerInterceptor):
         try:
             self._identity.tenant(handler_call_details.invocation_metadata)
             self._require_room(service)
-        except RemoraError as refusal:
+        except BaseException as refusal:  # noqa: BLE001 - it would end the thread that takes all calls
             return self._refuse(refusal, handler_call_details.method)
         return continuation(handler_call_details)
 
@@ -54,7 +54,7 @@ class Gate(grpc.ServerInterceptor):
         if self._workers_of.get(service, self._workers).is_full():
             raise Overloaded
 
-    def _refuse(self, refusal: RemoraError, method: str) -> grpc.RpcMethodHandler[Any, Any]:
+    def _refuse(self, refusal: BaseException, method: str) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler for calls of any shape, which answers before it reads a request."""
         return grpc.stream_stream_rpc_method_handler(_Refusal(refusal, method, self._refusing))
 
@@ -64,7 +64,7 @@ class Gate(grpc.ServerInterceptor):
 
 
 class _Refusal:
-    def __init__(self, error: RemoraError, method: str, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, error: BaseException, method: str, pool: ThreadPoolExecutor) -> None:
         self._error = error
         self._method = method
         self.experimental_thread_pool = pool  # where grpcio runs it: not behind the calls that fill the workers

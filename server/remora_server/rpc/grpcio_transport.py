@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,6 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2
 from msgspec import Struct
 
+from remora_server.domain.errors import Overloaded, ServerStopping, StreamUnsupported
 from remora_server.domain.publication import Publication
 from remora_server.rpc.aborts import abort
 from remora_server.rpc.calls import Call, traceparent
@@ -27,6 +30,7 @@ from remora_server.rpc.health import HEALTH, REFLECTION, Reflection
 from remora_server.rpc.identity import Identity, Metadata
 from remora_server.rpc.listeners import UNIX
 from remora_server.rpc.methods import Method
+from remora_server.rpc.streams import Subscription
 from remora_server.rpc.transports import ServerOptions
 from remora_server.rpc.workers import Workers
 
@@ -34,6 +38,9 @@ Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[Any, Any]]"
 
 # What grpcio says of a call without a deadline is centuries away.
 _FAR_AWAY = 86_400 * 365
+
+FAREWELL_SECONDS = 0.5
+"""Before the end of the grace, in which streams that have to end say why."""
 
 
 class Calls(Struct, frozen=True):
@@ -57,8 +64,55 @@ class Calls(Struct, frozen=True):
         """The reply of a method, or the end of the call with a status."""
         try:
             return method.answer(self.open(context, method.name), encoded)[0]
-        except Exception as error:  # noqa: BLE001 - the one place of this transport where any failure becomes a status
+        except BaseException as error:  # noqa: BLE001 - the place of this transport where any failure becomes a status
             abort(context, error, method.name)
+
+
+class Streams:
+    """Streams, each of which holds a thread until its reader has all of it: at most half of them.
+
+    What waits for something to happen would hold one for nothing, and is refused.
+    """
+
+    def __init__(self, calls: Calls, threads: int) -> None:
+        self._calls = calls
+        self._room = threading.BoundedSemaphore(max(1, threads // 2))
+        self._until = math.inf
+
+    def end(self, grace: float) -> None:
+        """End those that go on when so many seconds are nearly up."""
+        self._until = time.monotonic() + max(0.0, grace - FAREWELL_SECONDS)
+
+    def carry(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        """The messages of a method, or the end of the call with a status."""
+        try:
+            with self._place():
+                yield from self._messages(method, encoded, context)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see Calls.answer
+            abort(context, error, method.name)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """A thread's while a stream holds it. Raises Overloaded."""
+        if not self._room.acquire(blocking=False):
+            raise Overloaded
+        try:
+            yield
+        finally:
+            self._room.release()
+
+    def _messages(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        stream = method.open(self._calls.open(context, method.name), encoded)
+        if isinstance(stream, Subscription):
+            stream.ended()
+            raise StreamUnsupported
+        with closing(stream):
+            for message in stream:
+                if time.monotonic() > self._until:
+                    raise ServerStopping
+                yield message
 
 
 class GrpcioTransport:
@@ -66,6 +120,7 @@ class GrpcioTransport:
 
     def __init__(self, options: ServerOptions, identity: Identity) -> None:
         self._calls = Calls(identity, options.default_timeout)
+        self._streams = Streams(self._calls, options.threads)
         self._workers = Workers(options.threads, options.waiting, "worker")
         self._health_workers = Workers(2, 64, "health")
         self._reflection_workers = Workers(2, 2, "reflection")
@@ -102,7 +157,7 @@ class GrpcioTransport:
         return port
 
     def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:  # noqa: ARG002
-        handlers = {method.path: self._unary(method) for method in methods}
+        handlers = {method.path: self._handled(method) for method in methods}
         standard = (
             _standard(HEALTH, self._health, self._health_workers),
             _standard(REFLECTION, _ReflectionServicer(reflection), self._reflection_workers),
@@ -110,14 +165,20 @@ class GrpcioTransport:
         self._grpc.add_generic_rpc_handlers((_ByPath(handlers), *standard))
         self._grpc.start()
 
-    def _unary(self, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
+    def _handled(self, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
+        if method.streams:
+            return grpc.unary_stream_rpc_method_handler(partial(self._streams.carry, method))
         return grpc.unary_unary_rpc_method_handler(partial(self._calls.answer, method))
 
     def say(self, service: str, serving: bool) -> None:
         states = health_pb2.HealthCheckResponse
         self._health.set(service, states.SERVING if serving else states.NOT_SERVING)
 
+    def failure(self) -> str:
+        return ""  # its threads are grpcio's, which outlive what they run
+
     def stop(self, grace: float) -> None:
+        self._streams.end(grace)
         stopped: threading.Event = self._grpc.stop(grace)
         stopped.wait()
         for pool in self._pools:

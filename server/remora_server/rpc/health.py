@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+
+from remora_server import failpoints
+from remora_server.supervision import LongLived
 
 if TYPE_CHECKING:
     import grpc
@@ -34,30 +37,43 @@ class Health:
         self._ready_names = (OVERALL, READINESS, *services)
         self._stopped = threading.Event()
         self._changing = threading.Lock()
+        self._ready = False
+        self._thread: LongLived | None = None
         say(LIVENESS, True)
         self.set_ready(ready=False)
 
     def set_ready(self, *, ready: bool) -> None:
         """Say whether calls are welcome; after `drain` they are not."""
         with self._changing:
+            self._ready = ready
             for name in self._ready_names:
                 self._say(name, ready and not self._stopped.is_set())
 
     def follow(self, works: Callable[[], bool], *, interval: float) -> None:
         """Ask every so many seconds whether the server works, and be ready while it does. Returns at once."""
-        self.set_ready(ready=works())
-        threading.Thread(target=self._follow, args=(works, interval), name="health", daemon=True).start()
+        self._look(works)
+        self._thread = LongLived("health", partial(self._follow, works, interval))
+        self._thread.start()
 
     def _follow(self, works: Callable[[], bool], interval: float) -> None:
-        was_ready = True
         while not self._stopped.wait(interval):
+            self._look(works)
+
+    def _look(self, works: Callable[[], bool]) -> None:
+        """Ask. Where that fails, nobody knows whether the server works."""
+        try:
+            failpoints.hit("health_turn")
             ready = works()
-            if ready != was_ready:
-                self.set_ready(ready=ready)
-            was_ready = ready
+        except BaseException:
+            self.set_ready(ready=False)
+            raise
+        if ready != self._ready:
+            self.set_ready(ready=ready)
 
     def drain(self) -> None:
         """Be neither alive nor ready from now on."""
+        if self._thread is not None:
+            self._thread.end()
         self._stopped.set()
         self.set_ready(ready=False)
         self._say(LIVENESS, False)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from remora_server import failpoints
 from remora_server.domain import tenants
 from remora_server.domain.calls import DEFAULT_TENANT
 from remora_server.domain.errors import InvalidField, Unauthenticated
@@ -121,6 +122,7 @@ class Identity(Struct, frozen=True):
 
     def tenant(self, metadata: Metadata) -> str:
         """The caller's tenant; the operator names any. Raises Unauthenticated and InvalidField."""
+        failpoints.hit("caller_identified")
         if self.tokens is not None and not self.is_operator(metadata):
             return self.tokens.tenant(_value(metadata, AUTHORIZATION))
         tenant = _value(metadata, TENANT)

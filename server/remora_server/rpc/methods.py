@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from typing import Any, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -13,13 +14,21 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from msgspec import Struct
 
+from remora_server import failpoints
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.calls import NO_TIME, Call
 from remora_server.rpc.errors import answer_to
 from remora_server.rpc.limits import Limits
 from remora_server.rpc.rules import Rule
+from remora_server.rpc.streams import Subscription
 
-Handler: TypeAlias = Callable[[Call, Any], Message | bytes]
+Handler: TypeAlias = Callable[[Call, Any], Any]
+"""Returns a message, or the same encoded; of an RPC that streams a `Stream`."""
+Stream: TypeAlias = "Generator[Message | bytes, None, None] | Subscription"
+"""The messages of a stream. A generator is asked for one after the other, each in any thread and when the reader has
+room for it, and is closed in the end; it holds nothing of the database from one to the next. What waits for something
+to happen is a Subscription.
+"""
 F = TypeVar("F", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
@@ -34,7 +43,7 @@ def quick(handler: F) -> F:
 
 
 class Method(Struct, frozen=True):
-    """One RPC with one request and one reply, both encoded: checks the request, asks the handler.
+    """One RPC with one request and one reply, or a stream of them, all encoded: checks the request, asks the handler.
 
     Fields that the contract does not know are dropped, so that nothing is stored that was not checked.
     """
@@ -45,6 +54,7 @@ class Method(Struct, frozen=True):
     check: Rule
     handler: Handler
     writes: bool
+    streams: bool = False
 
     @property
     def is_quick(self) -> bool:
@@ -53,17 +63,27 @@ class Method(Struct, frozen=True):
 
     def answer(self, call: Call, encoded: bytes) -> tuple[bytes, int]:
         """The reply, and the revision that must be published before it is sent: 0 where there is none."""
+        reply = self._ask(call, encoded)
+        if isinstance(reply, bytes):
+            return reply, 0
+        return reply.SerializeToString(), getattr(reply, "revision", 0) if self.writes else 0
+
+    def open(self, call: Call, encoded: bytes) -> Generator[bytes, None, None] | Subscription:
+        """The messages of an RPC that streams. What a generator raises is an answer as what a handler raises."""
+        stream = self._ask(call, encoded)
+        return stream if isinstance(stream, Subscription) else _encoded(stream)
+
+    def _ask(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
         began = time.perf_counter()
         try:
-            reply = self.handler(call, self._decode(encoded))
-        except Exception as error:
+            failpoints.hit("call_answered")
+            answer = self.handler(call, self._decode(encoded))
+        except BaseException as error:
             if call.deadline != NO_TIME:
                 self._log(answer_to(error).reason, began)
             raise
         self._log("OK", began)
-        if isinstance(reply, bytes):
-            return reply, 0
-        return reply.SerializeToString(), getattr(reply, "revision", 0) if self.writes else 0
+        return answer
 
     def _decode(self, encoded: bytes) -> Message:
         try:
@@ -80,6 +100,12 @@ class Method(Struct, frozen=True):
             logger.debug("call", extra={"method": self.name, "result": result, "micros": micros})
 
 
+def _encoded(messages: Generator[Message | bytes, None, None]) -> Generator[bytes, None, None]:
+    with closing(messages):
+        for message in messages:
+            yield message if isinstance(message, bytes) else message.SerializeToString()
+
+
 def methods_of(service: ServiceDescriptor, implementations: Iterable[object], limits: Limits) -> list[Method]:
     """The methods of a service: each RPC's handler is the method of that name of one of the implementations.
 
@@ -90,8 +116,8 @@ def methods_of(service: ServiceDescriptor, implementations: Iterable[object], li
 
 
 def _method(method: MethodDescriptor, implementations: list[object], limits: Limits) -> Method:
-    if method.client_streaming or method.server_streaming:
-        raise LookupError(f"{method.full_name} streams: only calls with one request and one reply can be handled")
+    if method.client_streaming:
+        raise LookupError(f"{method.full_name} takes a stream: only calls with one request can be handled")
     name = snake_case(method.name)
     handler = next((getattr(one, name) for one in implementations if hasattr(one, name)), None)
     if handler is None:
@@ -103,6 +129,7 @@ def _method(method: MethodDescriptor, implementations: list[object], limits: Lim
         check=limits.rules(request_type),
         handler=handler,
         writes="request_id" in method.input_type.fields_by_name,
+        streams=method.server_streaming,
     )
 
 

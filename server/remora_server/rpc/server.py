@@ -83,6 +83,10 @@ class Server:
         self._transport.start(methods, Reflection(SERVICE_NAMES), publication)
         self._health.follow(works, interval=HEALTH_INTERVAL)
 
+    def failure(self) -> str:
+        """Why calls are not carried as they should be; empty where they are."""
+        return self._transport.failure()
+
     def stop(self, grace: float) -> None:
         """Be not ready, take no new calls, give those under way so many seconds, and end."""
         self._health.drain()

@@ -37,5 +37,11 @@ class Transport(Binder, Protocol):
     def say(self, service: str, serving: bool) -> None:
         """Tell who asks for the health of a service."""
 
+    def failure(self) -> str:
+        """Why it does not work as it should; empty where it does."""
+
     def stop(self, grace: float) -> None:
-        """Take no new calls, give those under way so many seconds, and end."""
+        """Take no new calls, give those under way so many seconds, and end.
+
+        Streams that wait end at once, others when the time is nearly up: UNAVAILABLE, SERVER_STOPPING.
+        """

@@ -321,6 +321,7 @@ class ServerStatus(_message.Message):
     GRPC_VERSION_FIELD_NUMBER: _builtins.int
     START_TIME_FIELD_NUMBER: _builtins.int
     RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Remora's version."""
     python_version: _builtins.str
@@ -335,6 +336,10 @@ class ServerStatus(_message.Message):
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When the process began to serve."""
 
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What of the server does not work now and is begun anew: its threads, and why. Empty where all does."""
+
     def __init__(
         self,
         *,
@@ -344,10 +349,11 @@ class ServerStatus(_message.Message):
         grpc_version: _builtins.str = ...,
         start_time: _timestamp_pb2.Timestamp | None = ...,
         resident_bytes: _builtins.int = ...,
+        failures: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duckdb_version", b"duckdb_version", "grpc_version", b"grpc_version", "python_version", b"python_version", "resident_bytes", b"resident_bytes", "start_time", b"start_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duckdb_version", b"duckdb_version", "failures", b"failures", "grpc_version", b"grpc_version", "python_version", b"python_version", "resident_bytes", b"resident_bytes", "start_time", b"start_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -34,9 +34,17 @@ DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the call's time is over; a write may be st
 RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
 RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
 RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has no memory to spare, and nothing was written;
-UNAVAILABLE, STORE_FAILED: a write to the disk failed, and the store is read-only until the server is restarted;
+UNAVAILABLE, STORE_FAILED: the store has failed, GetStatus says why, and takes no writes until the server is restarted;
+reads are answered as long as they can be trusted;
 DATA_LOSS, STORE_DAMAGED: what the call reads is damaged on the disk; others may work;
 INTERNAL, INTERNAL: the server failed, and only its log says how.
+
+A stream is sent at the pace of its reader; while nothing happens, HTTP/2's pings alone keep its connection. Without a
+deadline it has none. It may also end with
+UNAVAILABLE, SERVER_STOPPING: the server stops: go on from where you are when it, or another, is there;
+RESOURCE_EXHAUSTED, SLOW_READER: what the stream tells of came faster than it was read, and some is missing: ask anew
+from where you are;
+UNIMPLEMENTED, STREAM_UNSUPPORTED: the server's transport carries no streams that wait for what happens.
 """
 
 from google.protobuf import descriptor as _descriptor

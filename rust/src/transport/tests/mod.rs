@@ -53,6 +53,8 @@ const MEDIUM_BYTES: usize = 200 << 10;
 /// The revision that Later speaks of.
 const REVISION: u64 = 7;
 const CHOSEN: Code = Code(9);
+/// What a reader is told that let too much wait.
+const SLOW: Code = Code(10);
 
 /// What a test sees of the handler, and holds back.
 #[derive(Default)]
@@ -162,6 +164,9 @@ fn refusals() -> Refusals {
         overloaded: status(Code::RESOURCE_EXHAUSTED),
         deadline_exceeded: status(Code::DEADLINE_EXCEEDED),
         not_published: status(Code(15)),
+        internal: status(Code::INTERNAL),
+        stopping: status(Code::UNAVAILABLE),
+        slow_reader: status(SLOW),
     }
 }
 
@@ -198,7 +203,7 @@ impl Running {
         let (sender, ended) = mpsc::channel();
         let runner = Arc::clone(&transport);
         let mut threads = vec![thread::spawn(move || {
-            runner.run(vec![listener]).unwrap();
+            runner.run(&[Arc::new(listener)]).unwrap();
             sender.send(()).unwrap();
         })];
         for _ in 0..2 {

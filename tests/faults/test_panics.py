@@ -1,0 +1,233 @@
+"""Panics of the engine, and exceptions and exits of threads, planted in a server: what comes after them is answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+from tests.faults.served_store import ServedStore, refused
+from tests.network.honest import reason
+from tests.patience import PATIENCE, eventually
+
+from remora.v1 import conversation_service_pb2, conversation_service_pb2_grpc, memory_service_pb2
+from remora_server import failpoints
+
+SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
+ENGINE, JOURNAL, PYTHON = failpoints.ENGINE_VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.VARIABLE
+
+THREADS, WAITING = 2, 2
+CALLS = 5 * (THREADS + WAITING)
+"""If each call that comes to nothing kept its place, there would be none left after so many."""
+PLANTED = "a panic was planted here"
+"""What the engine's planted panics say, which may be contents where others panic."""
+
+
+@contextmanager
+def served(directory: Path, *arguments: str, **planted: str) -> Iterator[ServedStore]:
+    """A server with little room. What is planted is given by the names of the variables."""
+    store = ServedStore(directory, "--threads", str(THREADS), "--waiting-calls", str(WAITING), *arguments)
+    store.sidecar.failpoints = planted
+    store.sidecar.start()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def log_of(store: ServedStore) -> str:
+    return store.sidecar.log.read_text()
+
+
+def outcome(call: Callable[[], object]) -> str:
+    """How a call ended: OK, the reason of its failure, or that its connection broke."""
+    failure = refused(call)
+    return "OK" if failure is None else failure.reason or failure.code.name
+
+
+def search(store: ServedStore) -> list[str]:
+    """The messages that hold a word."""
+    request = memory_service_pb2.SearchMessagesRequest(
+        user_id="sarah", text="message", options=memory_service_pb2.SearchOptions(k=1000)
+    )
+    found = store.memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
+    return [hit.message.text for hit in found.hits]
+
+
+def use(store: ServedStore, rounds: int) -> list[str]:
+    """How calls end: quick ones, those of the pool, on a connection that is there and on new ones."""
+    outcomes: list[str] = []
+    for _ in range(rounds):
+        calls = (store.append, store.listed, store.conversations, lambda: store.health("liveness"))
+        outcomes += [outcome(call) for call in calls]
+    return outcomes
+
+
+def require_works(store: ServedStore) -> None:
+    """All kinds of calls are answered, more than there are places; what was acknowledged is there."""
+    assert set(use(store, CALLS)) == {"OK"}
+    assert set(store.acknowledged) <= set(store.listed())
+    assert eventually(lambda: store.health("readiness") == SERVING)
+    assert not store.status().server.failures
+
+
+def require_told(store: ServedStore) -> None:
+    """The log tells of the panic, of its place and its thread, in its own format; not of what it said."""
+    lines = eventually(lambda: [line for line in log_of(store).splitlines() if "the engine panicked" in line])
+    assert len(lines) == 1
+    assert "place=rust/src/failpoints.rs" in lines[0]
+    assert "panicked=" in lines[0]
+    assert PLANTED not in log_of(store)
+    raw = [
+        line for line in log_of(store).splitlines() if not line.startswith((" ", "20", "remora", "builtins", "pyo3"))
+    ]
+    assert raw == []
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "answering_at_once",
+        "answering",
+        "worker",
+        "transport_thread",
+        "quick_task",
+        "held_task",
+        "tick_task",
+        "accepting_task",
+        "connection_task",
+        "call_task",
+        "identifying",
+        "publication_followed",
+        "core_planning",
+        "windows_listing",
+    ],
+)
+def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str) -> None:
+    passes = 0 if point == "identifying" else 2  # a caller is told once
+    with served(tmp_path, **{ENGINE: f"{point}=panic@{passes}"}) as store:
+        outcomes: list[str] = []
+        while "the engine panicked" not in log_of(store):
+            outcomes += use(store, 1)
+
+        assert set(outcomes) <= {"OK", "INTERNAL", "CONNECTION_FAILED", "CANCELLED"}, outcomes
+        assert len(outcomes) - outcomes.count("OK") <= 1, outcomes
+        require_told(store)
+        require_works(store)
+
+
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("point", ["caller_identified", "call_answered"])
+def test_whatever_is_raised_below_a_call_is_answered_as_internal(
+    tmp_path: Path, point: str, action: str, transport: str
+) -> None:
+    with served(tmp_path, "--transport", transport, **{PYTHON: f"{point}={action}@3"}) as store:
+        outcomes = [counted_as(f"tenant-{number}", store.sidecar.endpoint) for number in range(6)]
+
+        assert outcomes.count("INTERNAL") == 1
+        assert set(outcomes) == {"OK", "INTERNAL"}
+        assert "call failed" in log_of(store)
+        require_works(store)
+
+
+def counted_as(tenant: str, endpoint: str) -> str:
+    """How a call of a tenant that was not seen before ends."""
+    request = conversation_service_pb2.CountConversationsRequest()
+    with grpc.insecure_channel(endpoint) as channel:
+        stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+        try:
+            stub.CountConversations(request, metadata=(("remora-tenant", tenant),), timeout=PATIENCE)
+        except grpc.RpcError as error:
+            return reason(error)
+    return "OK"
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("point", ["applier_turn", "health_turn", "panics_turn", "transport_run", "worker_run"])
+def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: str) -> None:
+    passes = "@2" if point.endswith("_turn") else ""
+    with served(tmp_path, **{PYTHON: f"{point}={action}{passes}"}) as store:
+        eventually(lambda: "a thread failed; it is begun anew" in log_of(store))
+
+        require_works(store)
+        eventually(store.applied)
+        assert store.sidecar.stop() == 0
+
+
+@pytest.mark.parametrize("point", ["core_applying", "core_applied"])
+def test_memory_that_may_hold_half_of_a_change_is_shown_no_more(tmp_path: Path, point: str) -> None:
+    with served(tmp_path, **{ENGINE: f"{point}=panic@3"}) as store:
+        store.append()
+        eventually(lambda: "the engine panicked" in log_of(store) or not outcome(store.append))
+
+        assert eventually(lambda: store.health("readiness") == NOT_SERVING)
+        assert store.health("liveness") == SERVING
+        assert outcome(store.append) == "STORE_FAILED"
+        assert outcome(store.listed) == "STORE_FAILED"
+        assert outcome(lambda: search(store)) == "STORE_FAILED"
+        status = store.status()
+        assert not status.store.writable
+        assert "panic" in status.store.failure
+        assert status.store.failure in status.server.failures
+        require_told(store)
+
+        store.sidecar.failpoints = {}
+        store.sidecar.kill()
+        store.sidecar.start()
+        listed = store.listed()
+        assert [text for text in listed if text in store.acknowledged] == store.acknowledged
+        assert set(listed) <= {*store.acknowledged, *store.refused}
+        require_works(store)
+
+
+def test_a_panic_of_the_journals_thread_stops_the_store_as_a_failed_write_does(tmp_path: Path) -> None:
+    with served(tmp_path, **{JOURNAL: "before_sync=panic@3"}) as store:
+        outcomes = [outcome(store.append) for _ in range(6)]
+
+        assert set(outcomes) == {"OK", "STORE_FAILED"}
+        assert outcomes == sorted(outcomes), "nothing is acknowledged behind a failure"
+        assert eventually(lambda: store.health("readiness") == NOT_SERVING)
+        assert "panicked" in store.status().store.failure
+        assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("point", ["recall_draining", "recall_scoring"])
+def test_a_panic_below_a_search_ends_that_search_and_what_it_left_is_loaded_anew(tmp_path: Path, point: str) -> None:
+    with served(tmp_path, **{ENGINE: f"{point}=panic@1"}) as store:
+        for _ in range(3):
+            store.append()
+        outcomes = [outcome(lambda: search(store)) for _ in range(4)]
+        outcomes += [outcome(store.append), outcome(lambda: search(store))]
+
+        assert outcomes.count("INTERNAL") == 1
+        assert set(outcomes) == {"OK", "INTERNAL"}
+        assert sorted(search(store)) == sorted(store.acknowledged)
+        require_told(store)
+        require_works(store)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {ENGINE: "encoder_job=panic@1"},
+        {ENGINE: "encoder_thread=panic@1"},
+        {PYTHON: "indexer_turn=raise@3"},
+        {PYTHON: "indexer_turn=exit@3"},
+    ],
+    ids=["encoder_job", "encoder_thread", "indexer_raises", "indexer_exits"],
+)
+def test_messages_are_embedded_whatever_befalls_the_threads_that_do_it(tmp_path: Path, planted: dict[str, str]) -> None:
+    model = ("--model", "auto", "--model-dir", os.environ["REMORA_MODEL_DIR"], "--precision", "int8")
+    with served(tmp_path, *model, **planted) as store:
+        for _ in range(5):
+            store.append()
+        eventually(lambda: "panicked" in log_of(store) or "a thread failed" in log_of(store))
+
+        eventually(lambda: store.status().model.pending == 0)
+        assert store.status().model.refused == 0
+        require_works(store)

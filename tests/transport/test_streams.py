@@ -1,0 +1,305 @@
+"""Calls that are answered by streams of messages, on whichever transport."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import TypeAlias, cast
+
+import grpc
+import pytest
+from google.protobuf import wrappers_pb2
+from google.rpc.error_details_pb2 import RetryInfo
+from tests.network import frames
+from tests.network.frames import Peer
+from tests.network.honest import reason
+from tests.network.statuses import status_of
+from tests.patience import PATIENCE, eventually
+from tests.rpc.running_server import detail
+from tests.transport.streaming import ASK, COUNT, MESSAGE_BYTES, WATCH, StreamServer, streaming
+
+from remora_server.domain.errors import ConversationNotFound
+from remora_server.rpc.server import TRANSPORTS
+
+Call: TypeAlias = "grpc._CallIterator[bytes]"
+
+FOREVER = -1
+OPTIONS = [("grpc.use_local_subchannel_pool", 1)]
+
+
+@pytest.fixture(params=TRANSPORTS)
+def server(request: pytest.FixtureRequest) -> Iterator[StreamServer]:
+    with streaming(request.param) as serving:
+        yield serving
+
+
+@pytest.fixture
+def native() -> Iterator[StreamServer]:
+    with streaming("native") as serving:
+        yield serving
+
+
+@pytest.fixture
+def channel(request: pytest.FixtureRequest) -> Iterator[grpc.Channel]:
+    name = "server" if "server" in request.fixturenames else "native"
+    serving: StreamServer = request.getfixturevalue(name)
+    with grpc.insecure_channel(serving.endpoint, options=OPTIONS) as opened:
+        yield opened
+
+
+def encoded(number: int) -> bytes:
+    return wrappers_pb2.Int64Value(value=number).SerializeToString()
+
+
+def stream(channel: grpc.Channel, path: str, number: int = FOREVER, timeout: float | None = PATIENCE) -> Call:
+    """The call, which is its messages."""
+    ask: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(path)
+    return ask(encoded(number), timeout=timeout)
+
+
+def ask(channel: grpc.Channel) -> bytes:
+    unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(ASK)
+    return wrappers_pb2.BytesValue.FromString(unary(encoded(7), timeout=PATIENCE)).value
+
+
+def content(message: bytes) -> str:
+    return wrappers_pb2.BytesValue.FromString(message).value.decode().strip()
+
+
+def ended(call: Call) -> grpc.RpcError:
+    """How a stream ends that fails."""
+    with pytest.raises(grpc.RpcError) as raised:
+        for _ in call:
+            pass
+    return raised.value
+
+
+def made_more_than(server: StreamServer, messages: int) -> bool:
+    return server.streams.made > messages
+
+
+def code_and_reason(error: grpc.RpcError) -> tuple[str, str]:
+    return cast("grpc.Call", error).code().name, reason(error)
+
+
+def test_all_messages_come_in_order_and_the_source_is_closed(server: StreamServer, channel: grpc.Channel) -> None:
+    assert [content(message) for message in stream(channel, COUNT, 50)] == [str(number) for number in range(50)]
+    eventually(lambda: server.streams.closed == 1)
+    assert all(name.startswith("worker") for name in server.streams.threads)
+
+
+def test_an_error_before_the_first_message_has_its_details(server: StreamServer, channel: grpc.Channel) -> None:
+    error = ended(stream(channel, COUNT, 0))
+
+    assert code_and_reason(error) == ("NOT_FOUND", "CONVERSATION_NOT_FOUND")
+
+
+def test_an_error_between_messages_has_its_details(server: StreamServer, channel: grpc.Channel) -> None:
+    server.streams.fails_after = 3
+    call = stream(channel, COUNT, 10)
+
+    assert [content(message) for message in islice(call, 3)] == ["0", "1", "2"]
+    assert code_and_reason(ended(call)) == ("NOT_FOUND", "CONVERSATION_NOT_FOUND")
+    eventually(lambda: server.streams.closed == 1)
+
+
+def test_no_more_is_made_than_the_reader_has_room_for(server: StreamServer) -> None:
+    with Peer(server.endpoint) as peer:
+        peer.open(initial_window=0)
+        peer.send(frames.call(1, COUNT, encoded(FOREVER)))
+        for taken in range(3):
+            eventually(partial(made_more_than, server, taken))
+            assert peer.answers()
+            assert server.streams.made <= taken + 2, "one on its way, and one that may be made meanwhile"
+            room = frames.window_update(1, MESSAGE_BYTES + 100) + frames.window_update(0, MESSAGE_BYTES + 100)
+            peer.send(room)
+
+
+def test_a_reader_that_goes_closes_the_source(server: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, COUNT)
+    next(call)
+    call.cancel()
+
+    eventually(lambda: server.streams.closed == 1)
+    assert ask(channel) == b"7"
+
+
+def test_a_deadline_ends_a_stream_and_closes_its_source(server: StreamServer, channel: grpc.Channel) -> None:
+    error = ended(stream(channel, COUNT, timeout=0.5))
+
+    assert cast("grpc.Call", error).code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    eventually(lambda: server.streams.closed == 1)
+
+
+def test_streams_that_nobody_reads_hold_up_no_other_call(native: StreamServer, channel: grpc.Channel) -> None:
+    unread = [stream(channel, COUNT) for _ in range(20)]
+    for call in unread:
+        next(call)
+
+    assert [ask(channel) for _ in range(20)] == [b"7"] * 20
+    with grpc.insecure_channel(native.endpoint, options=OPTIONS) as other:
+        assert len(list(stream(other, COUNT, 100))) == 100
+    for call in unread:
+        call.cancel()
+    eventually(lambda: native.streams.closed == 21)
+
+
+def test_a_connection_has_streams_up_to_a_bound_and_room_beside_them(
+    native: StreamServer, channel: grpc.Channel
+) -> None:
+    open_streams = [stream(channel, WATCH) for _ in range(50)]
+    for call in open_streams:
+        next(call)
+
+    error = ended(stream(channel, WATCH))
+
+    assert code_and_reason(error) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+    assert detail(error, RetryInfo) is not None
+    assert ask(channel) == b"7"
+    open_streams.pop().cancel()
+    eventually(lambda: native.streams.ended == 1)
+    assert content(next(stream(channel, WATCH))) == "welcome"
+
+
+def test_unread_streams_take_bounded_memory_and_leave_room(native: StreamServer) -> None:
+    with frames.peers(native.endpoint, 8) as unread:
+        for peer in unread:
+            peer.open(initial_window=0)
+            before = native.streams.made
+            peer.send(b"".join(frames.call(number, COUNT, encoded(FOREVER)) for number in range(1, 2 * 50, 2)))
+            eventually(partial(made_more_than, native, before + 49))
+        for peer in unread:
+            assert peer.answers()
+
+        assert native.streams.made == 8 * 50, "one message each"
+        with grpc.insecure_channel(native.endpoint, options=OPTIONS) as other:
+            assert ask(other) == b"7"
+    eventually(lambda: native.streams.closed == 8 * 50)
+
+
+def test_a_stream_that_waits_holds_no_thread(native: StreamServer, channel: grpc.Channel) -> None:
+    watching = [stream(channel, WATCH, timeout=None) for _ in range(20)]
+    for call in watching:
+        assert content(next(call)) == "welcome"
+
+    assert [ask(channel) for _ in range(20)] == [b"7"] * 20
+    for subscription in native.streams.subscriptions:
+        assert subscription.push(wrappers_pb2.BytesValue(value=b"news"))
+        subscription.close()
+    assert [[content(message) for message in call] for call in watching] == [["news"]] * 20
+    eventually(lambda: native.streams.ended == 20)
+
+
+def test_a_stream_that_waits_is_closed_with_an_error(native: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, WATCH)
+    next(call)
+    native.streams.subscriptions[0].close(ConversationNotFound("gone"))
+
+    assert code_and_reason(ended(call)) == ("NOT_FOUND", "CONVERSATION_NOT_FOUND")
+    assert not native.streams.subscriptions[0].push(b"")
+
+
+def test_messages_of_many_threads_all_come(native: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, WATCH)
+    next(call)
+    [subscription] = native.streams.subscriptions
+
+    def push(thread: int) -> None:
+        for number in range(25):
+            assert subscription.push(wrappers_pb2.BytesValue(value=f"{thread} {number}".encode()))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(push, range(8)))
+    subscription.close()
+
+    came = [content(message) for message in call]
+    assert len(came) == 200
+    for thread in range(8):
+        assert [one for one in came if one.startswith(f"{thread} ")] == [f"{thread} {number}" for number in range(25)]
+
+
+def test_a_reader_that_has_no_room_is_told_that_it_is_too_slow_once_it_has(native: StreamServer) -> None:
+    with Peer(native.endpoint) as peer:
+        peer.open(initial_window=0)
+        peer.send(frames.call(1, WATCH, encoded(1)))
+        eventually(lambda: bool(native.streams.subscriptions))
+        [subscription] = native.streams.subscriptions
+        eventually(lambda: not subscription.push(bytes(100)))
+        peer.send(frames.window_update(1, 1 << 20))
+
+        assert status_of(peer) == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
+    eventually(lambda: native.streams.ended == 1)
+
+
+def test_a_slow_reader_learns_the_reason(native: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, WATCH)
+    next(call)
+    [subscription] = native.streams.subscriptions
+    while subscription.push(wrappers_pb2.BytesValue(value=bytes(100_000))):
+        pass
+
+    error = ended(call)
+
+    assert code_and_reason(error) == ("RESOURCE_EXHAUSTED", "SLOW_READER")
+    assert detail(error, RetryInfo) is not None
+    eventually(lambda: native.streams.ended == 1)
+
+
+def test_a_reader_that_goes_ends_a_stream_that_waits(native: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, WATCH)
+    next(call)
+    call.cancel()
+
+    eventually(lambda: native.streams.ended == 1)
+    assert not native.streams.subscriptions[0].push(b"")
+
+
+def test_a_transport_that_carries_no_streams_that_wait_says_so() -> None:
+    with streaming("grpcio") as server, grpc.insecure_channel(server.endpoint) as channel:
+        error = ended(stream(channel, WATCH))
+
+        assert code_and_reason(error) == ("UNIMPLEMENTED", "STREAM_UNSUPPORTED")
+        eventually(lambda: server.streams.ended == 1)
+
+
+def test_a_stop_ends_streams_that_wait_at_once(native: StreamServer, channel: grpc.Channel) -> None:
+    call = stream(channel, WATCH)
+    next(call)
+    stopping = threading.Thread(target=native.transport.stop, args=[PATIENCE])
+    stopping.start()
+
+    error = ended(call)
+
+    assert code_and_reason(error) == ("UNAVAILABLE", "SERVER_STOPPING")
+    assert detail(error, RetryInfo) is not None
+    stopping.join(PATIENCE)
+    assert native.streams.ended == 1
+
+
+def test_a_stop_lets_a_stream_come_to_its_end(server: StreamServer, channel: grpc.Channel) -> None:
+    server.streams.held = threading.Event()
+    call = stream(channel, COUNT, 50)
+    eventually(lambda: server.streams.opened == 1)
+    stopping = threading.Thread(target=server.transport.stop, args=[PATIENCE])
+    stopping.start()
+    server.streams.held.set()
+
+    assert len(list(call)) == 50
+    stopping.join(PATIENCE)
+    assert server.streams.closed == 1
+
+
+def test_a_stream_without_end_is_told_of_the_stop_when_the_grace_is_nearly_over(
+    server: StreamServer, channel: grpc.Channel
+) -> None:
+    call = stream(channel, COUNT)
+    next(call)
+    stopping = threading.Thread(target=server.transport.stop, args=[2.0])
+    stopping.start()
+
+    assert code_and_reason(ended(call)) == ("UNAVAILABLE", "SERVER_STOPPING")
+    stopping.join(PATIENCE)
+    eventually(lambda: server.streams.closed == 1)
