@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckResponse
+from tests.engine.embedding_server import EmbeddingServer
 from tests.faults.served_store import ServedStore, refused
 from tests.network.honest import reason
 from tests.patience import PATIENCE, eventually
@@ -231,3 +232,15 @@ def test_messages_are_embedded_whatever_befalls_the_threads_that_do_it(tmp_path:
         eventually(lambda: store.status().model.pending == 0)
         assert store.status().model.refused == 0
         require_works(store)
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_messages_are_embedded_by_an_endpoint_when_the_thread_of_a_request_ends(tmp_path: Path, action: str) -> None:
+    with EmbeddingServer() as server:
+        endpoint = ("--model", "auto", "--embedding-url", server.url, "--embedding-model", "letters")
+        with served(tmp_path, *endpoint, **{PYTHON: f"endpoint_request={action}"}) as store:
+            for _ in range(3):
+                store.append()
+
+            eventually(lambda: store.status().model.pending == 0)
+            require_works(store)

@@ -137,12 +137,29 @@ impl<H: Handler> Call<H> {
                 }
                 Taken::End => return Ok(()),
                 Taken::Failure(status) => return Err(End::Failed(status)),
-                Taken::Overrun => {
-                    return Err(End::Failed(self.shared.refusals.slow_reader.clone()));
-                }
+                Taken::Overrun => return Err(self.slow_reader()),
             };
-            reply.at_leisure(message).await.map_err(|_| End::Gone)?;
+            let sending = reply.at_leisure(message);
+            tokio::select! {
+                biased;
+                sent = sending => sent.map_err(|_| End::Gone)?,
+                () = self.until_stalled(subscription) => return Err(self.slow_reader()),
+            }
         }
+    }
+
+    /// Waits until a message is left where it is for long, and more has come meanwhile than may wait.
+    async fn until_stalled(&self, subscription: &Subscription) {
+        loop {
+            sleep(self.shared.options.stall_timeout).await;
+            if subscription.is_overrun() {
+                return;
+            }
+        }
+    }
+
+    fn slow_reader(&self) -> End {
+        End::Failed(self.shared.refusals.slow_reader.clone())
     }
 
     /// Waits until the server stops: a stream that waits ends at once, another when the grace is nearly over.

@@ -85,6 +85,11 @@ impl Subscription {
         self.changed.notify_one();
     }
 
+    /// Whether more came than may wait.
+    pub(super) fn is_overrun(&self) -> bool {
+        matches!(self.state.lock().ended, Some(Ended::Overrun))
+    }
+
     /// The reader is gone: nothing more is taken in.
     pub(super) fn leave(&self) {
         self.state.lock().end(Ended::Left);

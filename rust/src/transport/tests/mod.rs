@@ -5,6 +5,7 @@ mod abuse;
 mod calls;
 mod ending;
 mod holding;
+mod panics;
 mod refusals;
 
 use std::future::poll_fn;
@@ -35,8 +36,11 @@ const LATER: &str = "/t.T/Later";
 const EACH: &str = "/t.T/Each";
 const LARGE: &str = "/t.T/Large";
 const MEDIUM: &str = "/t.T/Medium";
+const PANICS: &str = "/t.T/Panics";
+const PANICS_POOLED: &str = "/t.T/PanicsPooled";
+const PANICS_IN_STREAM: &str = "/t.T/PanicsInStream";
 
-const METHODS: [(&str, Answering); 7] = [
+const METHODS: [(&str, Answering); 10] = [
     (ECHO, Answering::Quick),
     (POOLED, Answering::Pool),
     (GATED, Answering::Quick),
@@ -44,6 +48,9 @@ const METHODS: [(&str, Answering); 7] = [
     (EACH, Answering::Each),
     (LARGE, Answering::Quick),
     (MEDIUM, Answering::Quick),
+    (PANICS, Answering::Quick),
+    (PANICS_POOLED, Answering::Pool),
+    (PANICS_IN_STREAM, Answering::Stream),
 ];
 
 /// What Large answers with.
@@ -66,6 +73,7 @@ struct Stage {
     opened: Condvar,
     published: AtomicU64,
     has_ended: AtomicBool,
+    is_closed: AtomicBool,
     changed: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
@@ -118,6 +126,7 @@ impl Handler for Actor {
     fn identify(&self, credentials: &Credentials<'_>) -> Result<String, Status> {
         self.0.identified.fetch_add(1, Ordering::SeqCst);
         match credentials.authorization {
+            "panics" => panic!("while a caller is told"),
             "no" => Err(status(Code(16))),
             _ => Ok(credentials.tenant.to_owned()),
         }
@@ -137,6 +146,10 @@ impl Handler for Actor {
         }
         self.0.answered.fetch_add(1, Ordering::SeqCst);
         let message = match path {
+            PANICS | PANICS_POOLED => panic!("below a call"),
+            PANICS_IN_STREAM => {
+                return Answer::Stream(Flow::pulled(Box::new(Panicking(Arc::clone(&self.0)))));
+            }
             LARGE => vec![7; LARGE_BYTES].into(),
             MEDIUM => vec![7; MEDIUM_BYTES].into(),
             _ if question.message == b"fail" => {
@@ -149,6 +162,22 @@ impl Handler for Actor {
     }
 
     fn report(&self, _trouble: &str) {}
+}
+
+/// A stream of one message, behind which it panics.
+struct Panicking(Arc<Stage>);
+
+impl Source for Panicking {
+    fn next(&mut self) -> Next {
+        match self.0.tried.fetch_add(1, Ordering::SeqCst) {
+            0 => Next::Message(Bytes::from_static(b"first")),
+            _ => panic!("below a stream"),
+        }
+    }
+
+    fn close(&mut self) {
+        self.0.is_closed.store(true, Ordering::SeqCst);
+    }
 }
 
 fn status(code: Code) -> Status {
