@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
@@ -27,6 +28,7 @@ from remora_server.rpc.transports import ServerOptions, Transport
 
 COUNT, WATCH, ASK = (f"/tests.Streams/{name}" for name in ("Count", "Watch", "Ask"))
 MESSAGE_BYTES = 40_000
+THREADS = 2
 
 
 def _service() -> ServiceDescriptor:
@@ -116,11 +118,11 @@ class StreamServer:
 
 
 @contextmanager
-def streaming(transport: str, *, threads: int = 2) -> Iterator[StreamServer]:
+def streaming(transport: str) -> Iterator[StreamServer]:
     """Serve the tests' service."""
     streams = Streams()
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
-        options = ServerOptions(transport=transport, threads=threads, waiting=256)
+        options = ServerOptions(transport=transport, threads=THREADS, waiting=256)
         served = TRANSPORTS[transport](options, Identity())
         path = str(Path(directory) / "s")
         served.bind_unix(path)
@@ -133,3 +135,9 @@ def streaming(transport: str, *, threads: int = 2) -> Iterator[StreamServer]:
             if streams.held is not None:
                 streams.held.set()
             served.stop(0.0)
+
+
+if __name__ == "__main__":
+    with streaming("native") as serving:
+        print(serving.endpoint, flush=True)  # noqa: T201 - whoever started it reads it
+        sys.stdin.read()

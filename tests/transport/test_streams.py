@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import TypeAlias, cast
@@ -19,8 +23,9 @@ from tests.network.honest import reason
 from tests.network.statuses import status_of
 from tests.patience import PATIENCE, eventually
 from tests.rpc.running_server import detail
-from tests.transport.streaming import ASK, COUNT, MESSAGE_BYTES, WATCH, StreamServer, streaming
+from tests.transport.streaming import ASK, COUNT, MESSAGE_BYTES, THREADS, WATCH, StreamServer, streaming
 
+from remora_server import failpoints
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.server import TRANSPORTS
 
@@ -104,6 +109,39 @@ def test_an_error_between_messages_has_its_details(server: StreamServer, channel
     assert [content(message) for message in islice(call, 3)] == ["0", "1", "2"]
     assert code_and_reason(ended(call)) == ("NOT_FOUND", "CONVERSATION_NOT_FOUND")
     eventually(lambda: server.streams.closed == 1)
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_whatever_is_raised_between_messages_ends_the_stream_and_no_thread(
+    native: StreamServer, channel: grpc.Channel, action: str
+) -> None:
+    for _ in range(2 * THREADS):
+        failpoints.arm(f"stream_pulled={action}@2")
+
+        assert code_and_reason(ended(stream(channel, COUNT))) == ("INTERNAL", "INTERNAL")
+    assert len(list(stream(channel, COUNT, 10))) == 10
+    assert native.transport.failure() == ""
+
+
+def test_a_panic_between_messages_ends_the_stream_and_no_thread() -> None:
+    planted = served_apart(REMORA_ENGINE_FAILPOINTS="pulling=panic@2,pulling=panic@5,pulling=panic@8")
+    with planted as endpoint, grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
+        for _ in range(3):
+            assert code_and_reason(ended(stream(channel, COUNT))) == ("INTERNAL", "INTERNAL")
+        assert len(list(stream(channel, COUNT, 10))) == 10
+        assert ask(channel) == b"7"
+
+
+@contextmanager
+def served_apart(**environment: str) -> Iterator[str]:
+    """The service in a process of its own, and where it listens."""
+    command = [sys.executable, "-m", "tests.transport.streaming"]
+    variables = os.environ | environment
+    with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.stdin.close()  # it ends
 
 
 def test_no_more_is_made_than_the_reader_has_room_for(server: StreamServer) -> None:
