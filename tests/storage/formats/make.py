@@ -1,0 +1,196 @@
+"""Makes the sample of a format: `python -m tests.storage.formats.make NAME`, with the version that writes it.
+
+A folder NAME then holds one store twice: `closed.tar.xz` as it was closed after the first half of its writes, and
+`killed.tar.xz` as it was killed after the second. Beside each is what the server that wrote it says to every read
+(`closed.json`) and an export of each tenant (`closed.acme.jsonl`). The journal reaches back to the first revision. What
+the second half wrote is in the journal, and perhaps in the database's log, but not in the database's file.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+import grpc
+from tests.commands.terminal import done
+from tests.faults.sidecar import ROOT, Sidecar
+from tests.storage.formats.wire import Json, answers, ask
+
+HERE = Path(__file__).parent
+TENANTS = ("acme", "globex")
+USERS = ("sarah", "tom", "zoé", "gone")
+CONVERSATIONS = ("trip", "shared", "ended", "bare", "long")
+SETTINGS = ("--segment-bytes", "1MiB", "--model-dir", str(ROOT / ".cache" / "model"))
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def message(message_id: str, text: str, **rest: object) -> Json:
+    return {"id": message_id, "role": "user", "text": text, **rest}
+
+
+def step(step_id: str, conversation: str, index: int, **rest: object) -> Json:
+    fields = {"operationId": f"op{index % 2}", "type": "STEP_TYPE_TOOL_RESULT", "content": f"step {step_id}, {index}"}
+    return {"id": step_id, "conversationId": conversation, "stepIndex": index, **fields, **rest}
+
+
+class Writer:
+    """Writes for one tenant. Every other write is idempotent."""
+
+    def __init__(self, channel: grpc.Channel, tenant: str) -> None:
+        self._channel = channel
+        self._tenant = tenant
+        self._count = 0
+
+    def write(self, method: str, **request: object) -> Json:
+        self._count += 1
+        named = {"requestId": f"{method}-{self._count}-{time.time_ns()}"} if self._count % 2 else {}
+        return ask(self._channel, self._tenant, method, {**request, **named})
+
+    def append(self, conversation: str, user: str, *messages: Json) -> None:
+        new = {"userId": user, "title": f"of {self._tenant}"}
+        self.write(
+            "AppendMessages",
+            conversationId=conversation, userId=user, messages=list(messages), createIfMissing=new,
+        )  # fmt: skip
+
+    def steps(self, user: str, *steps: Json) -> None:
+        self.write("SaveSteps", steps=[{"userId": user, **each} for each in steps])
+
+    def memory(self, content: bytes | None, **scope: str) -> None:
+        if content is None:
+            self.write("DeleteWorkingMemory", scope=scope)
+        else:
+            self.write("SetWorkingMemory", scope=scope, content=encoded(content))
+
+
+def first_half(writer: Writer) -> None:
+    """What is in the database's file when the store is closed."""
+    writer.append("trip", "sarah", *(message(f"m{n}", f"message {n} of the trip to Lisbon") for n in range(6)))
+    values = encoded(struct.pack("<3f", 1, 2, 3))
+    writer.append("trip", "sarah", message("v", "with a vector", embedding={"model": "own", "values": values}))
+    writer.append("shared", "tom", message("a", "tom's"))
+    writer.append("shared", "sarah", message("a", "sarah's"))
+    writer.append("ended", "tom", message("a", "this goes"))
+    writer.append("bare", "gone", message("a", "of one who goes"))
+    writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 50) for n in range(30)))
+    writer.steps("sarah", *(step(f"s{n}", "trip", n) for n in range(8)), step("s", "shared", 0))
+    writer.steps("tom", step("s", "shared", 3), step("t", "shared", 1), step("same", "ended", 0))
+    writer.steps("zoé", *(step(f"z{n}", "long", n % 7, arguments=encoded(bytes([n] * 100))) for n in range(40)))
+    writer.steps("sarah", step("s2", "trip", 9, content="replaced"), step("s3", "trip", 0, content="moved"))
+    writer.steps("gone", step("g", "bare", 0), step("g", "shared", 0))
+    writer.memory(b"of the trip", conversationId="trip")
+    writer.memory(b"", conversationId="shared")
+    writer.memory(b"ends with it", conversationId="ended")
+    for user in USERS:
+        writer.memory(f"of {user}".encode() + b"\x00\xff", userId=user)
+
+
+def second_half(writer: Writer) -> None:
+    """Every kind of change, over what the first half left and over what this half wrote."""
+    writer.append("trip", "sarah", message("m1", "replaced"), message("m9", "new"), message("m10", ""))
+    writer.write("DeleteMessages", conversationId="trip", userId="sarah", messageIds=["m2", "m9"])
+    writer.append("fresh", "tom", *(message(f"f{n}", f"fresh {n}") for n in range(3)))
+    writer.write(
+        "EditMessages",
+        conversationId="fresh", userId="tom", edits=[{"remove": "f0"}, {"append": message("f7", "edited")}],
+    )  # fmt: skip
+    writer.write("UpdateConversation", conversation={"id": "trip", "title": "changed"}, updateMask="title")
+    writer.steps("sarah", step("s1", "trip", 1, content="again"), step("s8", "trip", 4), step("s8", "trip", 5))
+    writer.steps("tom", *(step(f"f{n}", "fresh", 3 - n) for n in range(4)))
+    writer.steps("tom", step("f1", "fresh", 9, content="replaced before it was applied"))
+    writer.steps("sarah", step("of sarah", "fresh", 0))
+    writer.write("ClearMessages", conversationId="shared", userId="sarah")
+    writer.steps("sarah", step("after", "shared", 2))
+    writer.memory(b"changed", conversationId="trip")
+    writer.memory(b"of fresh", conversationId="fresh")
+    writer.memory(None, conversationId="shared")
+    writer.memory(b"changed twice", userId="sarah")
+    writer.memory(b"changed twice, at last", userId="sarah")
+    writer.memory(None, userId="tom")
+    writer.write("DeleteConversation", conversationId="ended")
+    writer.append("ended", "sarah", message("a", "another of this name"))
+    writer.steps("sarah", step("same", "ended", 7))
+    writer.write("DeleteUser", userId="gone")
+    writer.write("ClearMessages", userId="zoé")
+    writer.steps("zoé", step("z1", "long", 5, content="after all was cleared"))
+    writer.memory(b"again", userId="tom")
+
+
+def reads() -> list[Json]:
+    """Every read of everything."""
+    conversations = [*CONVERSATIONS, "fresh"]
+    asked: list[tuple[str, Json]] = [
+        ("ListConversations", {"orderBy": "CONVERSATION_ORDER_CREATE_TIME"}),
+        ("CountConversations", {}),
+    ]
+    for conversation in conversations:
+        whole = {"conversationId": conversation}
+        asked += [("GetConversation", whole), ("GetWorkingMemory", {"scope": whole})]
+        for user in USERS:
+            asked += [(method, {**whole, "userId": user}) for method in ("ListMessages", "ListSteps")]
+            asked.append(("ListSteps", {**whole, "userId": user, "operationId": "op1", "limit": 3}))
+    asked += [("GetWorkingMemory", {"scope": {"userId": user}}) for user in USERS]
+    return [{"tenant": tenant, "method": method, "request": request} for tenant in TENANTS for method, request in asked]
+
+
+def settled(channel: grpc.Channel) -> None:
+    """Wait until every message has its vector."""
+    while int(ask(channel, "", "GetStatus", {})["model"].get("pending", 0)):
+        time.sleep(0.1)
+
+
+def packed(directory: Path, path: Path) -> None:
+    with tarfile.open(path, "w:xz", preset=9) as archive:
+        for name in sorted(entry.name for entry in directory.iterdir()):
+            if name not in ("LOCK", "operator.token"):
+                archive.add(directory / name, name)
+
+
+def keep(data: Path, name: str, folder: Path) -> None:
+    """Keep a store, and what the server says to reads of a copy of it, and exports of that."""
+    packed(data, folder / f"{name}.tar.xz")
+    with tempfile.TemporaryDirectory(prefix="remora-format-") as place:
+        shutil.copytree(data, Path(place, "data"))
+        sidecar = Sidecar(Path(place), *SETTINGS)
+        sidecar.start()
+        with grpc.insecure_channel(sidecar.endpoint) as channel:
+            asked = reads()
+            told = [{**read, **answer} for read, answer in zip(asked, answers(channel, asked), strict=True)]
+        (folder / f"{name}.json").write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        for tenant in TENANTS:
+            (folder / f"{name}.{tenant}.jsonl").write_bytes(done(sidecar.endpoint, "export", "-", "--tenant", tenant))
+        sidecar.kill()
+
+
+def main() -> None:
+    folder = HERE / sys.argv[1]
+    folder.mkdir()
+    with tempfile.TemporaryDirectory(prefix="remora-format-") as place:
+        sidecar = Sidecar(Path(place), *SETTINGS)
+        for name, half in (("closed", first_half), ("killed", second_half)):
+            sidecar.start()
+            with grpc.insecure_channel(sidecar.endpoint) as channel:
+                for tenant in TENANTS:
+                    half(Writer(channel, tenant))
+                if name == "closed":
+                    settled(channel)
+                    sidecar.stop()
+                else:
+                    sidecar.kill()
+            keep(Path(place, "data"), name, folder)
+    subprocess.run(["ls", "-l", folder], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Stores and exports that earlier versions wrote, kept in `formats`: this one shows of them what those did.
+
+A store of each is opened as it was closed and as it was killed, with unapplied changes of every kind in its journal;
+without its database's log, so that more is unapplied; and without its database, which is then rebuilt.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from tests.commands.terminal import done
+from tests.faults.sidecar import Sidecar
+from tests.storage.formats.make import TENANTS
+from tests.storage.formats.wire import answers
+
+from remora_server.storage.database import FILE_NAME
+from remora_server.storage.inspection import inspect_store
+from remora_server.storage.mending import WAL_NAME
+from remora_server.storage.salvage import repair
+
+FORMATS = sorted(path.parent for path in Path(__file__).with_name("formats").glob("*/closed.json"))
+STORES = [
+    (folder, name, gone) for folder in FORMATS for name in ("closed", "killed") for gone in ((), (WAL_NAME, FILE_NAME))
+]
+STORES += [(folder, "killed", (WAL_NAME,)) for folder in FORMATS]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_there_are_samples() -> None:
+    assert FORMATS
+
+
+def unpacked(folder: Path, name: str, data: Path) -> Path:
+    with tarfile.open(folder / f"{name}.tar.xz") as archive:
+        archive.extractall(data, filter="data")
+    return data
+
+
+@contextmanager
+def served(data: Path | None = None) -> Iterator[Sidecar]:
+    """A server, of a store that is there already."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as place:
+        if data is not None:
+            data.rename(Path(place, "data"))
+        sidecar = Sidecar(Path(place), "--model=none", "--segment-bytes=1MiB")
+        sidecar.start()
+        try:
+            yield sidecar
+        finally:
+            sidecar.stop()
+        assert not inspect_store(Path(place, "data")).findings
+
+
+def require_same(sidecar: Sidecar, folder: Path, name: str) -> None:
+    """Compare all that a server shows with what was kept."""
+    told = json.loads((folder / f"{name}.json").read_text("utf-8"))
+    asked = [{key: read[key] for key in ("tenant", "method", "request")} for read in told]
+    with grpc.insecure_channel(sidecar.endpoint) as channel:
+        found = [{**read, **answer} for read, answer in zip(asked, answers(channel, asked), strict=True)]
+    assert found == told
+    for tenant in TENANTS:
+        exported = done(sidecar.endpoint, "export", "-", "--tenant", tenant)
+        assert exported == (folder / f"{name}.{tenant}.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(("folder", "name", "gone"), STORES, ids=lambda part: getattr(part, "name", str(part)))
+def test_a_store_of_an_earlier_format_reads_as_before(
+    folder: Path, name: str, gone: tuple[str, ...], tmp_path: Path
+) -> None:
+    data = unpacked(folder, name, tmp_path / "data")
+    for file in gone:
+        (data / file).unlink(missing_ok=True)
+
+    with served(data) as sidecar:
+        require_same(sidecar, folder, name)
+        sidecar.kill()
+        sidecar.start()
+        require_same(sidecar, folder, name)
+
+
+@pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
+def test_a_store_of_an_earlier_format_is_repaired(folder: Path, tmp_path: Path) -> None:
+    data = unpacked(folder, "killed", tmp_path / "data")
+
+    report = repair(data, tmp_path / "saved")
+
+    assert report.is_complete, report
+    with served(tmp_path / "saved") as sidecar:
+        require_same(sidecar, folder, "killed")
+
+
+@pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("tenant", TENANTS)
+@pytest.mark.parametrize("name", ["closed", "killed"])
+def test_an_export_of_an_earlier_format_is_imported(folder: Path, tenant: str, name: str) -> None:
+    kept = folder / f"{name}.{tenant}.jsonl"
+
+    with served() as sidecar:
+        done(sidecar.endpoint, "import", kept, "--tenant", tenant)
+        done(sidecar.endpoint, "import", kept, "--tenant", tenant)
+
+        assert done(sidecar.endpoint, "export", "-", "--tenant", tenant) == kept.read_bytes()
