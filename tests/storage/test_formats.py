@@ -26,10 +26,15 @@ from remora_server.storage.mending import WAL_NAME
 from remora_server.storage.salvage import repair
 
 FORMATS = sorted(path.parent for path in Path(__file__).with_name("formats").glob("*/closed.json"))
-STORES = [
-    (folder, name, gone) for folder in FORMATS for name in ("closed", "killed") for gone in ((), (WAL_NAME, FILE_NAME))
-]
-STORES += [(folder, "killed", (WAL_NAME,)) for folder in FORMATS]
+WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("closed", ()),
+    ("closed", (WAL_NAME, FILE_NAME)),
+    ("killed", ()),
+    ("killed", (WAL_NAME,)),
+    ("killed", (WAL_NAME, FILE_NAME)),
+)
+"""Stores, and what is taken from them before they are opened."""
+STORES = [(folder, *store) for folder in FORMATS for store in WITHOUT]
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -25,7 +25,7 @@ def ask(channel: grpc.Channel, tenant: str, name: str, request: Json) -> Json:
         request_serializer=request_class.SerializeToString,
         response_deserializer=reply_class.FromString,
     )
-    reply = call(ParseDict(request, request_class()), timeout=TIMEOUT_SECONDS, metadata=[("remora-tenant", tenant)])
+    reply = call(ParseDict(request, request_class()), timeout=TIMEOUT_SECONDS, metadata=(("remora-tenant", tenant),))
     return {key: value for key, value in MessageToDict(reply).items() if key not in OF_THE_SERVER}
 
 

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import step_pb2 as _step_pb2
 import builtins as _builtins
@@ -198,6 +199,10 @@ class Change(_message.Message):
     PUT_WORKING_MEMORY_FIELD_NUMBER: _builtins.int
     DELETE_WORKING_MEMORY_FIELD_NUMBER: _builtins.int
     PUT_EMBEDDING_FIELD_NUMBER: _builtins.int
+    PUT_RECORD_FIELD_NUMBER: _builtins.int
+    REMOVE_RECORDS_FIELD_NUMBER: _builtins.int
+    REMOVE_USER_RECORDS_FIELD_NUMBER: _builtins.int
+    SET_EXPIRY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def put_conversation(self) -> Global___PutConversation:
         """A conversation is created or its row replaced."""
@@ -220,23 +225,39 @@ class Change(_message.Message):
 
     @_builtins.property
     def put_step(self) -> Global___PutStep:
-        """A step is added or replaced."""
+        """Written by versions up to schema 2 only: a step is added or replaced."""
 
     @_builtins.property
     def remove_steps(self) -> Global___RemoveSteps:
-        """Steps go."""
+        """Written by versions up to schema 2 only: steps go."""
 
     @_builtins.property
     def put_working_memory(self) -> Global___PutWorkingMemory:
-        """A working memory is set."""
+        """Written by versions up to schema 2 only: a working memory is set."""
 
     @_builtins.property
     def delete_working_memory(self) -> Global___DeleteWorkingMemory:
-        """A working memory goes."""
+        """Written by versions up to schema 2 only: a working memory goes."""
 
     @_builtins.property
     def put_embedding(self) -> Global___PutEmbedding:
         """A message's embedding is finished."""
+
+    @_builtins.property
+    def put_record(self) -> Global___PutRecord:
+        """A record of a kind is added or replaced."""
+
+    @_builtins.property
+    def remove_records(self) -> Global___RemoveRecords:
+        """Records of a kind go."""
+
+    @_builtins.property
+    def remove_user_records(self) -> Global___RemoveUserRecords:
+        """The records of a user go."""
+
+    @_builtins.property
+    def set_expiry(self) -> Global___SetExpiry:
+        """A record lives longer, or less long."""
 
     def __init__(
         self,
@@ -251,12 +272,16 @@ class Change(_message.Message):
         put_working_memory: Global___PutWorkingMemory | None = ...,
         delete_working_memory: Global___DeleteWorkingMemory | None = ...,
         put_embedding: Global___PutEmbedding | None = ...,
+        put_record: Global___PutRecord | None = ...,
+        remove_records: Global___RemoveRecords | None = ...,
+        remove_user_records: Global___RemoveUserRecords | None = ...,
+        set_expiry: Global___SetExpiry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["delete_conversation", b"delete_conversation", "delete_working_memory", b"delete_working_memory", "kind", b"kind", "put_conversation", b"put_conversation", "put_embedding", b"put_embedding", "put_head", b"put_head", "put_message", b"put_message", "put_step", b"put_step", "put_working_memory", b"put_working_memory", "remove_messages", b"remove_messages", "remove_steps", b"remove_steps"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delete_conversation", b"delete_conversation", "delete_working_memory", b"delete_working_memory", "kind", b"kind", "put_conversation", b"put_conversation", "put_embedding", b"put_embedding", "put_head", b"put_head", "put_message", b"put_message", "put_record", b"put_record", "put_step", b"put_step", "put_working_memory", b"put_working_memory", "remove_messages", b"remove_messages", "remove_records", b"remove_records", "remove_steps", b"remove_steps", "remove_user_records", b"remove_user_records", "set_expiry", b"set_expiry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delete_conversation", b"delete_conversation", "delete_working_memory", b"delete_working_memory", "kind", b"kind", "put_conversation", b"put_conversation", "put_embedding", b"put_embedding", "put_head", b"put_head", "put_message", b"put_message", "put_step", b"put_step", "put_working_memory", b"put_working_memory", "remove_messages", b"remove_messages", "remove_steps", b"remove_steps"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delete_conversation", b"delete_conversation", "delete_working_memory", b"delete_working_memory", "kind", b"kind", "put_conversation", b"put_conversation", "put_embedding", b"put_embedding", "put_head", b"put_head", "put_message", b"put_message", "put_record", b"put_record", "put_step", b"put_step", "put_working_memory", b"put_working_memory", "remove_messages", b"remove_messages", "remove_records", b"remove_records", "remove_steps", b"remove_steps", "remove_user_records", b"remove_user_records", "set_expiry", b"set_expiry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_conversation", "put_head", "delete_conversation", "put_message", "remove_messages", "put_step", "remove_steps", "put_working_memory", "delete_working_memory", "put_embedding"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_conversation", "put_head", "delete_conversation", "put_message", "remove_messages", "put_step", "remove_steps", "put_working_memory", "delete_working_memory", "put_embedding", "put_record", "remove_records", "remove_user_records", "set_expiry"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -470,7 +495,7 @@ Global___RemoveMessages: _TypeAlias = RemoveMessages  # noqa: Y015
 
 @_typing.final
 class PutStep(_message.Message):
-    """A step in its place."""
+    """A step in its place. Read as a PutRecord."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -498,7 +523,7 @@ Global___PutStep: _TypeAlias = PutStep  # noqa: Y015
 
 @_typing.final
 class RemoveSteps(_message.Message):
-    """Steps that go."""
+    """Steps that go. Read as a RemoveRecords."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -524,7 +549,7 @@ Global___RemoveSteps: _TypeAlias = RemoveSteps  # noqa: Y015
 
 @_typing.final
 class PutWorkingMemory(_message.Message):
-    """A working memory's content."""
+    """A working memory's content. Read as a PutRecord."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -558,7 +583,7 @@ Global___PutWorkingMemory: _TypeAlias = PutWorkingMemory  # noqa: Y015
 
 @_typing.final
 class DeleteWorkingMemory(_message.Message):
-    """The end of a working memory."""
+    """The end of a working memory. Read as a RemoveRecords."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -639,3 +664,242 @@ class PutEmbedding(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pieces) -> _WhichOneofReturnType__pieces | None: ...
 
 Global___PutEmbedding: _TypeAlias = PutEmbedding  # noqa: Y015
+
+@_typing.final
+class Value(_message.Message):
+    """A typed value of a record, to filter and order by. Unset: null."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BOOLEAN_FIELD_NUMBER: _builtins.int
+    INTEGER_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    boolean: _builtins.bool
+    """A truth."""
+    integer: _builtins.int
+    """A whole number."""
+    number: _builtins.float
+    """A number."""
+    text: _builtins.str
+    """A text."""
+    data: _builtins.bytes
+    """Bytes."""
+    def __init__(
+        self,
+        *,
+        boolean: _builtins.bool = ...,
+        integer: _builtins.int = ...,
+        number: _builtins.float = ...,
+        text: _builtins.str = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["boolean", b"boolean", "data", b"data", "integer", b"integer", "kind", b"kind", "number", b"number", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boolean", b"boolean", "data", b"data", "integer", b"integer", "kind", b"kind", "number", b"number", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["boolean", "integer", "number", "text", "data"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___Value: _TypeAlias = Value  # noqa: Y015
+
+@_typing.final
+class PutRecord(_message.Message):
+    """A record of a kind (`remora_server/storage/kinds.py`), in its place. The last put of a key wins."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    REPLACES_FIELD_NUMBER: _builtins.int
+    UPLOAD_ID_FIELD_NUMBER: _builtins.int
+    kind: _builtins.int
+    """The kind's number."""
+    conversation_uid: _builtins.int
+    """The conversation that it belongs to; 0 means the record's own revision. 0 where its kind belongs to none."""
+    partition: _builtins.bytes
+    """The leading parts of its key, encoded (`remora_server/storage/keys.py`)."""
+    key: _builtins.bytes
+    """The other parts."""
+    user_id: _builtins.str
+    """The user that it belongs to; empty where there is none."""
+    expire_time: _builtins.int
+    """From when on it is not seen, microseconds since 1970. Unset: it is seen until it goes."""
+    body: _builtins.bytes
+    """Its content: the encoded message of its kind. Empty where `upload_id` is set."""
+    replaces: _builtins.bool
+    """Whether one may be there in its place; where not, it is known that none is."""
+    upload_id: _builtins.str
+    """The upload whose parts, end to end, are its body."""
+    @_builtins.property
+    def columns(self) -> _containers.RepeatedCompositeFieldContainer[Global___Value]:
+        """One for each column of the kind, in the declared order."""
+
+    def __init__(
+        self,
+        *,
+        kind: _builtins.int = ...,
+        conversation_uid: _builtins.int = ...,
+        partition: _builtins.bytes = ...,
+        key: _builtins.bytes = ...,
+        user_id: _builtins.str = ...,
+        columns: _abc.Iterable[Global___Value] | None = ...,
+        expire_time: _builtins.int | None = ...,
+        body: _builtins.bytes = ...,
+        replaces: _builtins.bool = ...,
+        upload_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "body", b"body", "columns", b"columns", "conversation_uid", b"conversation_uid", "expire_time", b"expire_time", "key", b"key", "kind", b"kind", "partition", b"partition", "replaces", b"replaces", "upload_id", b"upload_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
+    _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expire_time) -> _WhichOneofReturnType__expire_time | None: ...
+
+Global___PutRecord: _TypeAlias = PutRecord  # noqa: Y015
+
+@_typing.final
+class RemoveRecords(_message.Message):
+    """Records that go."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Extent:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ExtentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[RemoveRecords._Extent.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        EXTENT_UNSPECIFIED: RemoveRecords._Extent.ValueType  # 0
+        """Not valid."""
+        EXTENT_RECORD: RemoveRecords._Extent.ValueType  # 1
+        """The one with this partition and key."""
+        EXTENT_PARTITION: RemoveRecords._Extent.ValueType  # 2
+        """All of this partition."""
+        EXTENT_PREFIX: RemoveRecords._Extent.ValueType  # 3
+        """All of every partition that begins with these bytes."""
+
+    class Extent(_Extent, metaclass=_ExtentEnumTypeWrapper):
+        """How far it reaches."""
+
+    EXTENT_UNSPECIFIED: RemoveRecords.Extent.ValueType  # 0
+    """Not valid."""
+    EXTENT_RECORD: RemoveRecords.Extent.ValueType  # 1
+    """The one with this partition and key."""
+    EXTENT_PARTITION: RemoveRecords.Extent.ValueType  # 2
+    """All of this partition."""
+    EXTENT_PREFIX: RemoveRecords.Extent.ValueType  # 3
+    """All of every partition that begins with these bytes."""
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    EXTENT_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    kind: _builtins.int
+    """The kind's number."""
+    conversation_uid: _builtins.int
+    """The conversation; 0 where the kind belongs to none."""
+    extent: Global___RemoveRecords.Extent.ValueType
+    """How far."""
+    partition: _builtins.bytes
+    """The partition, or what it begins with."""
+    key: _builtins.bytes
+    """The key, of one record."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.int = ...,
+        conversation_uid: _builtins.int = ...,
+        extent: Global___RemoveRecords.Extent.ValueType = ...,
+        partition: _builtins.bytes = ...,
+        key: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_uid", b"conversation_uid", "extent", b"extent", "key", b"key", "kind", b"kind", "partition", b"partition"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveRecords: _TypeAlias = RemoveRecords  # noqa: Y015
+
+@_typing.final
+class RemoveUserRecords(_message.Message):
+    """All records of some kinds that belong to a user of the tenant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """The user."""
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The kinds' numbers."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        kinds: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kinds", b"kinds", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveUserRecords: _TypeAlias = RemoveUserRecords  # noqa: Y015
+
+@_typing.final
+class SetExpiry(_message.Message):
+    """When a record expires from now on. It is ignored if the record has moved on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    RECORD_REVISION_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    kind: _builtins.int
+    """The kind's number."""
+    conversation_uid: _builtins.int
+    """The conversation; 0 where the kind belongs to none."""
+    partition: _builtins.bytes
+    """The partition."""
+    key: _builtins.bytes
+    """The key."""
+    record_revision: _builtins.int
+    """The revision of the record that was read."""
+    expire_time: _builtins.int
+    """Microseconds since 1970; unset: never."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.int = ...,
+        conversation_uid: _builtins.int = ...,
+        partition: _builtins.bytes = ...,
+        key: _builtins.bytes = ...,
+        record_revision: _builtins.int = ...,
+        expire_time: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time", "conversation_uid", b"conversation_uid", "expire_time", b"expire_time", "key", b"key", "kind", b"kind", "partition", b"partition", "record_revision", b"record_revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expire_time: _TypeAlias = _typing.Literal["expire_time"]  # noqa: Y015
+    _WhichOneofArgType__expire_time: _TypeAlias = _typing.Literal["_expire_time", b"_expire_time"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expire_time) -> _WhichOneofReturnType__expire_time | None: ...
+
+Global___SetExpiry: _TypeAlias = SetExpiry  # noqa: Y015
