@@ -903,3 +903,41 @@ class SetExpiry(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expire_time) -> _WhichOneofReturnType__expire_time | None: ...
 
 Global___SetExpiry: _TypeAlias = SetExpiry  # noqa: Y015
+
+@_typing.final
+class BodyPart(_message.Message):
+    """A part of a body that is too long for one write: the body of a record itself, until a write names its upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    upload_id: _builtins.str
+    """The upload."""
+    index: _builtins.int
+    """Its place among the parts, from 0."""
+    conversation_id: _builtins.str
+    """The conversation that the body's record belongs to; empty where it belongs to none."""
+    user_id: _builtins.str
+    """The user that it belongs to; empty where it belongs to none."""
+    data: _builtins.bytes
+    """The part."""
+    def __init__(
+        self,
+        *,
+        upload_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "data", b"data", "index", b"index", "upload_id", b"upload_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BodyPart: _TypeAlias = BodyPart  # noqa: Y015

@@ -1,0 +1,93 @@
+"""Keys of records as bytes whose order is that of their parts. Every part delimits itself, so that encodings can be
+joined, and what stands for the leading parts is a prefix of the whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TypeAlias
+
+KeyPart: TypeAlias = str | int | Sequence[str]
+
+_NUL, _ESCAPED_NUL = b"\x00", b"\x00\xff"
+_TEXT_END, _LIST_END = b"\x00\x01", b"\x00\x00"
+_UNSIGNED = struct.Struct(">Q")
+_SIGN = 1 << 63
+
+
+class KeyType(Enum):
+    """What a part of a key is."""
+
+    TEXT = "text"
+    TEXTS = "texts"
+    UNSIGNED = "unsigned"
+    SIGNED = "signed"
+
+
+def encode(types: Iterable[KeyType], parts: Iterable[KeyPart]) -> bytes:
+    """The parts of a key, one for each type. Integers have 64 bits."""
+    return b"".join(_encode(kind, part) for kind, part in zip(types, parts, strict=True))
+
+
+def _encode(kind: KeyType, part: KeyPart) -> bytes:
+    match kind, part:
+        case KeyType.TEXT, str():
+            return _text(part)
+        case KeyType.UNSIGNED, int():
+            return _UNSIGNED.pack(part)
+        case KeyType.SIGNED, int():
+            return _UNSIGNED.pack(part + _SIGN)
+        case KeyType.TEXTS, list() | tuple():
+            return encode_leading_texts(part) + _LIST_END
+    raise TypeError(f"{part!r} is no {kind.value}")
+
+
+def encode_leading_texts(texts: Iterable[str]) -> bytes:
+    """What every list of texts begins with that begins with these."""
+    return b"".join(map(_text, texts))
+
+
+def _text(text: str) -> bytes:
+    return text.encode().replace(_NUL, _ESCAPED_NUL) + _TEXT_END
+
+
+def decode(types: Iterable[KeyType], data: bytes) -> tuple[KeyPart, ...]:
+    """The parts of an encoded key. Raises ValueError where it is none."""
+    parts: list[KeyPart] = []
+    offset = 0
+    for kind in types:
+        part, offset = _decode(kind, data, offset)
+        parts.append(part)
+    if offset != len(data):
+        raise ValueError("bytes follow the last part of a key")
+    return tuple(parts)
+
+
+def _decode(kind: KeyType, data: bytes, offset: int) -> tuple[KeyPart, int]:
+    if kind is KeyType.TEXT:
+        return _decode_text(data, offset)
+    if kind is KeyType.TEXTS:
+        return _decode_texts(data, offset)
+    if len(data) < offset + _UNSIGNED.size:
+        raise ValueError("an integer of a key is cut short")
+    [number] = _UNSIGNED.unpack_from(data, offset)
+    return number - _SIGN if kind is KeyType.SIGNED else number, offset + _UNSIGNED.size
+
+
+def _decode_text(data: bytes, offset: int) -> tuple[str, int]:
+    end = data.find(_NUL, offset)
+    while end >= 0 and data[end : end + 2] == _ESCAPED_NUL:
+        end = data.find(_NUL, end + 2)
+    if end < 0 or data[end : end + 2] != _TEXT_END:
+        raise ValueError("a text of a key has no end")
+    return data[offset:end].replace(_ESCAPED_NUL, _NUL).decode(), end + 2
+
+
+def _decode_texts(data: bytes, offset: int) -> tuple[tuple[str, ...], int]:
+    texts: list[str] = []
+    while data[offset : offset + 2] != _LIST_END:
+        text, offset = _decode_text(data, offset)
+        texts.append(text)
+    return tuple(texts), offset + 2
