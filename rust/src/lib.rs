@@ -11,6 +11,7 @@ pub mod late;
 pub mod lexical;
 pub mod panics;
 pub mod recall;
+pub mod records;
 pub mod rows;
 mod supervision;
 pub mod tokens;

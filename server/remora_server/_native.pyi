@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Protocol, Self, final
+from typing import Any, Literal, Protocol, Self, final
 
 from typing_extensions import Buffer
 
@@ -545,6 +545,7 @@ class Core:
         window_bytes: int = 67_108_864,
         recall_bytes: int = 268_435_456,
         kernels: str | None = None,
+        kinds: Sequence[RecordKind] = (),
     ) -> Self:
         """Open the journal of a directory, or begin one; None for one in memory.
 
@@ -704,27 +705,70 @@ class Core:
 
     def statistics(self) -> EngineStatistics: ...
 
-# recall
+# records
+
+@final
+class RecordKind:
+    """A declared sort of record."""
+
+    def __new__(
+        cls,
+        number: int,
+        *,
+        columns: Sequence[Literal["bool", "int64", "double", "text", "bytes"]],
+        orders: Sequence[Sequence[int]],
+        of_conversation: bool,
+        of_user: bool,
+    ) -> Self:
+        """`number` is written in the journal and belongs to this kind for good; it is not 0.
+
+        Order 0 is that of the keys of a partition. `orders` are the further ones: columns, by their index, of which no
+        record has a null; records that are alike in them follow each other as they were written. Records of a kind
+        `of_conversation` go with their conversation. ValueError where an order names a column that is not there.
+        """
+
+    @property
+    def number(self) -> int: ...
+
+def place(tenant: str, conversation_uid: int, partition: bytes) -> int:
+    """Return the hash of 64 bits by which the database finds a partition. It never changes."""
+
+# rows
 
 @final
 class Rows:
     """What a run of records makes of the database's tables. Add them in order of revision."""
 
-    def __new__(cls) -> Rows: ...
+    def __new__(cls, kinds: Sequence[RecordKind] = ()) -> Rows: ...
     def add(self, revision: int, payload: bytes) -> None:
         """Take in the next record.
 
-        Raises ValueError where it cannot be decoded or holds a change that is not known: what is there is of no use.
+        Raises ValueError where it cannot be decoded or applied, or holds a change or a kind that is not known: what is
+        there is of no use.
         """
 
     def table(self, name: str) -> tuple[int, list[tuple[bytes | None, bytes | None, bytes]]]:
         """How many rows there are for a table, and its columns as Arrow lays them out: validity, where rows may have no
         value, offsets of 64 bits, where values have no fixed size, and values.
 
-        conversations, heads, messages, embeddings, steps, working_memories and requests have the database's columns;
-        deleted, replaced_conversations, replaced_heads, moved, cleared, cleared_steps, saved_steps and moved_memories
-        the keys of what goes before the others come. Raises KeyError for other names.
+        conversations, heads, messages, embeddings and requests have the database's columns; deleted,
+        replaced_conversations, replaced_heads, moved and cleared the keys of what goes before the others come.
+
+        The records of kind n have, in the order in which they are to be written:
+
+        - n.prefixes: tenant_id, conversation_uid and the beginning of partitions that go,
+        - n.partitions: place, tenant_id, conversation_uid and partition of those that go,
+        - n.users: tenant_id and user_id of whose records go,
+        - n.moved: place, tenant_id, conversation_uid, partition and key of records that go or are replaced,
+        - n.expiry: place, tenant_id, conversation_uid, partition, key and revision of records that stay, if they are
+          there, and the expire_time that they get,
+        - n.records: tenant_id, conversation_uid, place, partition, key, user_id, revision, ordinal, expire_time,
+          upload_id, the kind's columns, body.
+
+        Records of a kind that belongs to conversations also go with those of `deleted`. Raises KeyError for other names.
         """
+
+# recall
 
 @final
 class RecallHit:

@@ -29,6 +29,7 @@ use crate::failpoints::{self, Point};
 use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
 use crate::recall::Recall;
+use crate::records::Kinds;
 use crate::windows::{Bounds, Windows};
 use backlog::Backlog;
 use plan::Plan;
@@ -38,6 +39,8 @@ use requests::{Claim, Requests};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub journal: Options,
+    /// The kinds of records by key.
+    pub kinds: Kinds,
     pub windows: Bounds,
     /// Bytes of what recall holds.
     pub recall_bytes: usize,
@@ -53,6 +56,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             journal: Options::default(),
+            kinds: Kinds::default(),
             windows: Bounds::default(),
             recall_bytes: 256 << 20,
             kernels: Kernels::best(),
@@ -91,6 +95,7 @@ pub struct Core {
     opened: Instant,
     backlog: Backlog,
     requests: Requests,
+    kinds: Kinds,
     windows: Windows,
     recall: Recall,
     /// Whether a panic may have left half of a change in memory.
@@ -114,6 +119,7 @@ impl Core {
         let windows = Windows::new(settings.windows.clone(), settings.journal.applied_revision);
         Ok(Self {
             windows,
+            kinds: settings.kinds.clone(),
             recall: Recall::new(settings.kernels, settings.recall_bytes),
             opened: Instant::now(),
             backlog: Backlog::new(settings.backlog_bytes),
@@ -153,7 +159,12 @@ impl Core {
     ) -> Result<Committed, CommitError> {
         let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
         failpoints::hit(Point::CorePlanning);
-        let plan = Plan::read(record.clone(), self.windows.fingerprints(), self.now())?;
+        let plan = Plan::read(
+            record.clone(),
+            &self.kinds,
+            self.windows.fingerprints(),
+            self.now(),
+        )?;
         let Some(request) = plan.request else {
             let revision = self.submit(record, deadline, |revision| self.apply(plan, revision))?;
             return Ok(Committed::New(revision));

@@ -6,6 +6,7 @@ use prost::Message as _;
 use super::requests::Request;
 use crate::fingerprint::Fingerprints;
 use crate::late::Pieces;
+use crate::records::{self, InvalidChange, Kinds};
 use crate::windows::{Change, ChangeKind, Counters, Embed, PutMessage, PutRow, Run, Stored};
 use crate::wire::{self, Kind, StoredDraft};
 
@@ -16,6 +17,11 @@ pub enum InvalidRecord {
     Unreadable(#[from] prost::DecodeError),
     #[error("change {change}: {reason}")]
     Change { change: usize, reason: &'static str },
+    #[error("change {change}: {reason}")]
+    Records {
+        change: usize,
+        reason: InvalidChange,
+    },
     #[error("a request id needs a fingerprint of 16 bytes, not {0}")]
     Fingerprint(usize),
 }
@@ -28,25 +34,50 @@ pub(super) struct Plan {
     pub(super) time: i64,
     pub(super) request: Option<Request>,
     pub(super) runs: Vec<Run>,
+    /// Changes of records by key, each with its place among all changes.
+    pub(super) records: Vec<(usize, records::Change)>,
 }
 
 impl Plan {
     /// Reads a record that comes at `now`, as requests count time.
     pub(super) fn read(
         record: Bytes,
+        kinds: &Kinds,
         fingerprints: &Fingerprints,
         now: i64,
     ) -> Result<Self, InvalidRecord> {
-        let record = wire::Record::decode(record)?;
+        let record = wire::Record::read(record)?;
         let request = request(&record, fingerprints, now)?;
+        let records = record_changes(&record.changes, kinds)?;
         let runs = runs(&record.tenant_id, record.changes, fingerprints)?;
         Ok(Self {
             tenant: record.tenant_id,
             time: record.time,
             request,
             runs,
+            records,
         })
     }
+}
+
+/// The changes of records by key.
+fn record_changes(
+    changes: &[wire::Change],
+    kinds: &Kinds,
+) -> Result<Vec<(usize, records::Change)>, InvalidRecord> {
+    let mut found = Vec::new();
+    for (index, change) in changes.iter().enumerate() {
+        let Some(kind) = &change.kind else {
+            continue;
+        };
+        let read = records::Change::read(kind, kinds);
+        let read = read.map_err(|reason| InvalidRecord::Records {
+            change: index,
+            reason,
+        })?;
+        found.extend(read.map(|change| (index, change)));
+    }
+    Ok(found)
 }
 
 fn request(
@@ -77,8 +108,11 @@ fn runs(
         let Some(kind) = change.kind else {
             continue;
         };
-        let (conversation_id, change) =
-            read(kind, fingerprints).map_err(|wrong| wrong.at(index))?;
+        let Some((conversation_id, change)) =
+            read(kind, fingerprints).map_err(|wrong| wrong.at(index))?
+        else {
+            continue;
+        };
         match runs.last_mut() {
             Some(run) if run.conversation_id == conversation_id => run.changes.push(change),
             _ => runs.push(Run {
@@ -112,8 +146,8 @@ impl From<prost::DecodeError> for Wrong {
     }
 }
 
-/// A change, and the id of its conversation.
-fn read(kind: Kind, fingerprints: &Fingerprints) -> Result<(String, Change), Wrong> {
+/// A change of a conversation, and the conversation's id; `None` where it changes records by key.
+fn read(kind: Kind, fingerprints: &Fingerprints) -> Result<Option<(String, Change)>, Wrong> {
     let (conversation_id, uid, kind) = match kind {
         Kind::PutConversation(put) => {
             let conversation = wire::Conversation::decode(put.conversation.clone())?;
@@ -141,11 +175,15 @@ fn read(kind: Kind, fingerprints: &Fingerprints) -> Result<(String, Change), Wro
         Kind::PutMessage(put) => read_message(put, fingerprints)?,
         Kind::RemoveMessages(remove) => read_removal(remove),
         Kind::PutEmbedding(put) => read_embedding(put)?,
+        Kind::PutRecord(_)
+        | Kind::RemoveRecords(_)
+        | Kind::RemoveUserRecords(_)
+        | Kind::SetExpiry(_) => return Ok(None),
     };
     if conversation_id.is_empty() {
         return Err(Wrong::Refused("the conversation has no id"));
     }
-    Ok((conversation_id, Change { uid, kind }))
+    Ok(Some((conversation_id, Change { uid, kind })))
 }
 
 type Read = (String, u64, ChangeKind);
@@ -193,7 +231,8 @@ fn read_embedding(put: wire::PutEmbedding) -> Result<Read, Wrong> {
     let Some((model, values)) = read_values(put.model, put.values)? else {
         return Err(Wrong::Refused("the embedding names no model"));
     };
-    if Pieces::count(put.pieces.len()).is_none() {
+    let pieces = put.pieces.unwrap_or_default();
+    if Pieces::count(pieces.len()).is_none() {
         return Err(Wrong::Refused(
             "an embedding's bytes do not divide into pieces",
         ));
@@ -204,7 +243,7 @@ fn read_embedding(put: wire::PutEmbedding) -> Result<Read, Wrong> {
         message_revision: put.message_revision,
         model,
         values,
-        pieces: put.pieces,
+        pieces,
     };
     Ok((
         put.conversation_id,

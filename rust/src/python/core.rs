@@ -12,6 +12,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyBytes;
 
 use super::recall::{PyRecall, PyUnapplied};
+use super::records::PyRecordKind;
 use crate::core::{CommitError, Committed, Core, FollowError, Known, Settings, Torn};
 use crate::journal::{self, Options};
 use crate::kernels::Kernels;
@@ -58,7 +59,8 @@ pub(super) struct PyCore {
 impl PyCore {
     #[new]
     #[pyo3(signature = (directory, *, store_id, applied_revision, start_after = None, segment_bytes = 67_108_864,
-                        queue_bytes = 16_777_216, window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None))]
+                        queue_bytes = 16_777_216, window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None,
+                        kinds = Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -71,6 +73,7 @@ impl PyCore {
         window_bytes: usize,
         recall_bytes: usize,
         kernels: Option<&str>,
+        kinds: Vec<PyRef<'_, PyRecordKind>>,
     ) -> PyResult<Self> {
         let journal = Options {
             segment_bytes,
@@ -87,6 +90,7 @@ impl PyCore {
         let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::index::kernels_named)?;
         let settings = Settings {
             journal,
+            kinds: super::records::kinds(&kinds)?,
             windows,
             recall_bytes,
             kernels,

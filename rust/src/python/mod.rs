@@ -10,6 +10,7 @@ mod journal;
 mod lexical;
 mod panics;
 mod recall;
+mod records;
 mod rows;
 mod tokens;
 mod transport;
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     lexical::register(module)?;
     panics::register(module)?;
     recall::register(module)?;
+    records::register(module)?;
     rows::register(module)?;
     tokens::register(module)?;
     transport::register(module)?;

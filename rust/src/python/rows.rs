@@ -5,11 +5,11 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::records::PyRecordKind;
 use crate::rows::{Column, Rows, Table};
 
 /// See `_native.pyi`.
 #[pyclass(name = "Rows", module = "remora_server._native")]
-#[derive(Default)]
 pub(super) struct PyRows {
     rows: Rows,
 }
@@ -21,11 +21,16 @@ type Buffers<'py> = (
     Bound<'py, PyBytes>,
 );
 
+/// How many rows, and their columns.
+type PyTable<'py> = (usize, Vec<Buffers<'py>>);
+
 #[pymethods]
 impl PyRows {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (kinds = Vec::new()))]
+    fn new(kinds: Vec<PyRef<'_, PyRecordKind>>) -> PyResult<Self> {
+        let rows = Rows::new(super::records::kinds(&kinds)?);
+        Ok(Self { rows })
     }
 
     fn add(&mut self, revision: u64, payload: &[u8]) -> PyResult<()> {
@@ -34,12 +39,24 @@ impl PyRows {
         added.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(usize, Vec<Buffers<'py>>)> {
-        let read = reader(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        let table = py.detach(|| read(&self.rows));
-        let columns = table.columns.into_iter().map(|column| buffers(py, &column));
-        Ok((table.rows, columns.collect()))
+    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<PyTable<'py>> {
+        let read = py.detach(|| read(&self.rows, name));
+        let read = read.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Ok(buffers_of(py, &read))
     }
+}
+
+/// A table of records is named by the number of their kind, a dot and what of them.
+fn read(rows: &Rows, name: &str) -> Option<Table> {
+    match name.split_once('.') {
+        Some((kind, name)) => rows.records(kind.parse().ok()?, name),
+        None => Some(reader(name)?(rows)),
+    }
+}
+
+fn buffers_of<'py>(py: Python<'py>, table: &Table) -> PyTable<'py> {
+    let columns = table.columns.iter().map(|column| buffers(py, column));
+    (table.rows, columns.collect())
 }
 
 fn reader(table: &str) -> Option<fn(&Rows) -> Table> {
@@ -48,17 +65,12 @@ fn reader(table: &str) -> Option<fn(&Rows) -> Table> {
         "heads" => Rows::heads,
         "messages" => Rows::messages,
         "embeddings" => Rows::embeddings,
-        "steps" => Rows::steps,
-        "working_memories" => Rows::working_memories,
         "requests" => Rows::requests,
         "deleted" => Rows::deleted,
         "replaced_conversations" => Rows::replaced_conversations,
         "replaced_heads" => Rows::replaced_heads,
         "moved" => Rows::moved,
         "cleared" => Rows::cleared,
-        "cleared_steps" => Rows::cleared_steps,
-        "saved_steps" => Rows::saved_steps,
-        "moved_memories" => Rows::moved_memories,
         _ => return None,
     })
 }

@@ -43,6 +43,17 @@ impl Column {
         }
     }
 
+    /// Truths of which some are not there.
+    pub(super) fn some_truths(rows: impl Iterator<Item = Option<bool>>) -> Self {
+        let mut present = Bits::default();
+        let rows = rows.inspect(|row| present.push(row.is_some()));
+        let column = Self::truths(rows.map(Option::unwrap_or_default));
+        Self {
+            validity: Some(present.bytes),
+            ..column
+        }
+    }
+
     /// Texts or bytes.
     pub(super) fn bytes<'a>(rows: impl Iterator<Item = &'a [u8]>) -> Self {
         Self::lists(rows, 1)

@@ -2,7 +2,8 @@
 //! winning. A `conversation_uid` of 0 in a record means the record's own revision.
 
 mod column;
-mod record;
+mod records;
+mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -16,11 +17,13 @@ use prost::Message as _;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 pub use self::column::Column;
-use self::record::{
-    Conversation, Kind, Message, PutEmbedding, PutStep, PutWorkingMemory, Record, Step,
-};
+use self::records::RecordRows;
+use self::stored::{Conversation, Message};
 pub use self::tables::Table;
-use crate::wire::{PutConversation, PutHead, PutMessage, RemoveMessages};
+use crate::records::{Change, InvalidChange, Kinds};
+use crate::wire::{
+    Kind, PutConversation, PutEmbedding, PutHead, PutMessage, Record, RemoveMessages,
+};
 
 /// The field of a message that is a column of its own.
 const TEXT_FIELD: u32 = 5;
@@ -34,6 +37,12 @@ pub enum RowsError {
     Malformed(u64, DecodeError),
     #[error("record {0} holds a change that this version does not know")]
     UnknownChange(u64),
+    #[error("change {change} of record {revision}: {reason}")]
+    Refused {
+        revision: u64,
+        change: usize,
+        reason: InvalidChange,
+    },
 }
 
 type Uid = u64;
@@ -41,10 +50,6 @@ type Uid = u64;
 type Place = (Uid, u64);
 /// What a user has in a conversation.
 type Part = (Uid, String);
-/// A conversation, a user and an id.
-type StepKey = (Uid, String, String);
-/// A tenant, a conversation or 0, and a user or nobody.
-type MemoryKey = (Arc<str>, Uid, String);
 
 struct ConversationRow {
     tenant: Arc<str>,
@@ -76,20 +81,6 @@ struct EmbeddingRow {
     pieces: Option<Bytes>,
 }
 
-struct StepRow {
-    tenant: Arc<str>,
-    step: Bytes,
-    fields: Step,
-    revision: u64,
-    /// Its place among the steps of one run of records.
-    ordinal: i32,
-}
-
-struct MemoryRow {
-    put: PutWorkingMemory,
-    revision: u64,
-}
-
 struct RequestRow {
     fingerprint: Bytes,
     revision: u64,
@@ -98,7 +89,6 @@ struct RequestRow {
 }
 
 /// The rows of a run of records: filled in order of revision, then read table by table.
-#[derive(Default)]
 pub struct Rows {
     deleted: BTreeSet<Uid>,
     conversations: BTreeMap<Uid, ConversationRow>,
@@ -107,13 +97,8 @@ pub struct Rows {
     moved: BTreeSet<Place>,
     cleared: BTreeSet<Part>,
     embeddings: BTreeMap<Place, BTreeMap<String, EmbeddingRow>>,
-    steps: BTreeMap<StepKey, StepRow>,
-    ordinal: i32,
-    saved_steps: BTreeSet<StepKey>,
-    cleared_steps: BTreeSet<Part>,
-    /// `None` for one that goes.
-    memories: BTreeMap<MemoryKey, Option<MemoryRow>>,
     requests: BTreeMap<(Arc<str>, String), RequestRow>,
+    records: RecordRows,
 }
 
 /// Where a change comes from.
@@ -130,16 +115,40 @@ impl Origin {
 }
 
 impl Rows {
+    /// No rows, to be filled with records of these kinds.
+    pub fn new(kinds: Kinds) -> Self {
+        Self {
+            deleted: BTreeSet::new(),
+            conversations: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            moved: BTreeSet::new(),
+            cleared: BTreeSet::new(),
+            embeddings: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            records: RecordRows::new(kinds),
+        }
+    }
+
     /// Takes in the next record. After an error what is there is of no use.
     pub fn add(&mut self, revision: u64, payload: Bytes) -> Result<(), RowsError> {
         let malformed = |error| RowsError::Malformed(revision, error);
-        let record = Record::decode(payload).map_err(malformed)?;
+        let record = Record::read(payload).map_err(malformed)?;
         let origin = Origin {
             tenant: record.tenant_id.into(),
             revision,
         };
-        for change in record.changes {
+        for (ordinal, change) in record.changes.into_iter().enumerate() {
             let kind = change.kind.ok_or(RowsError::UnknownChange(revision))?;
+            let refused = |reason| RowsError::Refused {
+                revision,
+                change: ordinal,
+                reason,
+            };
+            let read = Change::read(&kind, self.records.kinds()).map_err(refused)?;
+            if let Some(change) = read {
+                self.records.change(&origin, ordinal, change);
+            }
             self.change(&origin, kind).map_err(malformed)?;
         }
         if !record.request_id.is_empty() {
@@ -160,22 +169,15 @@ impl Rows {
             Kind::PutConversation(put) => self.put_conversation(origin, put)?,
             Kind::PutHead(put) => self.put_head(origin, put),
             Kind::DeleteConversation(gone) => {
-                self.delete_conversation(origin, gone.conversation_uid)
+                self.delete_conversation(origin.uid(gone.conversation_uid));
             }
             Kind::PutMessage(put) => self.put_message(origin, put)?,
             Kind::RemoveMessages(gone) => self.remove_messages(gone),
-            Kind::PutStep(put) => self.put_step(origin, put)?,
-            Kind::RemoveSteps(gone) => self.remove_steps((gone.conversation_uid, gone.user_id)),
-            Kind::PutWorkingMemory(put) => self.put_memory(origin, put),
-            Kind::DeleteWorkingMemory(gone) => {
-                let key = (
-                    Arc::clone(&origin.tenant),
-                    gone.conversation_uid,
-                    gone.user_id,
-                );
-                self.memories.insert(key, None);
-            }
             Kind::PutEmbedding(put) => self.put_embedding(origin, put),
+            Kind::PutRecord(_)
+            | Kind::RemoveRecords(_)
+            | Kind::RemoveUserRecords(_)
+            | Kind::SetExpiry(_) => {}
         }
         Ok(())
     }
@@ -204,15 +206,12 @@ impl Rows {
         self.heads.insert(origin.uid(row.put.conversation_uid), row);
     }
 
-    fn delete_conversation(&mut self, origin: &Origin, uid: Uid) {
+    fn delete_conversation(&mut self, uid: Uid) {
         self.deleted.insert(uid);
         self.conversations.remove(&uid);
         self.heads.remove(&uid);
         self.messages.retain(|place, _| place.0 != uid);
         self.embeddings.retain(|place, _| place.0 != uid);
-        self.steps.retain(|key, _| key.0 != uid);
-        let memory = (Arc::clone(&origin.tenant), uid, String::new());
-        self.memories.remove(&memory);
     }
 
     fn put_message(&mut self, origin: &Origin, put: PutMessage) -> Result<(), DecodeError> {
@@ -269,38 +268,9 @@ impl Rows {
         }
     }
 
-    fn put_step(&mut self, origin: &Origin, put: PutStep) -> Result<(), DecodeError> {
-        let fields = Step::decode(put.step.clone())?;
-        let uid = origin.uid(put.conversation_uid);
-        let key = (uid, fields.user_id.clone(), fields.id.clone());
-        self.saved_steps.insert(key.clone());
-        self.ordinal += 1;
-        let row = StepRow {
-            tenant: Arc::clone(&origin.tenant),
-            step: put.step,
-            fields,
-            revision: origin.revision,
-            ordinal: self.ordinal,
-        };
-        self.steps.insert(key, row);
-        Ok(())
-    }
-
-    fn remove_steps(&mut self, part: Part) {
-        self.steps
-            .retain(|(uid, user, _), _| (*uid, user) != (part.0, &part.1));
-        self.cleared_steps.insert(part);
-    }
-
-    fn put_memory(&mut self, origin: &Origin, put: PutWorkingMemory) {
-        let uid = if put.user_id.is_empty() {
-            origin.uid(put.conversation_uid)
-        } else {
-            0
-        };
-        let key = (Arc::clone(&origin.tenant), uid, put.user_id.clone());
-        let revision = origin.revision;
-        self.memories.insert(key, Some(MemoryRow { put, revision }));
+    /// A table of a kind of records by its name; `None` where there is no such kind or table.
+    pub fn records(&self, kind: u32, name: &str) -> Option<Table> {
+        self.records.table(kind, name)
     }
 
     fn put_embedding(&mut self, origin: &Origin, put: PutEmbedding) {

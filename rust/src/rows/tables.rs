@@ -1,6 +1,6 @@
 //! The tables of a run of records, column by column, in the order of the database's.
 
-use super::{Column, F32_BYTES, Part, Rows};
+use super::{Column, F32_BYTES, Rows};
 
 /// Rows as columns.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Table {
 
 impl Table {
     /// `columns` of rows that are walked through once for each.
-    fn of<R: Iterator + Clone>(rows: R, columns: impl FnOnce(R) -> Vec<Column>) -> Self {
+    pub(super) fn of<R: Iterator + Clone>(rows: R, columns: impl FnOnce(R) -> Vec<Column>) -> Self {
         Self {
             rows: rows.clone().count(),
             columns: columns(rows),
@@ -22,9 +22,12 @@ impl Table {
 /// Columns of rows, each from a closure.
 macro_rules! columns {
     ($rows:expr; $($make:ident($row:pat => $value:expr)),* $(,)?) => {
-        Table::of($rows, |rows| vec![$(Column::$make(rows.clone().map(|$row| $value))),*])
+        $crate::rows::Table::of($rows, |rows| {
+            vec![$($crate::rows::Column::$make(rows.clone().map(|$row| $value))),*]
+        })
     };
 }
+pub(super) use columns;
 
 impl Rows {
     /// tenant_id, id, uid, user_id, resource_id, title, storage_limit, body, create_time.
@@ -98,35 +101,6 @@ impl Rows {
         table
     }
 
-    /// tenant_id, conversation_uid, user_id, id, operation_id, step_index, revision, ordinal, body.
-    pub fn steps(&self) -> Table {
-        columns!(self.steps.iter();
-            bytes((_, row) => row.tenant.as_bytes()),
-            numbers(((uid, ..), _) => uid.to_ne_bytes()),
-            bytes((_, row) => row.fields.user_id.as_bytes()),
-            bytes((_, row) => row.fields.id.as_bytes()),
-            bytes((_, row) => row.fields.operation_id.as_bytes()),
-            numbers((_, row) => row.fields.step_index.to_ne_bytes()),
-            numbers((_, row) => row.revision.to_ne_bytes()),
-            numbers((_, row) => row.ordinal.to_ne_bytes()),
-            bytes((_, row) => &row.step[..]),
-        )
-    }
-
-    /// tenant_id, conversation_uid, user_id, content, update_time, revision.
-    pub fn working_memories(&self) -> Table {
-        let kept = self.memories.iter();
-        let kept = kept.filter_map(|(key, row)| row.as_ref().map(|row| (key, row)));
-        columns!(kept;
-            bytes(((tenant, ..), _) => tenant.as_bytes()),
-            numbers(((_, uid, _), _) => uid.to_ne_bytes()),
-            bytes(((.., user), _) => user.as_bytes()),
-            bytes((_, row) => &row.put.content[..]),
-            numbers((_, row) => row.put.update_time.to_ne_bytes()),
-            numbers((_, row) => row.revision.to_ne_bytes()),
-        )
-    }
-
     /// tenant_id, request_id, fingerprint, revision, time, outcome.
     pub fn requests(&self) -> Table {
         columns!(self.requests.iter();
@@ -164,36 +138,9 @@ impl Rows {
 
     /// Whose messages go: conversation_uid, user_id.
     pub fn cleared(&self) -> Table {
-        parts(self.cleared.iter())
-    }
-
-    /// Whose steps go: conversation_uid, user_id.
-    pub fn cleared_steps(&self) -> Table {
-        parts(self.cleared_steps.iter())
-    }
-
-    /// The steps that are replaced: conversation_uid, user_id, id.
-    pub fn saved_steps(&self) -> Table {
-        columns!(self.saved_steps.iter();
-            numbers((uid, ..) => uid.to_ne_bytes()),
-            bytes((_, user, _) => user.as_bytes()),
-            bytes((.., id) => id.as_bytes()),
+        columns!(self.cleared.iter();
+            numbers((uid, _) => uid.to_ne_bytes()),
+            bytes((_, user) => user.as_bytes()),
         )
     }
-
-    /// The working memories that go or are replaced: tenant_id, conversation_uid, user_id.
-    pub fn moved_memories(&self) -> Table {
-        columns!(self.memories.keys();
-            bytes((tenant, ..) => tenant.as_bytes()),
-            numbers((_, uid, _) => uid.to_ne_bytes()),
-            bytes((.., user) => user.as_bytes()),
-        )
-    }
-}
-
-fn parts<'a>(parts: impl Iterator<Item = &'a Part> + Clone) -> Table {
-    columns!(parts;
-        numbers((uid, _) => uid.to_ne_bytes()),
-        bytes((_, user) => user.as_bytes()),
-    )
 }

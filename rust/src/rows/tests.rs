@@ -4,24 +4,20 @@
 
 use proptest::prelude::*;
 
-use super::record::Change;
 use super::*;
-use crate::wire::Timestamp;
+use crate::wire::{Change, Timestamp};
 
 fn record(kinds: impl IntoIterator<Item = Kind>) -> Bytes {
     let record = Record {
         tenant_id: "tenant".to_owned(),
-        changes: kinds
-            .into_iter()
-            .map(|kind| Change { kind: Some(kind) })
-            .collect(),
+        changes: kinds.into_iter().map(Change::from).collect(),
         ..Record::default()
     };
     record.encode_to_vec().into()
 }
 
 fn rows(records: impl IntoIterator<Item = Bytes>) -> Rows {
-    let mut rows = Rows::default();
+    let mut rows = Rows::new(Kinds::default());
     for (revision, payload) in (1..).zip(records) {
         rows.add(revision, payload).unwrap();
     }
@@ -63,6 +59,7 @@ fn embedding(uid: Uid, sequence: u64, message_revision: u64) -> Kind {
         values: vec![1; 12].into(),
         text_digest: 7,
         pieces: Some(Bytes::new()),
+        ..PutEmbedding::default()
     })
 }
 
@@ -191,25 +188,11 @@ fn a_conversation_goes_with_all_it_holds() {
             ..PutConversation::default()
         })
     };
-    let memory = |uid| {
-        Kind::PutWorkingMemory(PutWorkingMemory {
-            conversation_uid: uid,
-            ..PutWorkingMemory::default()
-        })
-    };
-    let step = |uid| {
-        Kind::PutStep(PutStep {
-            conversation_uid: uid,
-            step: Bytes::new(),
-        })
-    };
     let put = |uid| {
         record([
             row(uid),
             head(uid),
             with_vector(message(uid, 1, "text"), false),
-            memory(uid),
-            step(uid),
         ])
     };
     let gone = crate::wire::DeleteConversation {
@@ -222,50 +205,10 @@ fn a_conversation_goes_with_all_it_holds() {
         rows.heads(),
         rows.messages(),
         rows.embeddings(),
-        rows.steps(),
-        rows.working_memories(),
     ] {
         assert_eq!(table.rows, 1);
     }
     assert_eq!(numbers(&rows.deleted().columns[0]), [5]);
-}
-
-#[test]
-fn a_memory_that_goes_is_a_key_without_a_row() {
-    let put = Kind::PutWorkingMemory(PutWorkingMemory {
-        user_id: "user".to_owned(),
-        ..PutWorkingMemory::default()
-    });
-    let gone = super::record::DeleteWorkingMemory {
-        user_id: "user".to_owned(),
-        ..Default::default()
-    };
-    let rows = rows([record([put]), record([Kind::DeleteWorkingMemory(gone)])]);
-    assert_eq!(rows.working_memories().rows, 0);
-    assert_eq!(texts(&rows.moved_memories().columns[2]), ["user"]);
-}
-
-#[test]
-fn steps_are_numbered_in_their_order() {
-    let step = |id: &str| {
-        let step = Step {
-            id: id.to_owned(),
-            ..Step::default()
-        };
-        record([Kind::PutStep(PutStep {
-            conversation_uid: 5,
-            step: step.encode_to_vec().into(),
-        })])
-    };
-    let rows = rows([step("b"), step("a"), step("b")]);
-    let table = rows.steps();
-    assert_eq!(texts(&table.columns[3]), ["a", "b"]);
-    let ordinals: Vec<_> = table.columns[7]
-        .values
-        .chunks_exact(4)
-        .map(|ordinal| ordinal[0])
-        .collect();
-    assert_eq!(ordinals, [2, 3]);
 }
 
 #[test]
@@ -287,9 +230,9 @@ fn an_unknown_change_and_a_broken_record_are_refused() {
         changes: vec![Change::default()],
         ..Record::default()
     };
-    let added = Rows::default().add(3, unknown.encode_to_vec().into());
+    let added = Rows::new(Kinds::default()).add(3, unknown.encode_to_vec().into());
     assert!(matches!(added, Err(RowsError::UnknownChange(3))));
-    let added = Rows::default().add(4, Bytes::from_static(b"\x0a\xff"));
+    let added = Rows::new(Kinds::default()).add(4, Bytes::from_static(b"\x0a\xff"));
     assert!(matches!(added, Err(RowsError::Malformed(4, _))));
 }
 

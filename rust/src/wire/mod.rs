@@ -3,10 +3,18 @@
 //! The structs name the fields of `record.proto`, `message.proto` and `conversation.proto` that matter here; all others are
 //! skipped when they are read. Times are microseconds since 1970, UTC.
 
+mod legacy;
+mod records;
+
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use prost::Message as _;
+use prost::{DecodeError, Message as _};
+
+pub use legacy::{DeleteWorkingMemory, Legacy, PutStep, PutWorkingMemory, RemoveSteps};
+pub use records::{
+    Extent, PutRecord, RemoveRecords, RemoveUserRecords, SetExpiry, Value, ValueKind,
+};
 
 const MICROS: i64 = 1_000_000;
 
@@ -21,15 +29,42 @@ pub struct Record {
     pub request_id: String,
     #[prost(bytes = "bytes", tag = "8")]
     pub fingerprint: Bytes,
+    /// An encoded `Outcome`, kept as it is.
+    #[prost(bytes = "bytes", tag = "9")]
+    pub outcome: Bytes,
     #[prost(message, repeated, tag = "11")]
     pub changes: Vec<Change>,
 }
 
-/// One change; `None` is one that the engine does not follow.
+impl Record {
+    /// Reads a record as it would be written today.
+    pub fn read(encoded: Bytes) -> Result<Self, DecodeError> {
+        let mut record = Self::decode(encoded)?;
+        for change in &mut record.changes {
+            if let Some(legacy) = change.legacy.take() {
+                change.kind = Some(legacy.translate()?);
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// One change; one of neither is one that this version does not know.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Change {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 10")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 10, 11, 12, 13, 14")]
     pub kind: Option<Kind>,
+    #[prost(oneof = "Legacy", tags = "6, 7, 8, 9")]
+    pub legacy: Option<Legacy>,
+}
+
+impl From<Kind> for Change {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind: Some(kind),
+            legacy: None,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -46,6 +81,14 @@ pub enum Kind {
     RemoveMessages(RemoveMessages),
     #[prost(message, tag = "10")]
     PutEmbedding(PutEmbedding),
+    #[prost(message, tag = "11")]
+    PutRecord(PutRecord),
+    #[prost(message, tag = "12")]
+    RemoveRecords(RemoveRecords),
+    #[prost(message, tag = "13")]
+    RemoveUserRecords(RemoveUserRecords),
+    #[prost(message, tag = "14")]
+    SetExpiry(SetExpiry),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -142,9 +185,12 @@ pub struct PutEmbedding {
     pub values: Bytes,
     #[prost(string, tag = "7")]
     pub user_id: String,
-    /// The text's word pieces for late interaction; empty where they were not made.
-    #[prost(bytes = "bytes", tag = "9")]
-    pub pieces: Bytes,
+    /// A digest of the text that was embedded, where names were taken out of it.
+    #[prost(fixed64, tag = "8")]
+    pub text_digest: u64,
+    /// The text's word pieces for late interaction; `None` where they were not made.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub pieces: Option<Bytes>,
 }
 
 /// What the engine reads of a `remora.v1.Conversation`.
