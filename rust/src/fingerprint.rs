@@ -14,13 +14,18 @@ pub(crate) struct Fingerprints {
 }
 
 /// Stands for a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint([u64; 2]);
 
 impl Fingerprints {
     /// The fingerprint of a sequence of names: `["a", "b"]` and `["ab", ""]` differ.
     pub(crate) fn of(&self, names: [&str; 2]) -> Fingerprint {
-        Fingerprint([self.high.hash_one(names), self.low.hash_one(names)])
+        self.of_parts(names)
+    }
+
+    /// The fingerprint of a name of several parts.
+    pub(crate) fn of_parts(&self, parts: impl Hash + Copy) -> Fingerprint {
+        Fingerprint([self.high.hash_one(parts), self.low.hash_one(parts)])
     }
 }
 

@@ -1,5 +1,6 @@
 //! Remora's engine. Each module stands alone and knows no Python; `python` converts, releases the GIL and calls.
 
+mod absences;
 pub mod core;
 pub mod encoder;
 mod failpoints;

@@ -519,6 +519,12 @@ class EngineStatistics:
     @property
     def window_bytes(self) -> int: ...
     @property
+    def partitions(self) -> int:
+        """Partitions of records, wholly or in part."""
+
+    @property
+    def record_bytes(self) -> int: ...
+    @property
     def threads(self) -> int: ...
     @property
     def recall_bytes(self) -> int: ...
@@ -546,6 +552,7 @@ class Core:
         recall_bytes: int = 268_435_456,
         kernels: str | None = None,
         kinds: Sequence[RecordKind] = (),
+        record_bytes: int = 67_108_864,
     ) -> Self:
         """Open the journal of a directory, or begin one; None for one in memory.
 
@@ -703,9 +710,181 @@ class Core:
         `max_bytes` of `encoded` hold, but at least one.
         """
 
+    def get_record(
+        self,
+        kind: int,
+        tenant: str,
+        conversation_uid: int,
+        partition: bytes,
+        key: bytes,
+        *,
+        accepted: bool,
+        now: int = 0,
+    ) -> tuple[StoredRecord | None, int]:
+        """Return a record, None where it is not there, and the revision that this shows.
+
+        Where `accepted`, it is what writers build on, expired ones included; else what readers see at `now`. Raises
+        ColdRecords where neither the record nor that it is not there is known: load the key.
+        """
+
+    def list_records(
+        self,
+        kind: int,
+        tenant: str,
+        conversation_uid: int,
+        partition: bytes,
+        *,
+        order: int,
+        newest: bool = False,
+        after: _RecordPosition | None = None,
+        before: _RecordPosition | None = None,
+        where: Sequence[tuple[int, _RecordValue]] = (),
+        last: int | None = None,
+        skip: int = 0,
+        limit: int,
+        max_bytes: int,
+        now: int,
+    ) -> RecordPage:
+        """Return the first records of an order (0: of keys), or the last where `newest`, that readers see at `now`.
+
+        `after` and `before` are exclusive. `where` names columns by their index and what they hold. `last` narrows
+        first to the last so many that pass; `skip` counts from where the page begins. The page ends at `limit` records or at
+        `max_bytes` of bodies in memory, but has one record where there is one. Raises ColdRecords where the range is
+        not in memory.
+        """
+
+    def count_records(
+        self,
+        kind: int,
+        tenant: str,
+        conversation_uid: int,
+        partition: bytes,
+        *,
+        where: Sequence[tuple[int, _RecordValue]] = (),
+        now: int,
+    ) -> tuple[int, int]:
+        """Return how many records readers see at `now`, and the revision that this shows.
+
+        Raises ColdRecords where not all of the partition is in memory.
+        """
+
+    def load_records(
+        self,
+        kind: int,
+        tenant: str,
+        conversation_uid: int,
+        partition: bytes,
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        absent: Sequence[bytes] = (),
+        order: int = 0,
+        complete_from: _RecordPosition | None = None,
+        complete_to: _RecordPosition | None = None,
+        whole: bool = False,
+        as_of: int,
+    ) -> bool:
+        """Take records of the database into memory, beneath what is there; False where it must be asked again.
+
+        A row is key, revision, ordinal, user_id, expire_time, upload_id, body (None where it was not asked for) and the
+        kind's columns. `absent` are keys that were asked for and not found. `whole` says that the rows are all of the
+        partition; `complete_from` that they are all from this position on in `order`, up to `complete_to` (exclusive;
+        None: to the end), which was ColdRecords.after. `as_of` is what had been applied before the database was asked.
+        """
+
+    def kind_touched(self, kind: int) -> int:
+        """Return the newest accepted revision that touched records of a kind; 0 where none did in this process."""
+
+    def refresh_record(
+        self,
+        kind: int,
+        tenant: str,
+        conversation_uid: int,
+        partition: bytes,
+        key: bytes,
+        *,
+        revision: int,
+        expire_time: int | None,
+        now: int,
+    ) -> bool:
+        """Set the expire time of the record with this revision in memory, where it stays until the journal has it.
+
+        False where this is not the newest record of its key, or it is not in memory.
+        """
+
+    def take_refreshed(self, *, older_than: int) -> list[tuple[int, str, int, bytes, bytes, int, int | None]]:
+        """Return the records whose expire time the journal lacks, and which were refreshed at `older_than` or before.
+
+        They are (kind, tenant, conversation_uid, partition, key, revision of the record, expire_time), and come again
+        until a SetExpiry with that time is accepted.
+        """
+
+    def refreshed_records(self, kind: int, tenant: str) -> list[tuple[int, str, int, bytes, bytes, int, int | None]]:
+        """Return all records of a kind whose expire time the journal lacks, as `take_refreshed` does."""
+
     def statistics(self) -> EngineStatistics: ...
 
 # records
+
+_RecordValue: TypeAlias = bool | int | float | str | bytes | None
+
+_RecordPosition: TypeAlias = tuple[_RecordValue, ...]
+"""Where a record stands in an order: its key in order 0, else the columns of the order, revision and ordinal."""
+
+@final
+class StoredRecord:
+    """A record in memory."""
+
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def revision(self) -> int: ...
+    @property
+    def ordinal(self) -> int:
+        """Its place among the changes of its revision."""
+
+    @property
+    def user_id(self) -> str: ...
+    @property
+    def expire_time(self) -> int | None:
+        """Microseconds since 1970, UTC."""
+
+    @property
+    def upload_id(self) -> str:
+        """Where set, the body is that of the parts uploaded under this id."""
+
+    @property
+    def columns(self) -> _RecordPosition: ...
+    @property
+    def body(self) -> bytes | None:
+        """None where only the database has it."""
+
+@final
+class RecordPage:
+    """Selected records, ascending."""
+
+    @property
+    def revision(self) -> int:
+        """The page shows everything up to this revision."""
+
+    @property
+    def more(self) -> bool:
+        """Whether more pass on the far side."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def records(self) -> list[StoredRecord]:
+        """They are made when they are asked for."""
+
+    @property
+    def encoded(self) -> bytes | None:
+        """The bodies as entries of field 1; None where one is not in memory, or was uploaded in parts."""
+
+class ColdRecords(KeyError):
+    """What is asked for is not in memory."""
+
+    after: _RecordPosition | None
+    """From where on it is, in the order asked for; None where nothing is known."""
 
 @final
 class RecordKind:
@@ -765,7 +944,9 @@ class Rows:
         - n.records: tenant_id, conversation_uid, place, partition, key, user_id, revision, ordinal, expire_time,
           upload_id, the kind's columns, body.
 
-        Records of a kind that belongs to conversations also go with those of `deleted`. Raises KeyError for other names.
+        Records of a kind that belongs to conversations also go with those of `deleted`.
+
+        Raises KeyError for other names.
         """
 
 # recall

@@ -1,9 +1,10 @@
 //! The core: a write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
 //!
 //! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `backlog`, `requests`,
-//! `windows` and `recall` is taken alone and held for microseconds. None of them is held while the journal is called, and none across a
-//! sync. A record is checked before it is submitted: applying one that was accepted cannot fail. Where it panics all the
-//! same, memory is *torn*: nothing more is accepted, nothing of memory is shown, and the next start reads the journal.
+//! `records`, `windows` and `recall` is held for microseconds, and none of one of them while another's is held. None of
+//! them is held while the journal is called, and none across a sync. A record is checked before it is submitted:
+//! applying one that was accepted cannot fail. Where it panics all the same, memory is *torn*: nothing more is accepted,
+//! nothing of memory is shown, and the next start reads the journal.
 
 mod backlog;
 mod follow;
@@ -29,7 +30,7 @@ use crate::failpoints::{self, Point};
 use crate::journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use crate::kernels::Kernels;
 use crate::recall::Recall;
-use crate::records::Kinds;
+use crate::records::{Kinds, Records};
 use crate::windows::{Bounds, Windows};
 use backlog::Backlog;
 use plan::Plan;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub journal: Options,
     /// The kinds of records by key.
     pub kinds: Kinds,
+    /// Bytes of records by key.
+    pub record_bytes: usize,
     pub windows: Bounds,
     /// Bytes of what recall holds.
     pub recall_bytes: usize,
@@ -57,6 +60,7 @@ impl Default for Settings {
         Self {
             journal: Options::default(),
             kinds: Kinds::default(),
+            record_bytes: 64 << 20,
             windows: Bounds::default(),
             recall_bytes: 256 << 20,
             kernels: Kernels::best(),
@@ -95,7 +99,7 @@ pub struct Core {
     opened: Instant,
     backlog: Backlog,
     requests: Requests,
-    kinds: Kinds,
+    records: Records,
     windows: Windows,
     recall: Recall,
     /// Whether a panic may have left half of a change in memory.
@@ -117,9 +121,14 @@ impl Core {
             None => (Journal::volatile(), no_recovery(&settings.journal)),
         };
         let windows = Windows::new(settings.windows.clone(), settings.journal.applied_revision);
+        let records = Records::new(
+            settings.kinds.clone(),
+            settings.record_bytes,
+            settings.journal.applied_revision,
+        );
         Ok(Self {
             windows,
-            kinds: settings.kinds.clone(),
+            records,
             recall: Recall::new(settings.kernels, settings.recall_bytes),
             opened: Instant::now(),
             backlog: Backlog::new(settings.backlog_bytes),
@@ -137,6 +146,10 @@ impl Core {
 
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    pub fn records(&self) -> &Records {
+        &self.records
     }
 
     pub fn windows(&self) -> &Windows {
@@ -161,7 +174,7 @@ impl Core {
         failpoints::hit(Point::CorePlanning);
         let plan = Plan::read(
             record.clone(),
-            &self.kinds,
+            self.records.kinds(),
             self.windows.fingerprints(),
             self.now(),
         )?;
@@ -229,6 +242,11 @@ impl Core {
     }
 
     fn apply(&self, plan: Plan, revision: u64) {
+        for change in plan.records {
+            let published = self.journal.published();
+            self.records
+                .apply(&plan.tenant, change, revision, published);
+        }
         for mut run in plan.runs {
             run.seal(revision);
             self.windows.apply(&run, revision, self.journal.published());
@@ -285,8 +303,9 @@ impl Core {
         self.backlog.applied(revision);
         failpoints::hit(Point::CoreApplied);
         self.journal.forget(revision);
-        self.windows
-            .mark_applied(revision, self.journal.published());
+        let published = self.journal.published();
+        self.records.mark_applied(revision, published);
+        self.windows.mark_applied(revision, published);
     }
 }
 

@@ -6,7 +6,7 @@ use prost::Message as _;
 use super::requests::Request;
 use crate::fingerprint::Fingerprints;
 use crate::late::Pieces;
-use crate::records::{self, InvalidChange, Kinds};
+use crate::records::{self, InvalidChange, Kinds, Prepared};
 use crate::windows::{Change, ChangeKind, Counters, Embed, PutMessage, PutRow, Run, Stored};
 use crate::wire::{self, Kind, StoredDraft};
 
@@ -34,8 +34,8 @@ pub(super) struct Plan {
     pub(super) time: i64,
     pub(super) request: Option<Request>,
     pub(super) runs: Vec<Run>,
-    /// Changes of records by key, each with its place among all changes.
-    pub(super) records: Vec<(usize, records::Change)>,
+    /// The changes of records by key.
+    pub(super) records: Vec<Prepared>,
 }
 
 impl Plan {
@@ -61,10 +61,7 @@ impl Plan {
 }
 
 /// The changes of records by key.
-fn record_changes(
-    changes: &[wire::Change],
-    kinds: &Kinds,
-) -> Result<Vec<(usize, records::Change)>, InvalidRecord> {
+fn record_changes(changes: &[wire::Change], kinds: &Kinds) -> Result<Vec<Prepared>, InvalidRecord> {
     let mut found = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         let Some(kind) = &change.kind else {
@@ -75,7 +72,7 @@ fn record_changes(
             change: index,
             reason,
         })?;
-        found.extend(read.map(|change| (index, change)));
+        found.extend(read.map(|change| Prepared::new(change, index)));
     }
     Ok(found)
 }

@@ -128,8 +128,13 @@ impl Core {
             for record in records {
                 revision = record.revision;
                 let bytes = record.payload.len();
-                let plan = Plan::read(record.payload, &self.kinds, self.windows.fingerprints(), 0)
-                    .map_err(|reason| FollowError::Record { revision, reason })?;
+                let plan = Plan::read(
+                    record.payload,
+                    self.records.kinds(),
+                    self.windows.fingerprints(),
+                    0,
+                )
+                .map_err(|reason| FollowError::Record { revision, reason })?;
                 each(revision, bytes, plan);
             }
         }

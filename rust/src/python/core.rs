@@ -9,13 +9,14 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::recall::{PyRecall, PyUnapplied};
-use super::records::PyRecordKind;
+use super::records::{self, PyRecordKind, RecordPage, RefreshedRow, StoredRecord};
 use crate::core::{CommitError, Committed, Core, FollowError, Known, Settings, Torn};
 use crate::journal::{self, Options};
 use crate::kernels::Kernels;
+use crate::records::{Loaded, Place, Records, Selection as RecordSelection};
 use crate::windows::{
     Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Windows,
 };
@@ -60,7 +61,7 @@ impl PyCore {
     #[new]
     #[pyo3(signature = (directory, *, store_id, applied_revision, start_after = None, segment_bytes = 67_108_864,
                         queue_bytes = 16_777_216, window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None,
-                        kinds = Vec::new()))]
+                        kinds = Vec::new(), record_bytes = 67_108_864))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -74,6 +75,7 @@ impl PyCore {
         recall_bytes: usize,
         kernels: Option<&str>,
         kinds: Vec<PyRef<'_, PyRecordKind>>,
+        record_bytes: usize,
     ) -> PyResult<Self> {
         let journal = Options {
             segment_bytes,
@@ -90,7 +92,8 @@ impl PyCore {
         let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::index::kernels_named)?;
         let settings = Settings {
             journal,
-            kinds: super::records::kinds(&kinds)?,
+            kinds: records::kinds(&kinds)?,
+            record_bytes,
             windows,
             recall_bytes,
             kernels,
@@ -430,6 +433,185 @@ impl PyCore {
         MessagePage::new(py, page)
     }
 
+    #[pyo3(signature = (kind, tenant, conversation_uid, partition, key, *, accepted, now = 0))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
+    fn get_record(
+        &self,
+        py: Python<'_>,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        key: &[u8],
+        accepted: bool,
+        now: i64,
+    ) -> PyResult<(Option<StoredRecord>, u64)> {
+        let records = self.core.records();
+        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let journal = self.core.journal();
+        let found = if accepted {
+            let revision = journal.accepted();
+            records.accepted(&place, key).map(|found| (found, revision))
+        } else {
+            records.get(&place, key, now, || journal.published())
+        };
+        let (found, revision) = found.map_err(|cold| records::cold_error(py, &cold))?;
+        Ok((found.map(StoredRecord::from), revision))
+    }
+
+    #[pyo3(signature = (kind, tenant, conversation_uid, partition, *, order, newest = false, after = None, before = None,
+                        r#where = Vec::new(), last = None, skip = 0, limit, max_bytes, now))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn list_records(
+        &self,
+        py: Python<'_>,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        order: usize,
+        newest: bool,
+        after: Option<Bound<'_, PyTuple>>,
+        before: Option<Bound<'_, PyTuple>>,
+        r#where: Vec<(usize, Bound<'_, PyAny>)>,
+        last: Option<usize>,
+        skip: usize,
+        limit: usize,
+        max_bytes: usize,
+        now: i64,
+    ) -> PyResult<RecordPage> {
+        let records = self.core.records();
+        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let order = records::order(place.kind, order)?;
+        let position = |found: Option<Bound<'_, PyTuple>>| {
+            let found = found.as_ref();
+            let found = found.map(|found| records::position(place.kind, order, found));
+            found.transpose()
+        };
+        let selection = RecordSelection {
+            order,
+            newest,
+            after: position(after)?,
+            before: position(before)?,
+            filters: records::filters(place.kind, &r#where)?,
+            last,
+            skip,
+            limit,
+            max_bytes,
+            now,
+        };
+        let looks = match selection.filters.is_empty() {
+            true => skip.saturating_add(last.unwrap_or(limit)),
+            false => usize::MAX,
+        };
+        let looks = looks.min(records.resident_entries(&place));
+        let page = briefly(py, looks, || {
+            records.list(&place, &selection, || self.core.journal().published())
+        });
+        let page = page.map_err(|cold| records::cold_error(py, &cold))?;
+        Ok(RecordPage::from(page))
+    }
+
+    #[pyo3(signature = (kind, tenant, conversation_uid, partition, *, r#where = Vec::new(), now))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
+    fn count_records(
+        &self,
+        py: Python<'_>,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        r#where: Vec<(usize, Bound<'_, PyAny>)>,
+        now: i64,
+    ) -> PyResult<(usize, u64)> {
+        let records = self.core.records();
+        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let filters = records::filters(place.kind, &r#where)?;
+        let count = briefly(py, records.resident_entries(&place), || {
+            let published = || self.core.journal().published();
+            records.count_records(&place, &filters, now, published)
+        });
+        count.map_err(|cold| records::cold_error(py, &cold))
+    }
+
+    #[pyo3(signature = (kind, tenant, conversation_uid, partition, rows, *, absent = Vec::new(), order = 0,
+                        complete_from = None, complete_to = None, whole = false, as_of))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
+    fn load_records(
+        &self,
+        py: Python<'_>,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        rows: Vec<Bound<'_, PyTuple>>,
+        absent: Vec<Bound<'_, PyBytes>>,
+        order: usize,
+        complete_from: Option<Bound<'_, PyTuple>>,
+        complete_to: Option<Bound<'_, PyTuple>>,
+        whole: bool,
+        as_of: u64,
+    ) -> PyResult<bool> {
+        let records = self.core.records();
+        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let range = (order, complete_from.as_ref(), complete_to.as_ref());
+        let rows = rows.iter();
+        let rows = rows.map(|row| records::loaded_record(place.kind, row));
+        let loaded = Loaded {
+            records: rows.collect::<PyResult<_>>()?,
+            absent: absent.iter().map(|key| key.as_bytes().into()).collect(),
+            extent: records::extent(place.kind, range, whole)?,
+            as_of,
+        };
+        Ok(py.detach(|| records.load(&place, loaded)))
+    }
+
+    fn kind_touched(&self, kind: u32) -> PyResult<u64> {
+        let records = self.core.records();
+        Ok(records.touched(records::kind(records, kind)?))
+    }
+
+    #[pyo3(signature = (kind, tenant, conversation_uid, partition, key, *, revision, expire_time, now))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
+    fn refresh_record(
+        &self,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        key: &[u8],
+        revision: u64,
+        expire_time: Option<i64>,
+        now: i64,
+    ) -> PyResult<bool> {
+        let records = self.core.records();
+        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        Ok(records.refresh(&place, key, revision, expire_time, now))
+    }
+
+    #[pyo3(signature = (*, older_than))]
+    fn take_refreshed<'py>(&self, py: Python<'py>, older_than: i64) -> Vec<RefreshedRow<'py>> {
+        let taken = py.detach(|| self.core.records().take_refreshed(older_than));
+        let rows = taken.iter();
+        rows.map(|record| records::refreshed_row(py, record))
+            .collect()
+    }
+
+    fn refreshed_records<'py>(
+        &self,
+        py: Python<'py>,
+        kind: u32,
+        tenant: &str,
+    ) -> PyResult<Vec<RefreshedRow<'py>>> {
+        let records = self.core.records();
+        let kind = records::kind(records, kind)?;
+        let found = py.detach(|| records.refreshed(kind, tenant));
+        let rows = found.iter();
+        Ok(rows
+            .map(|record| records::refreshed_row(py, record))
+            .collect())
+    }
+
     fn statistics(&self, py: Python<'_>) -> EngineStatistics {
         let windows = self.core.windows();
         py.detach(|| {
@@ -437,6 +619,8 @@ impl PyCore {
             EngineStatistics {
                 conversations: windows.conversations(),
                 window_bytes: windows.bytes(),
+                partitions: self.core.records().partitions(),
+                record_bytes: self.core.records().bytes(),
                 threads: recall.threads,
                 recall_bytes: recall.bytes,
                 kernels: self.kernels.level().name(),
@@ -466,6 +650,21 @@ impl PyCore {
             committed => Some(committed),
         }
     }
+}
+
+fn place<'a>(
+    records: &'a Records,
+    kind: u32,
+    tenant: &'a str,
+    conversation_uid: u64,
+    partition: &'a [u8],
+) -> PyResult<Place<'a>> {
+    Ok(Place {
+        kind: records::kind(records, kind)?,
+        tenant,
+        conversation_uid,
+        partition,
+    })
 }
 
 /// (sequence, revision, user id, id, role, create time, token count).
@@ -632,6 +831,8 @@ struct JournalStatistics {
 struct EngineStatistics {
     conversations: usize,
     window_bytes: usize,
+    partitions: usize,
+    record_bytes: usize,
     threads: usize,
     recall_bytes: usize,
     kernels: &'static str,

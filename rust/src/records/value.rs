@@ -54,6 +54,16 @@ impl Value {
         }
     }
 
+    /// An estimate of the memory held.
+    pub(super) fn bytes(&self) -> usize {
+        let beyond = match self {
+            Self::Text(text) => text.len(),
+            Self::Data(data) => data.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + beyond
+    }
+
     fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,

@@ -7,10 +7,8 @@ use std::sync::atomic::Ordering;
 
 use super::change::Run;
 use super::conversation::Conversation;
+use crate::absences::Absences;
 use crate::fingerprint::{AsIs, Fingerprint, FingerprintMap};
-
-/// Changes of conversations that are not resident, remembered one by one for up to twice as many.
-const ABSENCES: usize = 512;
 
 pub(super) struct Shard {
     pub(super) residents: FingerprintMap<Fingerprint, Arc<Conversation>>,
@@ -92,37 +90,4 @@ pub(super) enum Admission {
     Admitted,
     Resident,
     Stale,
-}
-
-/// When conversations that are not resident last changed: what a load must have seen.
-struct Absences {
-    /// Every load must have seen this.
-    floor: u64,
-    young: FingerprintMap<Fingerprint, u64>,
-    old: FingerprintMap<Fingerprint, u64>,
-}
-
-impl Absences {
-    fn new(floor: u64) -> Self {
-        Self {
-            floor,
-            young: FingerprintMap::default(),
-            old: FingerprintMap::default(),
-        }
-    }
-
-    fn note(&mut self, key: Fingerprint, revision: u64) {
-        let noted = self.young.entry(key).or_default();
-        *noted = revision.max(*noted);
-        if self.young.len() >= ABSENCES {
-            let forgotten = self.old.values().copied().max().unwrap_or(0);
-            self.floor = self.floor.max(forgotten);
-            self.old = std::mem::take(&mut self.young);
-        }
-    }
-
-    fn needed(&self, key: Fingerprint) -> u64 {
-        let noted = [&self.young, &self.old].map(|map| map.get(&key).copied().unwrap_or(0));
-        self.floor.max(noted[0]).max(noted[1])
-    }
 }

@@ -1,0 +1,114 @@
+//! Changes as memory applies them. What stays there is copied before the journal's lock is taken: a part of a record
+//! would keep all of it in memory.
+
+use std::sync::Arc;
+
+use super::change::{Address, Change, Put, Removed};
+use super::entry::{Content, Held};
+use super::kinds::Kind;
+
+/// Where a record is, within its tenant.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub(super) kind: Arc<Kind>,
+    /// As it was named; see `Kind::uid`.
+    pub(super) uid: u64,
+    pub(super) partition: Arc<[u8]>,
+    pub(super) key: Arc<[u8]>,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Put {
+        spot: Spot,
+        held: Held,
+        replaces: bool,
+    },
+    Remove(Spot),
+    Expire {
+        spot: Spot,
+        record_revision: u64,
+        expire_time: Option<i64>,
+    },
+    RemovePartition(Spot),
+    RemovePrefix(Spot),
+    Erase {
+        kinds: Vec<Arc<Kind>>,
+        user: String,
+    },
+    Create,
+    End {
+        uid: u64,
+    },
+}
+
+/// A change that can be applied.
+#[derive(Debug)]
+pub(crate) struct Prepared(pub(super) Step);
+
+impl Prepared {
+    /// Prepares the change that stands at `ordinal` in its record.
+    pub(crate) fn new(change: Change, ordinal: usize) -> Self {
+        Self(match change {
+            Change::Put(put) => prepare_put(put, ordinal),
+            Change::Remove {
+                kind,
+                uid,
+                partition,
+                removed,
+            } => {
+                let spot = |key: &[u8]| Spot {
+                    kind,
+                    uid,
+                    partition: partition.as_ref().into(),
+                    key: key.into(),
+                };
+                match removed {
+                    Removed::Record { key } => Step::Remove(spot(&key)),
+                    Removed::Partition => Step::RemovePartition(spot(&[])),
+                    Removed::Prefix => Step::RemovePrefix(spot(&[])),
+                }
+            }
+            Change::Erase { kinds, user } => Step::Erase { kinds, user },
+            Change::Expire {
+                kind,
+                address,
+                record_revision,
+                expire_time,
+            } => Step::Expire {
+                spot: spot(kind, &address),
+                record_revision,
+                expire_time,
+            },
+            Change::Create => Step::Create,
+            Change::End { uid } => Step::End { uid },
+        })
+    }
+}
+
+fn prepare_put(put: Put, ordinal: usize) -> Step {
+    let content = Content {
+        ordinal: ordinal as u32,
+        user: put.user.into(),
+        upload_id: put.upload_id.into(),
+        columns: put.columns,
+    };
+    Step::Put {
+        spot: spot(put.kind, &put.address),
+        held: Held {
+            content: Arc::new(content),
+            expire_time: put.expire_time,
+            body: Some(put.body.as_ref().into()),
+        },
+        replaces: put.replaces,
+    }
+}
+
+fn spot(kind: Arc<Kind>, address: &Address) -> Spot {
+    Spot {
+        kind,
+        uid: address.uid,
+        partition: address.partition.as_ref().into(),
+        key: address.key.as_ref().into(),
+    }
+}
