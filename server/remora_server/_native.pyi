@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol, Self, final
+from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
@@ -748,9 +748,9 @@ class Core:
         """Return the first records of an order (0: of keys), or the last where `newest`, that readers see at `now`.
 
         `after` and `before` are exclusive. `where` names columns by their index and what they hold. `last` narrows
-        first to the last so many that pass; `skip` counts from where the page begins. The page ends at `limit` records or at
-        `max_bytes` of bodies in memory, but has one record where there is one. Raises ColdRecords where the range is
-        not in memory.
+        first to the last so many that pass; `skip` counts from where the page begins. The page ends at `limit` records
+        or at `max_bytes` of bodies in memory, but has one record where there is one. Raises ColdRecords where the range
+        is not in memory.
         """
 
     def count_records(
