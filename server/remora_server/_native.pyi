@@ -551,7 +551,7 @@ class Core:
         window_bytes: int = 67_108_864,
         recall_bytes: int = 268_435_456,
         kernels: str | None = None,
-        kinds: Sequence[RecordKind] = (),
+        kinds: Sequence[RecordKind] = ...,
         record_bytes: int = 67_108_864,
     ) -> Self:
         """Open the journal of a directory, or begin one; None for one in memory.
@@ -738,7 +738,7 @@ class Core:
         newest: bool = False,
         after: _RecordPosition | None = None,
         before: _RecordPosition | None = None,
-        where: Sequence[tuple[int, _RecordValue]] = (),
+        where: Sequence[tuple[int, _RecordValue]] = ...,
         last: int | None = None,
         skip: int = 0,
         limit: int,
@@ -760,7 +760,7 @@ class Core:
         conversation_uid: int,
         partition: bytes,
         *,
-        where: Sequence[tuple[int, _RecordValue]] = (),
+        where: Sequence[tuple[int, _RecordValue]] = ...,
         now: int,
     ) -> tuple[int, int]:
         """Return how many records readers see at `now`, and the revision that this shows.
@@ -776,7 +776,7 @@ class Core:
         partition: bytes,
         rows: Sequence[tuple[Any, ...]],
         *,
-        absent: Sequence[bytes] = (),
+        absent: Sequence[bytes] = ...,
         order: int = 0,
         complete_from: _RecordPosition | None = None,
         complete_to: _RecordPosition | None = None,
@@ -918,7 +918,7 @@ def place(tenant: str, conversation_uid: int, partition: bytes) -> int:
 class Rows:
     """What a run of records makes of the database's tables. Add them in order of revision."""
 
-    def __new__(cls, kinds: Sequence[RecordKind] = ()) -> Rows: ...
+    def __new__(cls, kinds: Sequence[RecordKind] = ...) -> Rows: ...
     def add(self, revision: int, payload: bytes) -> None:
         """Take in the next record.
 
