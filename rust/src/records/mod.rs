@@ -25,7 +25,7 @@ mod refreshing;
 mod removals;
 mod shard;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 
 use std::collections::VecDeque;

@@ -30,7 +30,7 @@ impl Partition {
                 self.refreshed -= usize::from(settled == Expiry::Journaled);
                 settled != Expiry::NotHeld || entry.is_rooted()
             }
-            None => self.whole_since.is_some() || self.is_complete_at(key),
+            None => self.whole_since == Some(0) || self.is_complete_at(key),
         };
         if !is_here {
             self.late.push(Late {

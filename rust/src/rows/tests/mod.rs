@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
+mod records;
+
 use proptest::prelude::*;
 
 use super::*;
