@@ -30,10 +30,22 @@ enum Step {
     Restart,
     Ask(usize, Spot, Question),
     Answer(Index),
+    /// What is asked for changes before the answer, and may have left memory by then.
+    Race(Race),
     List(usize, Spot, Listed),
     Refresh(Index, Option<i64>),
     /// What was refreshed is journaled.
     Journal,
+}
+
+#[derive(Clone, Debug)]
+struct Race {
+    tenant: usize,
+    spot: Spot,
+    question: Question,
+    edits: Vec<Edit>,
+    /// How many of: it is published, stored and marked, and memory is cool.
+    reaches: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +86,20 @@ fn questions() -> impl Strategy<Value = Question> {
     ]
 }
 
+fn races() -> impl Strategy<Value = Race> {
+    let edits = |spot: &Spot| prop::collection::vec(model::edits_of(spot.clone()), 0..3);
+    let spots = model::spots().prop_flat_map(move |spot| (edits(&spot), Just(spot)));
+    (0..2_usize, spots, questions(), 0..4_usize).prop_map(
+        |(tenant, (edits, spot), question, reaches)| Race {
+            tenant,
+            spot,
+            question,
+            edits,
+            reaches,
+        },
+    )
+}
+
 fn lists() -> impl Strategy<Value = Listed> {
     let bounds = prop::option::of(any::<Index>());
     (
@@ -112,6 +138,7 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => (tenants(), model::spots(), questions())
             .prop_map(|(tenant, spot, question)| Step::Ask(tenant, spot, question)),
         6 => any::<Index>().prop_map(Step::Answer),
+        6 => races().prop_map(Step::Race),
         6 => (tenants(), model::spots(), lists())
             .prop_map(|(tenant, spot, list)| Step::List(tenant, spot, list)),
         3 => (any::<Index>(), model::expire_times())
@@ -179,9 +206,14 @@ impl Harness {
                 self.accept(revision, record);
             }
             Step::Publish(count) => {
-                self.published = (self.published + count).min(self.history.accepted());
+                self.published = self
+                    .published
+                    .saturating_add(*count)
+                    .min(self.history.accepted());
             }
-            Step::Store(count) => self.stored = (self.stored + count).min(self.published),
+            Step::Store(count) => {
+                self.stored = self.stored.saturating_add(*count).min(self.published)
+            }
             Step::Mark => self.mark(),
             Step::Cool => self.cool(),
             Step::Restart => self.restart(),
@@ -196,6 +228,7 @@ impl Harness {
                     self.answer(asked);
                 }
             }
+            Step::Race(race) => self.race(race),
             Step::List(tenant, spot, list) => self.list(*tenant, spot, list),
             Step::Refresh(pick, expire_time) => self.refresh(pick, *expire_time),
             Step::Journal => self.journal(),
@@ -257,7 +290,7 @@ impl Harness {
     }
 
     /// A record of a state as readers of memory see it.
-    fn seen<'a>(&self, state: &'a State, id: &Id) -> Option<Row> {
+    fn seen(&self, state: &State, id: &Id) -> Option<Row> {
         let row = state.get(id)?;
         let place = (id.clone(), row.revision);
         let expire_time = self.expiries.get(&place).copied();
@@ -365,6 +398,20 @@ impl Harness {
         };
         let is_fresh = self.with_place(&asked.place, |records, place| records.load(&place, loaded));
         assert!(is_fresh || asked.as_of < self.marked);
+    }
+
+    fn race(&mut self, race: &Race) {
+        let place = self.history.id(race.tenant, &race.spot);
+        let asked = self.ask(place, &race.question);
+        self.run(&Step::Write(race.tenant, race.edits.clone()));
+        let then = [Step::Publish(u64::MAX), Step::Store(u64::MAX), Step::Mark];
+        for step in then.iter().take(race.reaches) {
+            self.run(step);
+        }
+        if race.reaches > 1 {
+            self.cool();
+        }
+        self.answer(asked);
     }
 
     fn list(&mut self, tenant: usize, spot: &Spot, list: &Listed) {

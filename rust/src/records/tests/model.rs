@@ -127,7 +127,7 @@ pub(crate) fn expire_times() -> impl Strategy<Value = Option<i64>> {
     prop_oneof![2 => Just(None), 1 => (0..4_i64).prop_map(Some)]
 }
 
-pub(crate) fn edits() -> impl Strategy<Value = Edit> {
+fn puts() -> impl Strategy<Value = PutEdit> {
     let put = (
         spots(),
         0..USERS.len(),
@@ -138,21 +138,39 @@ pub(crate) fn edits() -> impl Strategy<Value = Edit> {
         any::<bool>(),
     );
     let put = put.prop_map(
-        |(spot, user, columns, expire_time, body, is_upload, says_new)| {
-            Edit::Put(PutEdit {
-                spot,
-                user,
-                columns,
-                expire_time,
-                body,
-                is_upload,
-                says_new,
-            })
+        |(spot, user, columns, expire_time, body, is_upload, says_new)| PutEdit {
+            spot,
+            user,
+            columns,
+            expire_time,
+            body,
+            is_upload,
+            says_new,
         },
     );
+    put
+}
+
+/// Edits of what is at a spot.
+pub(crate) fn edits_of(spot: Spot) -> impl Strategy<Value = Edit> {
+    let uid = spot.conversation;
+    let at = move || Just(spot.clone());
+    let put = (at(), puts()).prop_map(|(spot, put)| Edit::Put(PutEdit { spot, ..put }));
+    prop_oneof![
+        4 => put,
+        2 => at().prop_map(Edit::Remove),
+        2 => at().prop_map(Edit::RemovePartition),
+        1 => at().prop_map(Edit::RemovePrefix),
+        1 => (0..USERS.len() - 1, any::<bool>())
+            .prop_map(|(user, notes_only)| Edit::Erase { user, notes_only }),
+        1 => Just(Edit::End(uid)),
+    ]
+}
+
+pub(crate) fn edits() -> impl Strategy<Value = Edit> {
     prop_oneof![
         1 => Just(Edit::Create),
-        20 => put,
+        20 => puts().prop_map(Edit::Put),
         6 => spots().prop_map(Edit::Remove),
         2 => spots().prop_map(Edit::RemovePartition),
         1 => spots().prop_map(Edit::RemovePrefix),

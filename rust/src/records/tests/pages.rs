@@ -62,7 +62,7 @@ fn a_page_ends_where_its_bytes_do_but_has_one_record() {
     assert_eq!(bytes(0), (vec![0], true));
     assert_eq!(bytes(24), (vec![0, 1], true));
     assert_eq!(bytes(35), (vec![0, 1], true));
-    assert_eq!(bytes(120).1, false);
+    assert!(!bytes(120).1);
 }
 
 #[test]
