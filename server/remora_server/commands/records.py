@@ -96,16 +96,3 @@ def parse_record(value: dict[str, Any]) -> Record:
     except ParseError as error:
         raise LineError(f"is no {kind}: {' '.join(str(error).split())}") from None
     return record
-
-
-def conversation_of(record: Record) -> str:
-    """The conversation that a record is of; empty for a user's working memory."""
-    match record.WhichOneof("kind"):
-        case "conversation":
-            return record.conversation.conversation.id
-        case "message":
-            return record.message.conversation_id
-        case "step":
-            return record.step.conversation_id
-        case _:
-            return record.working_memory.scope.conversation_id

@@ -22,8 +22,19 @@ class StepDraft(Struct, frozen=True):
     body: bytes
 
 
+class StepPosition(Struct, frozen=True, array_like=True):
+    """Where a step stands in a list: `ordinal` is its place among what its revision wrote."""
+
+    step_index: int
+    revision: int
+    ordinal: int
+
+
 class StepQuery(Struct, frozen=True):
-    """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many."""
+    """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many.
+
+    `skip` is of the first page, those that follow begin `after` a step.
+    """
 
     conversation_id: str
     user_id: str = ""
@@ -31,13 +42,17 @@ class StepQuery(Struct, frozen=True):
     last: int | None = None
     limit: int = 100
     skip: int = 0
+    after: StepPosition | None = None
 
 
 class StepPage(Struct, frozen=True):
-    """A page of steps in wire form, complete with conversation, user and time."""
+    """A page of steps, complete with conversation, user and time, as a list in wire form: entries of field 1.
 
-    steps: tuple[bytes, ...]
-    more: bool
+    `following`: the position behind which the next page begins; None at the end.
+    """
+
+    encoded: bytes
+    following: StepPosition | None
     revision: int
 
 

@@ -13,18 +13,16 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, MessageDraft, Plan, Put
-from remora_server.domain.steps import StepDraft
-from remora_server.domain.working_memory import WorkingMemoryOwner
 
 
 class ExportPlace(Struct, frozen=True, order=True, array_like=True):
-    """A record's place in an export: conversations by uid, the parts of each in turn, users' working memories last."""
+    """A record's place in an export: conversations by uid, the parts of each in turn, what belongs to none last."""
 
     uid: int = 0
     part: int = 0
     first: int = 0
     second: int = 0
-    user_id: str = ""
+    key: bytes = b""
 
 
 class ExportPosition(Struct, frozen=True, array_like=True):
@@ -78,30 +76,21 @@ class ImportedMessage(Struct, frozen=True):
     update_time: int
 
 
-class ImportedStep(Struct, frozen=True):
-    """A step, complete."""
+class ImportedRecord(Struct, frozen=True):
+    """A record of another kind: `kind` is what an export calls it. `body` is the record in wire form."""
 
     field: str
-    draft: StepDraft
-
-
-class ImportedMemory(Struct, frozen=True):
-    """A working memory."""
-
-    field: str
-    owner: WorkingMemoryOwner
-    content: bytes
-    update_time: int
+    kind: str
+    body: bytes
 
 
 class Import(Struct, frozen=True):
-    """The records of one request: of one conversation or (its id empty) working memories of users."""
+    """The records of one request: of one conversation or (its id empty) of none."""
 
     conversation_id: str
     conversation: ImportedConversation | None = None
     messages: tuple[ImportedMessage, ...] = ()
-    steps: tuple[ImportedStep, ...] = ()
-    memories: tuple[ImportedMemory, ...] = ()
+    records: tuple[ImportedRecord, ...] = ()
 
 
 class ImportPlan(Struct, frozen=True):

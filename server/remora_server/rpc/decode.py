@@ -7,6 +7,7 @@ from typing import cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as AnyMessage
+from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
 
@@ -107,6 +108,20 @@ def _embedding(given: Embedding) -> MessageEmbedding:
 
 def _cut_to_micros(time: Timestamp) -> None:
     time.nanos -= time.nanos % 1_000
+
+
+def encoded_record(given: ProtobufMessage) -> bytes:
+    """A record of an import in wire form. Times are kept to the microsecond."""
+    _cut_times(given)
+    return given.SerializeToString()
+
+
+def _cut_times(given: ProtobufMessage) -> None:
+    for field, value in given.ListFields():
+        if isinstance(value, Timestamp):
+            _cut_to_micros(value)
+        elif field.message_type is not None and not field.is_repeated:
+            _cut_times(value)
 
 
 def step(given: Step) -> StepDraft:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from remora.v1 import history_service_pb2 as pb
-from remora_server.domain.steps import StepQuery, StepStore
-from remora_server.rpc import decode, encode
+from remora_server.domain.steps import StepPosition, StepQuery, StepStore
+from remora_server.rpc import decode
 from remora_server.rpc.calls import Call
 from remora_server.rpc.methods import quick
 from remora_server.rpc.page_tokens import PageTokens
@@ -24,17 +24,18 @@ class StepHandlers(Struct, frozen=True):
         outcome = self.steps.save(write, [decode.step(step) for step in request.steps])
         return pb.SaveStepsResponse(revision=outcome.revision)
 
+    @quick
     def list_steps(self, call: Call, request: pb.ListStepsRequest) -> bytes:
-        start = self.page_tokens.position(call, request, int) or 0
         query = StepQuery(
             conversation_id=request.conversation_id,
             user_id=request.user_id,
             operation_id=request.operation_id,
             last=request.limit or None,
             limit=decode.page_size(request.page_size),
-            skip=request.skip + start,
+            skip=request.skip,
+            after=self.page_tokens.position(call, request, StepPosition),
         )
         page = self.steps.list(call.read(request), query)
-        token = self.page_tokens.make(call, request, start + len(page.steps)) if page.more else ""
+        token = self.page_tokens.make(call, request, page.following) if page.following else ""
         rest = pb.ListStepsResponse(next_page_token=token, revision=page.revision)
-        return encode.embedded(pb.ListStepsResponse.STEPS_FIELD_NUMBER, page.steps) + rest.SerializeToString()
+        return page.encoded + rest.SerializeToString()

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
-from remora.v1.working_memory_pb2 import WorkingMemoryRecord
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.transfers import (
     ExportPosition,
@@ -16,14 +15,13 @@ from remora_server.domain.transfers import (
     ExportStore,
     Import,
     ImportedConversation,
-    ImportedMemory,
     ImportedMessage,
-    ImportedStep,
+    ImportedRecord,
     ImportStore,
 )
-from remora_server.domain.working_memory import ConversationMemory, UserMemory
 from remora_server.rpc import decode, encode
 from remora_server.rpc.calls import Call
+from remora_server.rpc.exported import conversation_of
 from remora_server.rpc.page_tokens import PageTokens
 
 
@@ -57,29 +55,24 @@ def import_of(records: Iterable[pb.Record]) -> Import:
     """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
     conversation: ImportedConversation | None = None
     messages: list[ImportedMessage] = []
-    steps: list[ImportedStep] = []
-    memories: list[ImportedMemory] = []
+    others: list[ImportedRecord] = []
     owners: dict[str, str] = {}
     for index, record in enumerate(records):
-        field = f"records[{index}].{record.WhichOneof('kind')}"
-        match record.WhichOneof("kind"):
+        kind = str(record.WhichOneof("kind"))
+        field = f"records[{index}].{kind}"
+        owners.setdefault(conversation_of(record), field)
+        match kind:
             case "conversation":
                 if index:
                     raise InvalidField(field, "must come first")
                 conversation = _conversation(field, record.conversation)
-                owners.setdefault(conversation.draft.id, field)
             case "message":
-                owners.setdefault(record.message.conversation_id, field)
                 messages.append(_message(field, record.message.message))
-            case "step":
-                owners.setdefault(record.step.conversation_id, field)
-                steps.append(ImportedStep(field, decode.step(record.step)))
             case _:
-                owners.setdefault(record.working_memory.scope.conversation_id, field)
-                memories.append(_memory(field, record.working_memory))
+                others.append(ImportedRecord(field, kind, decode.encoded_record(getattr(record, kind))))
     if len(owners) > 1:
         raise InvalidField(list(owners.values())[1], "is not of the conversation of the records before")
-    return Import(next(iter(owners)), conversation, tuple(messages), tuple(steps), tuple(memories))
+    return Import(next(iter(owners)), conversation, tuple(messages), tuple(others))
 
 
 def _conversation(field: str, given: pb.ConversationRecord) -> ImportedConversation:
@@ -98,9 +91,3 @@ def _message(field: str, given: Message) -> ImportedMessage:
     user_id, sequence = given.user_id, given.sequence
     create_time, update_time = decode.micros(given.create_time), decode.micros(given.update_time)
     return ImportedMessage(field, decode.message(given), user_id, sequence, create_time, update_time)
-
-
-def _memory(field: str, given: WorkingMemoryRecord) -> ImportedMemory:
-    scope = given.scope
-    owner = UserMemory(scope.user_id) if scope.user_id else ConversationMemory(scope.conversation_id)
-    return ImportedMemory(field, owner, given.content, decode.micros(given.update_time))

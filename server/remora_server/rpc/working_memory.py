@@ -17,6 +17,7 @@ class WorkingMemoryHandlers(Struct, frozen=True):
 
     working_memories: WorkingMemoryStore
 
+    @quick
     def get_working_memory(self, call: Call, request: pb.GetWorkingMemoryRequest) -> pb.GetWorkingMemoryResponse:
         memory = self.working_memories.get(call.read(request), _owner(request.scope, request.user_id))
         if memory.content is None:
@@ -34,6 +35,7 @@ class WorkingMemoryHandlers(Struct, frozen=True):
         outcome = self.working_memories.set(call.write(request), owner, request.content)
         return pb.SetWorkingMemoryResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
 
+    @quick
     def delete_working_memory(
         self, call: Call, request: pb.DeleteWorkingMemoryRequest
     ) -> pb.DeleteWorkingMemoryResponse:

@@ -251,7 +251,7 @@ class Applier:
         return is_large
 
     def _apply(self, records: list[tuple[int, bytes]]) -> None:
-        batch = Batch()
+        batch = Batch(self._database.kinds)
         for revision, payload in records:
             batch.add(revision, payload)
         self._applying = True

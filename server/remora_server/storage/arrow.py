@@ -19,6 +19,7 @@ BLOB = na.large_binary()
 UINT64 = na.uint64()
 INT64 = na.int64()
 INT32 = na.int32()
+DOUBLE = na.float64()
 BOOL = na.bool_()
 VECTOR = na.large_list(na.float32())
 
@@ -48,3 +49,10 @@ def vectors(relation: duckdb.DuckDBPyRelation) -> Iterable[bytes]:
         floats = memoryview(column.child(0).buffer(1)).cast("B")
         for row in range(len(column)):
             yield bytes(floats[4 * offsets[row] : 4 * offsets[row + 1]])
+
+
+def table_of(columns: Sequence[tuple[str, ArrowType]], rows: Sequence[Sequence[object]]) -> ArrowArray:
+    """An Arrow array of structs from rows of Python values; `columns` are (name, type)."""
+    values = zip(*rows, strict=True)
+    children = [na.c_array(list(column), kind) for (_, kind), column in zip(columns, values, strict=True)]
+    return na.c_array_from_buffers(na.struct(dict(columns)), len(rows), [None], children=children)

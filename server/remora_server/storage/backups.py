@@ -21,7 +21,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
 from remora_server.storage.clock import wall_clock
 from remora_server.storage.commits import Commits
-from remora_server.storage.database import SCHEMA_VERSION, Database, literal
+from remora_server.storage.database import SCHEMA_VERSION, Database, literal, table_names
 from remora_server.storage.directory import FORMAT_VERSION, sync_file, sync_folder
 from remora_server.storage.lacks import lack_of
 
@@ -168,18 +168,11 @@ def digest_of(file: Path) -> bytes:
 
 def _contents(cursor: duckdb.DuckDBPyConnection) -> Contents:
     rows, digests = {}, {}
-    for name in _tables(cursor):
+    for name in table_names(cursor):
         found = cursor.execute(f'SELECT count(*), coalesce(sum(hash(t)), 0) FROM "{name}" t').fetchall()  # noqa: S608
         rows[name], digests[name] = int(found[0][0]), int(found[0][1])
     facts = dict(cursor.execute("SELECT key, value FROM meta").fetchall())
     return Contents(facts.get("store_id", ""), rows, digests, int(facts.get("applied_revision", 0)))
-
-
-def _tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:
-    found = cursor.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary ORDER BY 1"
-    ).fetchall()
-    return [row[0] for row in found]
 
 
 def _require_same(live: Contents, copied: Contents) -> None:

@@ -2,90 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import duckdb
 
 from remora_server._native import Rows
 from remora_server.storage import arrow
-
-Columns: TypeAlias = tuple[tuple[str, arrow.ArrowType], ...]
-
-CONVERSATIONS = (
-    ("tenant_id", arrow.TEXT),
-    ("id", arrow.TEXT),
-    ("uid", arrow.UINT64),
-    ("user_id", arrow.TEXT),
-    ("resource_id", arrow.TEXT),
-    ("title", arrow.TEXT),
-    ("storage_limit", arrow.INT32),
-    ("body", arrow.BLOB),
-    ("create_time", arrow.INT64),
-)
-HEADS = (
-    ("tenant_id", arrow.TEXT),
-    ("uid", arrow.UINT64),
-    ("last_sequence", arrow.UINT64),
-    ("message_count", arrow.INT64),
-    ("last_time", arrow.INT64),
-    ("update_time", arrow.INT64),
-    ("revision", arrow.UINT64),
-)
-MESSAGES = (
-    ("tenant_id", arrow.TEXT),
-    ("conversation_uid", arrow.UINT64),
-    ("sequence", arrow.UINT64),
-    ("revision", arrow.UINT64),
-    ("user_id", arrow.TEXT),
-    ("id", arrow.TEXT),
-    ("role", arrow.TEXT),
-    ("name", arrow.TEXT),
-    ("text", arrow.TEXT),
-    ("body", arrow.BLOB),
-    ("sent_time", arrow.INT64),
-    ("session_id", arrow.TEXT),
-    ("create_time", arrow.INT64),
-    ("update_time", arrow.INT64),
-    ("token_count", arrow.INT32),
-)
-EMBEDDINGS = (
-    ("tenant_id", arrow.TEXT),
-    ("conversation_uid", arrow.UINT64),
-    ("sequence", arrow.UINT64),
-    ("message_revision", arrow.UINT64),
-    ("model", arrow.TEXT),
-    ("by_caller", arrow.BOOL),
-    ("dimension", arrow.INT32),
-    ("values", arrow.VECTOR),
-    ("text_digest", arrow.UINT64),
-    ("pieces", arrow.BLOB),
-)
-STEPS = (
-    ("tenant_id", arrow.TEXT),
-    ("conversation_uid", arrow.UINT64),
-    ("user_id", arrow.TEXT),
-    ("id", arrow.TEXT),
-    ("operation_id", arrow.TEXT),
-    ("step_index", arrow.INT32),
-    ("revision", arrow.UINT64),
-    ("ordinal", arrow.INT32),
-    ("body", arrow.BLOB),
-)
-WORKING_MEMORIES = (
-    ("tenant_id", arrow.TEXT),
-    ("conversation_uid", arrow.UINT64),
-    ("user_id", arrow.TEXT),
-    ("content", arrow.BLOB),
-    ("update_time", arrow.INT64),
-    ("revision", arrow.UINT64),
-)
-REQUESTS = (
-    ("tenant_id", arrow.TEXT),
-    ("request_id", arrow.TEXT),
-    ("fingerprint", arrow.BLOB),
-    ("revision", arrow.UINT64),
-    ("time", arrow.INT64),
-    ("outcome", arrow.BLOB),
+from remora_server.storage.kinds import Kind, Kinds, all_tables
+from remora_server.storage.tables import (
+    CONVERSATIONS,
+    EMBEDDINGS,
+    HEADS,
+    MESSAGES,
+    OWNER,
+    PARTITION,
+    RECORD,
+    REQUESTS,
+    Columns,
+    columns_of,
 )
 
 _DIMENSION = [name for name, _ in EMBEDDINGS].index("dimension")
@@ -93,17 +25,9 @@ _DIMENSION = [name for name, _ in EMBEDDINGS].index("dimension")
 _UID = (("uid", arrow.UINT64),)
 _PLACE = (("conversation_uid", arrow.UINT64), ("sequence", arrow.UINT64))
 _PART = (("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT))
-_STEP = (*_PART, ("id", arrow.TEXT))
-_MEMORY = (("tenant_id", arrow.TEXT), *_PART)
-
-_BY_UID = {
-    "conversations": "uid",
-    "heads": "uid",
-    "messages": "conversation_uid",
-    "embeddings": "conversation_uid",
-    "steps": "conversation_uid",
-    "working_memories": "conversation_uid",
-}
+_PREFIX = (*OWNER, ("partition", arrow.BLOB))
+_USER = (("tenant_id", arrow.TEXT), ("user_id", arrow.TEXT))
+_EXPIRY = (*RECORD, ("revision", arrow.UINT64), ("expire_time", arrow.INT64))
 
 
 class Batch:
@@ -112,9 +36,10 @@ class Batch:
     `dimension` is that of the longest vector that was written.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Kinds) -> None:
         self.revision = self.dimension = 0
-        self._rows = Rows()
+        self._kinds = kinds
+        self._rows = Rows(kinds.native())
 
     def add(self, revision: int, payload: bytes) -> None:
         """Take in the next record. Raises ValueError where it cannot be applied."""
@@ -127,10 +52,10 @@ class Batch:
         self._insert(cursor, "conversations", CONVERSATIONS)
         self._insert(cursor, "heads", HEADS)
         self._insert(cursor, "messages", MESSAGES)
-        self._insert(cursor, "steps", STEPS)
-        self._insert(cursor, "working_memories", WORKING_MEMORIES)
         self._insert(cursor, "requests", REQUESTS)
         self._insert_embeddings(cursor)
+        for kind in self._kinds:
+            self._write_records(cursor, kind)
         cursor.execute("INSERT OR REPLACE INTO meta VALUES ('applied_revision', ?)", [str(self.revision)])
 
     def _delete_rows(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -138,7 +63,11 @@ class Batch:
             cursor,
             "deleted",
             _UID,
-            *(f"DELETE FROM {name} USING fresh WHERE {name}.{column} = fresh.uid" for name, column in _BY_UID.items()),  # noqa: S608 - tables of ours
+            *(
+                f"DELETE FROM {table.name} USING fresh WHERE {table.name}.{table.uid} = fresh.uid"  # noqa: S608 - ours
+                for table in all_tables(self._kinds)
+                if table.uid
+            ),
         )
         self._delete(cursor, "replaced_conversations", _UID, "conversations")
         self._delete(cursor, "replaced_heads", _UID, "heads")
@@ -153,9 +82,6 @@ class Batch:
         )
         self._delete(cursor, "moved", _PLACE, "messages", "embeddings")
         self._delete(cursor, "cleared", _PART, "messages")
-        self._delete(cursor, "cleared_steps", _PART, "steps")
-        self._delete(cursor, "saved_steps", _STEP, "steps")
-        self._delete(cursor, "moved_memories", _MEMORY, "working_memories")
 
     def _insert_embeddings(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Those whose message has not moved on. A vector of the server takes the place of those that it made before, by
@@ -179,6 +105,28 @@ class Batch:
             "DROP TABLE current",
         )
 
+    def _write_records(self, cursor: duckdb.DuckDBPyConnection, kind: Kind) -> None:
+        """The records of a kind: those of what is removed as a whole go first, then single ones."""
+        name = kind.name
+        self._execute(
+            cursor,
+            f"{kind.number}.prefixes",
+            _PREFIX,
+            f"""DELETE FROM {name} USING fresh WHERE {name}.tenant_id = fresh.tenant_id
+                AND {name}.conversation_uid = fresh.conversation_uid
+                AND array_slice({name}.partition, 1, octet_length(fresh.partition)) = fresh.partition""",  # noqa: S608
+        )
+        for gone, key in (("partitions", PARTITION), ("users", _USER), ("moved", RECORD)):
+            self._execute(cursor, f"{kind.number}.{gone}", key, _deletion(name, key))
+        self._execute(
+            cursor,
+            f"{kind.number}.expiry",
+            _EXPIRY,
+            f"UPDATE {name} SET expire_time = fresh.expire_time FROM fresh WHERE {_same(name, _EXPIRY[:-1])}",  # noqa: S608
+        )
+        rows, columns = f"{kind.number}.records", columns_of(kind)
+        self._execute(cursor, rows, columns, f"INSERT INTO {name} BY NAME SELECT * FROM fresh")  # noqa: S608 - ours
+
     def _insert(self, cursor: duckdb.DuckDBPyConnection, name: str, columns: Columns) -> None:
         self._execute(cursor, name, columns, f"INSERT INTO {name} SELECT * FROM fresh")  # noqa: S608 - a table of ours
 
@@ -199,5 +147,8 @@ class Batch:
 
 
 def _deletion(name: str, key: Columns) -> str:
-    same = " AND ".join(f"{name}.{column} = fresh.{column}" for column, _ in key)
-    return f"DELETE FROM {name} USING fresh WHERE {same}"  # noqa: S608 - a table of ours
+    return f"DELETE FROM {name} USING fresh WHERE {_same(name, key)}"  # noqa: S608 - a table of ours
+
+
+def _same(name: str, key: Columns) -> str:
+    return " AND ".join(f"{name}.{column} = fresh.{column}" for column, _ in key)

@@ -140,6 +140,13 @@ class Commits:
         self.wait_applied(revision, read.deadline)
         return revision
 
+    def begin_query_of(self, read: Read, kind: int) -> int:
+        """The same for a read that asks DuckDB for records of one kind: only what touches these has been applied."""
+        require_time(read.deadline)
+        revision = self.begin(read)
+        self.wait_applied(min(revision, self._core.kind_touched(kind)), read.deadline)
+        return revision
+
     def settle(self, deadline: float | None = None) -> int:
         """Wait until DuckDB holds everything that has been accepted, and return up to which revision that is.
 

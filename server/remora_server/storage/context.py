@@ -6,11 +6,13 @@ from msgspec import Struct
 
 from remora_server._native import Core
 from remora_server.domain.messages import NewId
+from remora_server.storage.clock import Clock
 from remora_server.storage.commands import Commands
 from remora_server.storage.commits import Commits
 from remora_server.storage.database import Database
 from remora_server.storage.loading import Loader
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.locks import Locks
+from remora_server.storage.records import Records
 
 
 class StoreContext(Struct, frozen=True):
@@ -21,5 +23,7 @@ class StoreContext(Struct, frozen=True):
     commits: Commits
     commands: Commands
     loader: Loader
-    locks: ConversationLocks
+    locks: Locks
+    records: Records
+    clock: Clock
     new_id: NewId

@@ -16,7 +16,10 @@ import duckdb
 from remora_server import failpoints
 from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFailed, one_line
 from remora_server.storage.disk_space import require_room
+from remora_server.storage.kinds import KINDS, Kind, Kinds
 from remora_server.storage.lacks import is_lack_of_memory
+from remora_server.storage.tables import creation, shape
+from remora_server.storage.taking_over import OLD_TABLES, OldTable, copy_piece, end_of, next_end
 
 T = TypeVar("T")
 
@@ -28,13 +31,18 @@ DAMAGE_MARK = "DAMAGE"
 MEMORY = ":memory:"
 NAME = "remora"
 """What the database is called where it is attached."""
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes besides what is in the write-ahead log, in bytes."""
 CHECKPOINT_FACTOR_IN_MEMORY, MOST_CHECKPOINT_FACTOR = 4, 64
 """How many times the memory that is otherwise allowed a checkpoint may take. DuckDB holds all long values of 2,048 rows
 while it writes one of them, and one in memory writes itself anew beside what it was.
 """
+
+KIND_FACT = "kind:"
+"""What the facts begin with that name the kinds of the store by their numbers."""
+TAKEN_OVER_WAL_BYTES = 32 << 20
+"""What is written between checkpoints while old tables are taken over."""
 
 READ_BYTES, DIMENSION_BYTES = 16 << 20, 32 << 10
 """The memory that a read may need, in bytes: of vectors that lie far apart, so much for each of their dimensions where
@@ -66,6 +74,13 @@ class SchemaTooNew(Exception):
         )
 
 
+class UnknownKind(Exception):
+    """The database has records of a kind that this version of Remora does not know so."""
+
+    def __init__(self, shape: str) -> None:
+        super().__init__(f"the database has records of the kind {shape}, which this version of Remora does not know")
+
+
 class Database:
     """One DuckDB database, in a directory or (None) in memory, with a cursor for each thread.
 
@@ -78,7 +93,9 @@ class Database:
     calls `checkpoint`.
     """
 
-    def __init__(self, directory: Path | None, memory_bytes: int) -> None:
+    def __init__(self, directory: Path | None, memory_bytes: int, kinds: Kinds = KINDS) -> None:
+        """Open, or make, the database of a store with some kinds. Raises SchemaTooNew, UnknownKind, duckdb.Error."""
+        self.kinds = kinds
         self._memory_bytes = memory_bytes
         self._path = None if directory is None else directory / FILE_NAME
         self._own = threading.local()
@@ -96,6 +113,8 @@ class Database:
         self._connection = self._connect()
         try:
             self._migrate()
+            self._declare_kinds()
+            self._take_over()
             self.make_room_for(self.rows("SELECT coalesce(max(dimension), 0) FROM embeddings")[0][0])
         except BaseException:
             self.close()
@@ -278,6 +297,60 @@ class Database:
         self.transact(migrate)
         logger.info("database migrated", extra={"schema_version": number})
 
+    def _declare_kinds(self) -> None:
+        """Make the tables of kinds that are new. Raises UnknownKind where there are others."""
+        found = dict(self.rows(f"SELECT key, value FROM meta WHERE starts_with(key, '{KIND_FACT}')"))  # noqa: S608
+        known = {f"{KIND_FACT}{kind.number}": kind for kind in self.kinds}
+        for fact, kept in found.items():
+            if fact not in known or shape(known[fact]) != kept:
+                raise UnknownKind(kept)
+        for fact in known.keys() - found.keys():
+            self._declare(fact, known[fact])
+
+    def _declare(self, fact: str, kind: Kind) -> None:
+        def declare(cursor: duckdb.DuckDBPyConnection) -> None:
+            cursor.execute(creation(kind))
+            self.set_meta(fact, shape(kind))
+
+        self.transact(declare)
+
+    def _take_over(self) -> None:
+        """Take over what older versions kept otherwise, if there is any left."""
+        present = {name for (name,) in self.rows("SELECT table_name FROM information_schema.tables")}
+        for old in OLD_TABLES:
+            if old.set_aside in present:
+                self._take_over_table(old)
+
+    def _take_over_table(self, old: OldTable) -> None:
+        """Piece by piece, each with how far it is in one transaction; then drop the old table."""
+        fact, source = old.progress, old.set_aside
+        begin, rows = int(self.meta(fact) or 0), end_of(self.cursor(), source)
+        while begin < rows:
+            end = next_end(self.cursor(), old, source, begin)
+            self._take_over_piece(old, begin, end, fact)
+            begin = end
+            if self.wal_bytes() > TAKEN_OVER_WAL_BYTES:
+                self._checkpoint_with_more_memory()
+        self.transact(lambda cursor: cursor.execute(f"DROP TABLE {source}; DELETE FROM meta WHERE key = '{fact}'"))  # noqa: S608
+        logger.info("records taken over", extra={"table": old.name, "rows": rows})
+
+    def _take_over_piece(self, old: OldTable, begin: int, end: int, fact: str) -> None:
+        def take(cursor: duckdb.DuckDBPyConnection) -> None:
+            copy_piece(cursor, old, old.set_aside, begin, end)
+            self.set_meta(fact, str(end))
+
+        self.transact(take)
+
+    def _checkpoint_with_more_memory(self) -> None:
+        """Checkpoint, while nobody else uses the database: where that fails for lack of memory, again with more."""
+        while True:
+            try:
+                return self.checkpoint()
+            except duckdb.FatalException as error:
+                if not is_lack_of_memory(error) or self._checkpoint_factor == MOST_CHECKPOINT_FACTOR:
+                    raise
+                self.reopen(lambda: None, logs=True, has_failed=True)
+
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file, or give room back that what is deleted takes in memory.
 
@@ -344,6 +417,14 @@ def _migrations() -> list[tuple[int, str]]:
     folder = resources.files("remora_server.storage") / "migrations"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [(int(file.name.split("_")[0]), file.read_text("utf-8")) for file in files]
+
+
+def table_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The tables of a database, in order."""
+    found = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary ORDER BY 1"
+    ).fetchall()
+    return [name for (name,) in found]
 
 
 def literal(text: str) -> str:

@@ -25,17 +25,21 @@ from remora_server.storage.commands import Commands
 from remora_server.storage.commits import Commits
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.database import Database, SchemaTooNew, is_damage
+from remora_server.storage.database import Database, SchemaTooNew, UnknownKind, is_damage
 from remora_server.storage.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.embeddings import EmbeddingQueues, PendingEmbeddings
+from remora_server.storage.expiry import Expiry
 from remora_server.storage.exports import Exports
 from remora_server.storage.imports import Imports
+from remora_server.storage.kinds import KINDS, Kinds
 from remora_server.storage.lacks import Lack, lack_of
 from remora_server.storage.loading import Loader
-from remora_server.storage.locks import ConversationLocks
+from remora_server.storage.locks import Locks
 from remora_server.storage.mending import advice, mend, rebuild, require_database, require_owner
 from remora_server.storage.messages import CountTokens, Messages
 from remora_server.storage.recall import EmbeddedIndex
+from remora_server.storage.record_reader import RecordReader
+from remora_server.storage.records import Records
 from remora_server.storage.steps import Steps
 from remora_server.storage.users import Users
 from remora_server.storage.working_memory import WorkingMemories
@@ -71,6 +75,7 @@ class StoreOptions(Struct, frozen=True):
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
     database_bytes: int = 64 << 20
+    record_bytes: int = 32 << 20
     kernels: str | None = None
     operator_token: str = ""
     waiting_searches: int = 4
@@ -79,12 +84,21 @@ class StoreOptions(Struct, frozen=True):
 class EmbeddedStore:
     """A store over a journal, windows in memory and DuckDB. What is served of it is a bundle: see `open_store`."""
 
-    def __init__(self, options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels | None = None) -> None:
-        """Open, recover and begin to apply. `models` are those whose vectors the server makes; None where none.
+    def __init__(
+        self,
+        options: StoreOptions,
+        *,
+        count_tokens: CountTokens,
+        models: ServedModels | None = None,
+        kinds: Kinds = KINDS,
+    ) -> None:
+        """Open, recover and begin to apply. `models` are those whose vectors the server makes; None where none. `kinds`
+        are those of the records that it keeps.
 
         Raises DirectoryError where the directory cannot be used.
         """
         self.models = models or ServedModels()
+        self._kinds = kinds
         self._directory = None
         try:
             self._directory = None if options.directory is None else DataDirectory(options.directory)
@@ -107,6 +121,7 @@ class EmbeddedStore:
             self._directory.mark_begun()
             _leave_operator_token(self._directory, options.operator_token)
         self.applier.start()
+        self.expiry.start()
 
     def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
         """Each mending lets the next attempt come further: first without what is damaged, then from nothing."""
@@ -126,12 +141,12 @@ class EmbeddedStore:
         Raises duckdb.Error or RemoraError with nothing left open.
         """
         with ExitStack() as abandoning:
-            self.database = _open_database(options, self.store_id)
+            self.database = _open_database(options, self.store_id, self._kinds)
             abandoning.callback(self.database.close)
             failpoints.hit("database_opened")
             applied = int(self.database.meta("applied_revision") or 0)
             self._secret = _secret(self.database)
-            self.core = _open_core(options, self._directory, self.store_id, applied)
+            self.core = _open_core(options, self._directory, self.store_id, applied, self._kinds)
             abandoning.callback(self.core.close)
             self.applier = Applier(self.core, self.database, applied)
             self._recover(applied)
@@ -139,12 +154,26 @@ class EmbeddedStore:
             abandoning.pop_all()
 
     def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
-        locks, clock = ConversationLocks(), SteadyClock()
+        locks, clock = Locks(), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
         self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)
         commands = Commands(self.commits, clock)
-        context = StoreContext(self.core, self.database, self.commits, commands, self.loader, locks, _native.new_id)
+        reader = RecordReader(self.core, self.database, self.applier, clock)
+        self.clock = clock
+        self.records = Records(self.core, self.database, self.commits, commands=commands, reader=reader, clock=clock)
+        self.expiry = Expiry(self.core, self.database, self.commits, self.records, clock)
+        context = StoreContext(
+            core=self.core,
+            database=self.database,
+            commits=self.commits,
+            commands=commands,
+            loader=self.loader,
+            locks=locks,
+            records=self.records,
+            clock=clock,
+            new_id=_native.new_id,
+        )
         self.conversations = Conversations(context)
         self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
         self.steps = Steps(context, self.conversations)
@@ -219,6 +248,7 @@ class EmbeddedStore:
         """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
         try:
             try:
+                self.expiry.close()
                 self.applier.close()
             finally:
                 self.core.close()
@@ -311,10 +341,10 @@ def _failure_behind(error: BaseException) -> BaseException:
     return cause if isinstance(error, RemoraError) and isinstance(cause, duckdb.Error) else error
 
 
-def _open_database(options: StoreOptions, store_id: bytes) -> Database:
+def _open_database(options: StoreOptions, store_id: bytes, kinds: Kinds) -> Database:
     try:
-        database = Database(options.directory, options.database_bytes)
-    except SchemaTooNew as error:
+        database = Database(options.directory, options.database_bytes, kinds)
+    except (SchemaTooNew, UnknownKind) as error:
         raise DirectoryError(f"{error}: upgrade Remora") from error
     try:
         _require_store(database, store_id, options.directory)
@@ -340,7 +370,9 @@ def _secret(database: Database) -> bytes:
     return bytes.fromhex(found)
 
 
-def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int) -> Core:
+def _open_core(
+    options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int, kinds: Kinds
+) -> Core:
     return Core(
         None if directory is None else str(directory.journal),
         store_id=store_id,
@@ -349,7 +381,9 @@ def _open_core(options: StoreOptions, directory: DataDirectory | None, store_id:
         queue_bytes=options.queue_bytes,
         window_bytes=options.window_bytes,
         recall_bytes=options.recall_bytes,
+        record_bytes=options.record_bytes,
         kernels=options.kernels,
+        kinds=kinds.native(),
     )
 
 

@@ -87,3 +87,13 @@ def conversation_draft(body: bytes) -> ConversationDraft:
         attributes=attributes,
         storage_limit=row.storage_limit if row.HasField("storage_limit") else None,
     )
+
+
+def list_entry(encoded: bytes) -> bytes:
+    """An encoded message as field 1 of a reply: tag, length, bytes (protobuf's wire format)."""
+    length, head = len(encoded), bytearray(b"\x0a")
+    while length > 0x7F:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + encoded

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import duckdb
 
 from remora.v1 import message_pb2, transfer_service_pb2
-from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
+from remora_server import _native
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery
@@ -17,15 +18,18 @@ from remora_server.storage.chosen import CHOSEN_MESSAGES, UIDS, between
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
 from remora_server.storage.encoding import STORED_COLUMNS, stored_message, timestamp
+from remora_server.storage.kinds import Kind, parts_of
+from remora_server.storage.v1 import record_pb2
 
 PAGE_BYTES = 3 << 20
 
 LEAST_AT_ONCE = 16
 """Records that are read at once while it is not known how long they are."""
 
-_CONVERSATION, _MESSAGE, _STEP, _MEMORY, _USER_MEMORY = range(5)
+_CONVERSATION, _MESSAGE, _RECORDS = range(3)
+"""The parts of a conversation. Those of the kinds begin with the last, each at that and its number."""
 _LAST_UID = 2**64 - 1
-"""Where working memories of users stand, behind all conversations."""
+"""Where records stand that belong to no conversation, behind all of these."""
 
 CONVERSATIONS_AT_ONCE = 64
 """A page looks at so many: each has its own record, so that a page is never empty before the end."""
@@ -36,46 +40,34 @@ WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
     AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
 ORDER BY uid LIMIT $conversations
 """
-# The parts of each conversation by (part, first, second): its record, its messages by sequence, its steps by revision
-# and ordinal, its working memory. No texts and no sizes: they would be read of all conversations for every page.
+# The parts of each conversation by (part, first, second): its record, its messages by sequence, its records of each
+# kind by revision and ordinal; then those of no conversation by kind and key. No texts and no sizes: they would be read
+# of all conversations for every page.
 _PLACES = f"""
 WITH places AS (
-    SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, '' AS user_id
+    SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, ''::BLOB AS key
     UNION ALL
-    SELECT conversation_uid, 1, sequence, 0, '' FROM messages
+    SELECT conversation_uid, 1, sequence, 0, ''::BLOB FROM messages
     WHERE conversation_uid IN {UIDS} AND NOT (conversation_uid = $uid AND sequence > $newest)
-    UNION ALL
-    SELECT conversation_uid, 2, revision, ordinal, '' FROM steps WHERE conversation_uid IN {UIDS}
-    UNION ALL
-    SELECT conversation_uid, 3, 0, 0, '' FROM working_memories WHERE conversation_uid IN {UIDS}
-    UNION ALL
-    SELECT 18446744073709551615, 4, 0, 0, user_id FROM working_memories
-    WHERE tenant_id = $tenant AND conversation_uid = 0 AND $only = 0 AND ($user = '' OR user_id = $user)
-        AND len($uids) < $conversations
+    {{kinds}}
 )
-SELECT uid, part, first, second, user_id FROM places
-WHERE (uid, part, first, second, user_id) > ($uid, $part, $first, $second, $after_user)
-ORDER BY uid, part, first, second, user_id LIMIT $limit
+SELECT uid, part, first, second, key FROM places
+WHERE (uid, part, first, second, key) > ($uid, $part, $first, $second, $after_key)
+ORDER BY uid, part, first, second, key LIMIT $limit
 """  # noqa: S608 - a constant
+_UNEXPIRED = "(expire_time IS NULL OR expire_time > $now)"
 _CONVERSATIONS = f"SELECT uid, body, create_time FROM conversations WHERE uid IN {UIDS}"  # noqa: S608 - a constant
 _HEADS = f"SELECT uid, last_sequence, last_time, update_time FROM heads WHERE uid IN {UIDS}"  # noqa: S608 - a constant
 _MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {CHOSEN_MESSAGES}"  # noqa: S608 - constants
 _EMBEDDINGS = (
     f"FROM embeddings WHERE by_caller AND {CHOSEN_MESSAGES} ORDER BY conversation_uid, sequence, message_revision"
 )
-_STEPS = f"""
-SELECT conversation_uid, revision, ordinal, body FROM steps
-WHERE conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
+_RECORDS_OF_CONVERSATIONS = f"""
+conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
 AND (conversation_uid, revision, ordinal) IN (
     SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
-"""  # noqa: S608 - constants
-_MEMORIES = f"""
-SELECT conversation_uid, content, update_time FROM working_memories WHERE conversation_uid IN {UIDS}
-"""  # noqa: S608 - a constant
-_USER_MEMORIES = """
-SELECT user_id, content, update_time FROM working_memories
-WHERE tenant_id = $tenant AND conversation_uid = 0 AND user_id IN (SELECT unnest($users::TEXT[]))
 """
+_OTHER_RECORDS = "tenant_id = $tenant AND partition || key IN (SELECT unnest($keys::BLOB[]))"
 
 Record = transfer_service_pb2.Record
 Version: TypeAlias = tuple[int, int, int]
@@ -87,6 +79,8 @@ class Exports:
     """Reads pages of records."""
 
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._kinds = context.records.kinds.transferred()
+        self._clock = context.clock
         self._database = context.database
         self._commits = context.commits
         self._conversations = conversations
@@ -96,8 +90,9 @@ class Exports:
         revision = self._commits.begin_query(read)
         only = self._only(read, query)
         position = query.position or ExportPosition(ExportPlace(), through=revision, newest=0)
+        now = self._clock()
         records, following = self._database.snapshot(
-            lambda cursor: _page(cursor, read.tenant_id, query, position, only)
+            lambda cursor: _Snapshot(cursor, read.tenant_id, self._kinds).page(query, position, only, now)
         )
         return ExportPage(tuple(records), following, revision)
 
@@ -110,38 +105,137 @@ class Exports:
         return head.uid
 
 
-def _page(
-    cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: ExportQuery, position: ExportPosition, only: int
-) -> tuple[list[bytes], ExportPosition | None]:
-    """The records of a page, and where the next one begins."""
-    parameters = {
-        "tenant": tenant_id,
-        "user": query.user_id,
-        "only": only,
-        "uid": position.after.uid,
-        "conversations": CONVERSATIONS_AT_ONCE,
-    }
-    ids: dict[int, str] = dict(cursor.execute(_PICKED, {**parameters, "through": position.through}).fetchall())
-    places = _places(cursor, {**parameters, "uids": list(ids)}, query, position)
-    records = _fitting(lambda chosen: _read(cursor, tenant_id, ids, chosen), places[: query.limit])
-    is_last = len(records) == len(places) and len(ids) < CONVERSATIONS_AT_ONCE
-    return records, None if is_last else _following(cursor, position, places[len(records) - 1])
+class _Snapshot:
+    """One state of the database, as a tenant sees it. `_ids` are the conversations of the page, by uid."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Sequence[Kind]) -> None:
+        self._cursor = cursor
+        self._tenant_id = tenant_id
+        self._kinds = kinds
+        self._ids: dict[int, str] = {}
+
+    def page(
+        self, query: ExportQuery, position: ExportPosition, only: int, now: int
+    ) -> tuple[list[bytes], ExportPosition | None]:
+        """The records of a page, and where the next one begins."""
+        parameters = {
+            "tenant": self._tenant_id,
+            "user": query.user_id,
+            "only": only,
+            "uid": position.after.uid,
+            "conversations": CONVERSATIONS_AT_ONCE,
+        }
+        self._ids = dict(self._rows(_PICKED, {**parameters, "through": position.through}))
+        places = self._places({**parameters, "uids": list(self._ids), "now": now}, query, position)
+        records = _fitting(self._read, places[: query.limit])
+        is_last = len(records) == len(places) and len(self._ids) < CONVERSATIONS_AT_ONCE
+        return records, None if is_last else self._following(position, places[len(records) - 1])
+
+    def _rows(self, sql: str, parameters: dict[str, object]) -> list[Any]:
+        return self._cursor.execute(sql, parameters).fetchall()
+
+    def _places(self, parameters: dict[str, object], query: ExportQuery, position: ExportPosition) -> list[ExportPlace]:
+        """The next places, one more than asked for where there is one."""
+        after = position.after
+        where = {
+            "newest": position.newest,
+            "part": after.part,
+            "first": after.first,
+            "second": after.second,
+            "after_key": after.key,
+            "limit": query.limit + 1,
+        }
+        kinds = "".join(f"UNION ALL {_places_of(kind)}" for kind in self._kinds)
+        return [ExportPlace(*row) for row in self._rows(_PLACES.format(kinds=kinds), {**parameters, **where})]
+
+    def _following(self, position: ExportPosition, last: ExportPlace) -> ExportPosition:
+        """Where the next page begins: the conversation in which this one ends is bounded where its record was read."""
+        if last.uid in (position.after.uid, _LAST_UID):
+            return ExportPosition(last, position.through, position.newest)
+        newest = self._rows("SELECT last_sequence FROM heads WHERE uid = $uid", {"uid": last.uid})[0][0]
+        return ExportPosition(last, position.through, newest)
+
+    def _read(self, places: Sequence[ExportPlace]) -> list[bytes]:
+        """The records that stand at places."""
+        readers = {_CONVERSATION: self._conversations, _MESSAGE: self._messages}
+        readers |= {_part(kind): partial(self._records, kind) for kind in self._kinds}
+        found: Found = {}
+        for part, read in readers.items():
+            chosen = [place for place in places if place.part == part]
+            if chosen:
+                found |= read(chosen)
+        return [found[place] for place in places]
+
+    def _conversations(self, places: Sequence[ExportPlace]) -> Found:
+        parameters: dict[str, object] = {"uids": _uids(places)}
+        heads = {uid: rest for uid, *rest in self._rows(_HEADS, parameters)}
+        rows = self._rows(_CONVERSATIONS, parameters)
+        return {ExportPlace(uid, _CONVERSATION): _conversation(*rest, *heads[uid]) for uid, *rest in rows}
+
+    def _messages(self, places: Sequence[ExportPlace]) -> Found:
+        uids, sequences = _uids(places), [place.first for place in places]
+        embeddings = caller_embeddings(self._cursor, uids, sequences)
+        found: Found = {}
+        for uid, *row in self._rows(_MESSAGES, {"uids": uids, "sequences": sequences}):
+            sequence, revision = row[:2]
+            message = message_pb2.Message.FromString(stored_message(*row))
+            message.ClearField("revision")
+            if (uid, sequence, revision) in embeddings:
+                message.embedding.CopyFrom(embeddings[uid, sequence, revision])
+            own = transfer_service_pb2.MessageRecord(conversation_id=self._ids[uid], message=message)
+            found[ExportPlace(uid, _MESSAGE, sequence)] = Record(message=own).SerializeToString()
+        return found
+
+    def _records(self, kind: Kind, places: Sequence[ExportPlace]) -> Found:
+        columns = "conversation_uid, partition || key, revision, ordinal, user_id, expire_time, upload_id, body"
+        if kind.of_conversation:
+            chosen: dict[str, object] = {
+                "uids": _uids(places),
+                "revisions": [place.first for place in places],
+                "ordinals": [place.second for place in places],
+            }
+            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_RECORDS_OF_CONVERSATIONS}", chosen)  # noqa: S608
+        else:
+            chosen = {"tenant": self._tenant_id, "keys": [place.key for place in places]}
+            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_OTHER_RECORDS}", chosen)  # noqa: S608 - ours
+        found: Found = {}
+        for uid, key, revision, ordinal, user_id, expire_time, upload_id, body in rows:
+            whole = self._uploaded(kind, uid, upload_id) if upload_id else body
+            message = kind.exported(whole, self._ids.get(uid, ""), user_id, expire_time)
+            record = Record()
+            getattr(record, kind.transfer).CopyFrom(message)
+            part = _part(kind)
+            place = ExportPlace(uid, part, revision, ordinal) if uid else ExportPlace(_LAST_UID, part, key=key)
+            found[place] = record.SerializeToString()
+        return found
+
+    def _uploaded(self, kind: Kind, uid: int, upload_id: str) -> bytes:
+        """A body put together of its parts."""
+        parts, name = parts_of(kind), upload_id.partition("/")[0]
+        partition = parts.encode_partition(name)
+        rows = self._rows(
+            f"SELECT body FROM {parts.name} WHERE place = $place AND partition = $partition ORDER BY key",  # noqa: S608
+            {"place": _native.place(self._tenant_id, uid, partition), "partition": partition},
+        )
+        return b"".join(record_pb2.BodyPart.FromString(body).data for (body,) in rows)
 
 
-def _places(
-    cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], query: ExportQuery, position: ExportPosition
-) -> list[ExportPlace]:
-    """The next places, one more than asked for where there is one."""
-    after = position.after
-    where = {
-        "newest": position.newest,
-        "part": after.part,
-        "first": after.first,
-        "second": after.second,
-        "after_user": after.user_id,
-        "limit": query.limit + 1,
-    }
-    return [ExportPlace(*row) for row in cursor.execute(_PLACES, {**parameters, **where}).fetchall()]
+def _places_of(kind: Kind) -> str:
+    """The query for the places of a kind's records."""
+    part = _part(kind)
+    if kind.of_conversation:
+        return f"""
+            SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {kind.name}
+            WHERE conversation_uid IN {UIDS} AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
+    of_user = "user_id = $user" if kind.of_user else "false"
+    return f"""
+        SELECT {_LAST_UID}, {part}, 0, 0, partition || key FROM {kind.name}
+        WHERE tenant_id = $tenant AND $only = 0 AND ($user = '' OR {of_user}) AND len($uids) < $conversations
+        AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
+
+
+def _part(kind: Kind) -> int:
+    return _RECORDS + kind.number
 
 
 def _fitting(read: Callable[[Sequence[ExportPlace]], list[bytes]], places: Sequence[ExportPlace]) -> list[bytes]:
@@ -162,38 +256,8 @@ def _fitting(read: Callable[[Sequence[ExportPlace]], list[bytes]], places: Seque
     return records
 
 
-def _following(cursor: duckdb.DuckDBPyConnection, position: ExportPosition, last: ExportPlace) -> ExportPosition:
-    """Where the next page begins: the conversation in which this one ends is bounded where its record was read."""
-    if last.uid in (position.after.uid, _LAST_UID):
-        return ExportPosition(last, position.through, position.newest)
-    newest = cursor.execute("SELECT last_sequence FROM heads WHERE uid = ?", [last.uid]).fetchall()[0][0]
-    return ExportPosition(last, position.through, newest)
-
-
-def _read(
-    cursor: duckdb.DuckDBPyConnection, tenant_id: str, ids: dict[int, str], places: Sequence[ExportPlace]
-) -> list[bytes]:
-    """The records that stand at places of conversations, whose ids are given by uid, and of users."""
-    found: Found = {}
-    for part, read in enumerate((_conversations, _messages, _steps, _memories)):
-        chosen = [place for place in places if place.part == part]
-        if chosen:
-            found |= read(cursor, ids, chosen)
-    users = [place.user_id for place in places if place.part == _USER_MEMORY]
-    if users:
-        found |= _user_memories(cursor, {"tenant": tenant_id, "users": users})
-    return [found[place] for place in places]
-
-
 def _uids(places: Sequence[ExportPlace]) -> list[int]:
     return [place.uid for place in places]
-
-
-def _conversations(cursor: duckdb.DuckDBPyConnection, _ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
-    parameters = {"uids": _uids(places)}
-    heads = {uid: rest for uid, *rest in cursor.execute(_HEADS, parameters).fetchall()}
-    rows = cursor.execute(_CONVERSATIONS, parameters).fetchall()
-    return {ExportPlace(uid, _CONVERSATION): _conversation(*rest, *heads[uid]) for uid, *rest in rows}
 
 
 def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: int, update_time: int) -> bytes:
@@ -206,21 +270,6 @@ def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: 
     if last_time:
         record.conversation.last_append_time.CopyFrom(timestamp(last_time))
     return record.SerializeToString()
-
-
-def _messages(cursor: duckdb.DuckDBPyConnection, ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
-    uids, sequences = _uids(places), [place.first for place in places]
-    embeddings = caller_embeddings(cursor, uids, sequences)
-    found: Found = {}
-    for uid, *row in cursor.execute(_MESSAGES, {"uids": uids, "sequences": sequences}).fetchall():
-        sequence, revision = row[:2]
-        message = message_pb2.Message.FromString(stored_message(*row))
-        message.ClearField("revision")
-        if (uid, sequence, revision) in embeddings:
-            message.embedding.CopyFrom(embeddings[uid, sequence, revision])
-        record = Record(message=transfer_service_pb2.MessageRecord(conversation_id=ids[uid], message=message))
-        found[ExportPlace(uid, _MESSAGE, sequence)] = record.SerializeToString()
-    return found
 
 
 def caller_embeddings(
@@ -238,37 +287,3 @@ def caller_embeddings(
         (uid, sequence, revision): message_pb2.Embedding(model=model, values=vector)
         for (uid, sequence, revision, model), vector in zip(keys, values, strict=True)
     }
-
-
-def _steps(cursor: duckdb.DuckDBPyConnection, _ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
-    parameters = {
-        "uids": _uids(places),
-        "revisions": [place.first for place in places],
-        "ordinals": [place.second for place in places],
-    }
-    found: Found = {}
-    for uid, revision, ordinal, body in cursor.execute(_STEPS, parameters).fetchall():
-        record = Record()
-        record.step.MergeFromString(body)
-        found[ExportPlace(uid, _STEP, revision, ordinal)] = record.SerializeToString()
-    return found
-
-
-def _memories(cursor: duckdb.DuckDBPyConnection, ids: dict[int, str], places: Sequence[ExportPlace]) -> Found:
-    return {
-        ExportPlace(uid, _MEMORY): _memory({"conversation_id": ids[uid]}, content, update_time)
-        for uid, content, update_time in cursor.execute(_MEMORIES, {"uids": _uids(places)}).fetchall()
-    }
-
-
-def _user_memories(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object]) -> Found:
-    rows = cursor.execute(_USER_MEMORIES, parameters).fetchall()
-    return {
-        ExportPlace(_LAST_UID, _USER_MEMORY, user_id=user_id): _memory({"user_id": user_id}, content, update_time)
-        for user_id, content, update_time in rows
-    }
-
-
-def _memory(owner: dict[str, str], content: bytes, update_time: int) -> bytes:
-    memory = WorkingMemoryRecord(scope=WorkingMemoryScope(**owner), content=content, update_time=timestamp(update_time))
-    return Record(working_memory=memory).SerializeToString()

@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from typing import TypeAlias
 
-from remora.v1 import message_pb2, step_pb2
+from google.protobuf.message import Message
+from msgspec import Struct
+
+from remora.v1 import message_pb2
 from remora_server.domain.calls import Outcome, Write
-from remora_server.domain.errors import ConversationNotFound, RecordConflict
+from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, Plan
 from remora_server.domain.transfers import (
     Import,
     ImportedConversation,
-    ImportedMemory,
     ImportedMessage,
-    ImportedStep,
+    ImportedRecord,
     plan_import,
     require_distinct,
 )
-from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage import changes
 from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_row, stored_message, timestamp
 from remora_server.storage.exports import caller_embeddings
+from remora_server.storage.kinds import Kind
 from remora_server.storage.loading import AcceptedConversation, NewConversation
 from remora_server.storage.messages import CountTokens, OnPuts
-from remora_server.storage.v1 import record_pb2
+from remora_server.storage.record_reader import Partition, Record
+from remora_server.storage.records import Move, Put
+from remora_server.storage.refusals import RecordNotFound
 
 _MESSAGES = f"""
 SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid
     AND sequence IN (SELECT unnest($sequences::UBIGINT[]))
 """  # noqa: S608 - a constant
-_STEPS = "SELECT user_id, id, body FROM steps WHERE conversation_uid = $uid AND id IN (SELECT unnest($ids))"
-_MEMORY = """
-SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
-"""
+
+
+_Place: TypeAlias = tuple[Partition, bytes]
+
+
+class _Draft(Struct, frozen=True):
+    """An imported record with its kind."""
+
+    field: str
+    kind: Kind
+    message: Message
+
+    def place(self, uid: int) -> _Place:
+        """Where it is to stand."""
+        partition, key = self.kind.place(self.message)
+        return Partition(self.kind, uid, partition), key
 
 
 class Imports:
@@ -45,32 +61,47 @@ class Imports:
         self._database = context.database
         self._commits = context.commits
         self._commands = context.commands
+        self._records = context.records
         self._loader = context.loader
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
     def store(self, write: Write, given: Import) -> Outcome:
-        _require_distinct(given)
+        drafts = self._drafts(given.records)
+        require_distinct((each.field, (each.kind.name, each.kind.place(each.message))) for each in drafts)
         if not given.conversation_id:
-            return self._commands.run(write, nullcontext(), lambda _, __: self._of_users(write, given))
+            moves = [Put(each.kind, 0, each.message) for each in drafts]
+            return self._commands.run(
+                write, self._records.held(write, moves), lambda _, __: self._without_conversation(write, drafts)
+            )
         held = self._loader.locked(write, given.conversation_id)
-        return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, found))
+        return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, drafts, found))
 
-    def _of_users(self, write: Write, given: Import) -> Planned | None:
-        """Users' working memories; None where all are there."""
-        self._commits.settle(write.deadline)
-        puts = self._new_memories(write.tenant_id, 0, given.memories)
+    def _drafts(self, records: Sequence[ImportedRecord]) -> list[_Draft]:
+        return [self._draft(record) for record in records]
+
+    def _draft(self, record: ImportedRecord) -> _Draft:
+        """A record with its kind: of those that an export calls so, the one whose owner it names."""
+        named = [kind for kind in self._records.kinds.transferred() if kind.transfer == record.kind]
+        message = named[0].message.FromString(record.body)
+        return _Draft(record.field, next(kind for kind in named if kind.is_of(message)), message)
+
+    def _without_conversation(self, write: Write, drafts: Sequence[_Draft]) -> Planned | None:
+        """Records of no conversation; None where all are there."""
+        puts = self._new_records(write, 0, drafts)
         return Planned(puts, Outcome(revision=0, imported_records=len(puts))) if puts else None
 
-    def _into_conversation(self, write: Write, given: Import, found: AcceptedConversation | None) -> Planned | None:
+    def _into_conversation(
+        self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None
+    ) -> Planned | None:
         """Records of a conversation; None where all are there."""
         view, created = _view(found, given)
         uid = view.head.uid
         planned = plan_import(view, given.conversation, given.messages)
-        if found is not None and (planned.taken or given.steps or given.memories):
+        if found is not None and planned.taken:
             self._commits.settle(write.deadline)
         self._require_same_messages(uid, planned.taken)
-        others = [*self._new_steps(uid, given.steps), *self._new_memories(write.tenant_id, uid, given.memories)]
+        others = self._new_records(write, uid, drafts)
         stored = len(created) + len(planned.plan.puts) + len(others)
         if not stored and planned.plan.head == view.head:
             return None
@@ -108,33 +139,34 @@ class Imports:
             if _without_server_fields(stored[message.sequence]) != _message(message):
                 raise RecordConflict(message.field)
 
-    def _new_steps(self, uid: int, steps: Sequence[ImportedStep]) -> list[changes.Change]:
-        stored = self._steps(uid, steps)
-        for step in steps:
-            body = stored.get(_owned(step))
-            if body is not None and step_pb2.Step.FromString(body) != step_pb2.Step.FromString(step.draft.body):
-                raise RecordConflict(step.field)
-        return [_put_step(uid, step) for step in steps if _owned(step) not in stored]
+    def _new_records(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> list[changes.Change]:
+        """The changes that store what is not there. Raises RecordConflict, InvalidField."""
+        stored = (
+            self._stored(write, uid, drafts) if uid or not any(each.kind.of_conversation for each in drafts) else {}
+        )
+        fresh: list[Move] = []
+        for draft in drafts:
+            found = stored.get(draft.place(uid))
+            if found is None:
+                fresh.append(Put(draft.kind, uid, draft.message))
+            elif not draft.kind.is_same(found.body, draft.message):
+                raise RecordConflict(draft.field)
+        try:
+            return self._records.changes(write, fresh)
+        except RecordNotFound as error:
+            raise InvalidField("records", f"what one belongs to, of {error.kind}, is not there") from error
 
-    def _steps(self, uid: int, steps: Sequence[ImportedStep]) -> dict[tuple[str, str], bytes]:
-        """What is stored under the steps' ids, by user and id."""
-        ids = [step.draft.id for step in steps]
-        rows = self._database.rows(_STEPS, {"uid": uid, "ids": ids}) if uid and ids else []
-        return {(user_id, step_id): body for user_id, step_id, body in rows}
-
-    def _new_memories(self, tenant_id: str, uid: int, memories: Sequence[ImportedMemory]) -> list[changes.Change]:
-        return [
-            changes.put_working_memory(uid, _user(memory), memory.content, memory.update_time)
-            for memory in memories
-            if not self._has_memory(tenant_id, uid, memory)
-        ]
-
-    def _has_memory(self, tenant_id: str, uid: int, memory: ImportedMemory) -> bool:
-        is_new = isinstance(memory.owner, ConversationMemory) and not uid
-        rows = [] if is_new else self._database.rows(_MEMORY, [tenant_id, uid, _user(memory)])
-        if rows and rows[0] != (memory.content, memory.update_time):
-            raise RecordConflict(memory.field)
-        return bool(rows)
+    def _stored(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> dict[_Place, Record]:
+        """The records that stand where drafts are to go."""
+        by_partition: dict[Partition, list[bytes]] = {}
+        for draft in drafts:
+            partition, key = draft.place(uid)
+            by_partition.setdefault(partition, []).append(key)
+        return {
+            (partition, record.key): record
+            for partition, keys in by_partition.items()
+            for record in self._records.accepted(write, partition, keys)
+        }
 
 
 def _view(found: AcceptedConversation | None, given: Import) -> tuple[ConversationView, list[changes.Change]]:
@@ -155,19 +187,6 @@ def _is_same(found: AcceptedConversation, own: ImportedConversation) -> bool:
     return found.row.create_time == own.create_time and rows[0] == rows[1]
 
 
-def _require_distinct(given: Import) -> None:
-    require_distinct((step.field, _owned(step)) for step in given.steps)
-    require_distinct((memory.field, memory.owner) for memory in given.memories)
-
-
-def _owned(step: ImportedStep) -> tuple[str, str]:
-    return step.draft.user_id, step.draft.id
-
-
-def _user(memory: ImportedMemory) -> str:
-    return "" if isinstance(memory.owner, ConversationMemory) else memory.owner.user_id
-
-
 def _message(given: ImportedMessage) -> message_pb2.Message:
     """The message as it would be stored."""
     message = message_pb2.Message.FromString(given.draft.body)
@@ -183,7 +202,3 @@ def _without_server_fields(message: message_pb2.Message) -> message_pb2.Message:
     message.ClearField("revision")
     message.ClearField("token_count")
     return message
-
-
-def _put_step(uid: int, step: ImportedStep) -> changes.Change:
-    return changes.put_step(record_pb2.PutStep(conversation_uid=uid, step=step_pb2.Step.FromString(step.draft.body)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
-from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, SCHEMA_VERSION
+from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, KIND_FACT, SCHEMA_VERSION, table_names
 from remora_server.storage.directory import FORMAT_VERSION, FormatDamaged, contents, is_unfinished, read_format
-from remora_server.storage.mending import TABLES, WAL_NAME, holds_all, linked_file, read_only, read_table
+from remora_server.storage.kinds import KINDS, Kind, Kinds, Table, all_tables
+from remora_server.storage.mending import WAL_NAME, holds_all, linked_file, read_only, read_table
+from remora_server.storage.tables import incomplete, shape, without_parent
 
 
 class Finding(Struct, frozen=True):
@@ -54,6 +56,7 @@ class StoreReport(Struct):
     """
 
     directory: Path
+    kinds: Kinds
     present: bool = False
     served: bool = False
     store_id: str = ""
@@ -79,9 +82,9 @@ class StoreReport(Struct):
 NEXT_START = "nothing: the next start of `remora serve` makes it good from the journal"
 
 
-def inspect_store(directory: Path) -> StoreReport:
-    """Look a store over: reads all of it. The store cannot be opened meanwhile."""
-    report = StoreReport(directory)
+def inspect_store(directory: Path, kinds: Kinds = KINDS) -> StoreReport:
+    """Look a store over: reads all of it. The store cannot be opened meanwhile. `kinds` are those that are known."""
+    report = StoreReport(directory, kinds)
     try:
         report.present = _holds_something(directory)
         if report.present:
@@ -203,15 +206,25 @@ def _inspect_without_log(report: StoreReport, what: str, sizes: tuple[int, int])
 
 def _read_database(report: StoreReport, connection: duckdb.DuckDBPyConnection, sizes: tuple[int, int]) -> None:
     version, applied = int(_fact(connection, "schema_version") or 0), int(_fact(connection, "applied_revision") or 0)
-    rows = _read_tables(report, connection)
+    names = table_names(connection)
+    rows = _read_tables(report, connection, names)
     report.database = DatabaseReport(version, applied, *sizes, rows)
     if version > SCHEMA_VERSION:
         report.find(
             "database", f"the schema has version {version}; this version reads up to {SCHEMA_VERSION}", "upgrade Remora"
         )
+    _check_kinds(report, connection)
     _check_owner(report, connection)
-    if len(rows) == len(TABLES):
+    if len(rows) == len(names):
         _cross_check(report, connection, applied)
+
+
+def _check_kinds(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> None:
+    """Find kinds of records that this version does not know."""
+    known = {f"{KIND_FACT}{kind.number}": shape(kind) for kind in report.kinds}
+    for key, kept in connection.execute("SELECT key, value FROM meta ORDER BY key").fetchall():
+        if key.startswith(KIND_FACT) and known.get(key) != kept:
+            report.find("database", f"it has records of the kind {kept}, which is not known", "upgrade Remora")
 
 
 def _check_owner(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> bool:
@@ -228,10 +241,10 @@ def _fact(connection: duckdb.DuckDBPyConnection, key: str) -> str | None:
     return rows[0][0] if rows else None
 
 
-def _read_tables(report: StoreReport, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def _read_tables(report: StoreReport, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, int]:
     """How many rows each table has that can be read through."""
     rows = {}
-    for table in TABLES:
+    for table in names:
         try:
             rows[table] = read_table(connection, table)
         except duckdb.Error as error:
@@ -268,12 +281,6 @@ _CHECKS: Sequence[tuple[str, str]] = (
         "messages without a conversation",
         "SELECT count(*) FROM messages ANTI JOIN conversations ON conversation_uid = uid",
     ),
-    ("steps without a conversation", "SELECT count(*) FROM steps ANTI JOIN conversations ON conversation_uid = uid"),
-    (
-        "working memories without their conversation",
-        """SELECT count(*) FROM working_memories ANTI JOIN conversations ON conversation_uid = uid
-           WHERE conversation_uid <> 0""",
-    ),
     (
         "places in a conversation that two messages have",
         "SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY conversation_uid, sequence HAVING count(*) > 1)",
@@ -296,18 +303,47 @@ _CHECKS: Sequence[tuple[str, str]] = (
            AND m.sequence = e.sequence AND m.revision = e.message_revision""",
     ),
     ("vectors of another length than they say", 'SELECT count(*) FROM embeddings WHERE len("values") <> dimension'),
-    (
-        "rows of revisions that were not applied",
-        """SELECT count(*) FROM (SELECT revision FROM messages UNION ALL SELECT revision FROM heads
-           UNION ALL SELECT revision FROM steps UNION ALL SELECT revision FROM working_memories)
-           WHERE revision > $applied""",
-    ),
 )
 """What must not be found in a database whose every block is whole: joins that have no rows, counts that differ."""
 
 
+def _checks_of_revisions(tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
+    for table in tables:
+        if table.revisions:
+            query = f"SELECT count(*) FROM {table.name} WHERE revision > $applied"  # noqa: S608 - a table of ours
+            yield f"rows of {table.name} of revisions that were not applied", query
+
+
+def _checks_of_kind(kind: Kind) -> Iterator[tuple[str, str]]:
+    name = kind.name
+    yield (
+        f"keys that two records of {name} have",
+        f"""SELECT count(*) FROM (SELECT 1 FROM {name}
+            GROUP BY tenant_id, conversation_uid, partition, key HAVING count(*) > 1)""",  # noqa: S608 - ours
+    )
+    if kind.of_conversation:
+        yield (
+            f"records of {name} without their conversation",
+            f"SELECT count(*) FROM {name} ANTI JOIN conversations ON conversation_uid = uid",  # noqa: S608 - ours
+        )
+    if kind.parent:
+        yield (
+            f"records of {name} without their record of {kind.parent.name}",
+            f"SELECT count(*) FROM {name} WHERE {without_parent(kind, kind.parent)}",  # noqa: S608 - ours
+        )
+    yield (
+        f"records of {name} without parts of their bodies",
+        f"SELECT count(*) FROM {name} WHERE {incomplete(kind)}",  # noqa: S608 - ours
+    )
+
+
 def _cross_check(report: StoreReport, connection: duckdb.DuckDBPyConnection, applied: int) -> None:
-    for what, query in _CHECKS:
+    present = set(report.database.rows or ())
+    kinds = [kind for kind in report.kinds if kind.name in present]
+    checks = [*_CHECKS, *_checks_of_revisions(table for table in all_tables(report.kinds) if table.name in present)]
+    if report.database.schema_version >= SCHEMA_VERSION:
+        checks += [check for kind in kinds for check in _checks_of_kind(kind)]
+    for what, query in checks:
         values = {"applied": applied} if "$applied" in query else None
         [(count,)] = connection.execute(query, values).fetchall()
         if count:

@@ -12,13 +12,15 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from remora.v1 import step_pb2, transfer_service_pb2
+from remora.v1 import step_pb2, transfer_service_pb2, working_memory_pb2
 from remora_server import _native
 from remora_server.storage import keys
 from remora_server.storage.keys import KeyPart, KeyType
 from remora_server.storage.v1 import record_pb2
 
 Value: TypeAlias = bool | int | float | str | bytes | None
+Position: TypeAlias = tuple[Value, ...]
+"""Where a record stands in an order: its key, or the order's columns, its revision and its ordinal."""
 ColumnType: TypeAlias = Literal["bool", "int64", "double", "text", "bytes"]
 
 _KEY_TYPES = {
@@ -80,9 +82,7 @@ class Field:
 
     def of(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
         """The value in a message; None where the field has presence and is not set."""
-        found: Any = message
-        for name in self._names[:-1]:
-            found = getattr(found, name)
+        found = self._parent(message)
         if self.descriptor.has_presence and not found.HasField(self.name):
             return None
         value = getattr(found, self.name)
@@ -92,10 +92,21 @@ class Field:
 
     def put(self, message: Message, value: str) -> None:
         """Set a text."""
+        setattr(self._parent(message), self.name, value)
+
+    def put_time(self, message: Message, micros: int | None) -> None:
+        """Set a Timestamp, or clear it."""
+        parent = self._parent(message)
+        parent.ClearField(self.name)
+        if micros is not None:
+            getattr(parent, self.name).FromMicroseconds(micros)
+
+    def _parent(self, message: Message) -> Any:  # noqa: ANN401 - a message of any type
+        """The message that has the field."""
         found: Any = message
         for name in self._names[:-1]:
             found = getattr(found, name)
-        setattr(found, self.name, value)
+        return found
 
 
 def _descend(message: Any, names: Sequence[str]) -> FieldDescriptor:  # noqa: ANN401 - a descriptor
@@ -202,28 +213,47 @@ class Kind:
         """The partition with these parts; where there are fewer than it has, what all begin with that begin so."""
         return keys.encode(self.partition_types[: len(parts)], parts)
 
+    def encode_leading(self, *texts: str) -> bytes:
+        """What the partitions begin with whose first part is a list that begins with these texts."""
+        return keys.encode_leading_texts(texts)
+
     def encode_key(self, *parts: KeyPart) -> bytes:
         """The key with these parts."""
         return keys.encode(self.key_types, parts)
 
-    def draft(self, message: Message) -> RecordDraft:
-        """A message as a record."""
+    def draft(self, message: Message, expire_time: int | None = None) -> RecordDraft:
+        """A message as a record. `expire_time` is for a kind that has no field for it."""
         partition, key = self.place(message)
         return RecordDraft(
             partition=partition,
             key=key,
             user_id=self.user.of(message) or "" if self.user else "",
             columns=tuple(field.of(message) for field in self.columns),
-            expire_time=self.expires.of(message) if self.expires else None,
+            expire_time=self.expires.of(message) if self.expires else expire_time,
             body=message.SerializeToString(),
         )
 
-    def exported(self, body: bytes, conversation_id: str, user_id: str) -> Message:
-        """The message of a record as it leaves the store: whose it is stands in it."""
-        message = self.message.FromString(body)
-        for field, value in ((self.conversation, conversation_id), (self.user, user_id)):
+    def is_of(self, message: Message) -> bool:
+        """Whether a message names the owners that records of this kind have; several kinds may have one message."""
+        return all(field is None or field.of(message) for field in (self.conversation, self.user))
+
+    def is_same(self, body: bytes, message: Message) -> bool:
+        """Whether a stored body is a message, however little the body says of whose it is."""
+        stored = self.message.FromString(body)
+        for field in (self.conversation, self.user):
             if field is not None:
-                field.put(message, value)
+                field.put(stored, field.of(message))
+        return stored == message
+
+    def exported(self, body: bytes, conversation_id: str, user_id: str, expire_time: int | None) -> Message:
+        """The message of a record as it leaves the store: it says whose it is, and when it expires."""
+        message = self.message.FromString(body)
+        if self.conversation:
+            self.conversation.put(message, conversation_id)
+        if self.user:
+            self.user.put(message, user_id)
+        if self.expires:
+            self.expires.put_time(message, expire_time)
         return message
 
 
@@ -245,14 +275,14 @@ BY_STEP_INDEX = 1
 CONVERSATION_MEMORIES = Kind(
     number=2,
     name="conversation_memories",
-    message=transfer_service_pb2.WorkingMemoryRecord,
+    message=working_memory_pb2.WorkingMemoryRecord,
     conversation="scope.conversation_id",
     transfer="working_memory",
 )
 USER_MEMORIES = Kind(
     number=3,
     name="user_memories",
-    message=transfer_service_pb2.WorkingMemoryRecord,
+    message=working_memory_pb2.WorkingMemoryRecord,
     partition=["scope.user_id"],
     user="scope.user_id",
     transfer="working_memory",
@@ -278,6 +308,11 @@ CONVERSATION_BODY_PARTS = Kind(
     user="user_id",
 )
 """Those of records that belong to conversations."""
+
+
+def parts_of(kind: Kind) -> Kind:
+    """The kind that the parts of a kind's long bodies are of."""
+    return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
 
 
 class Kinds:

@@ -15,7 +15,7 @@ from remora_server.storage.applier import Applier
 from remora_server.storage.database import Database
 from remora_server.storage.deadlines import require_time
 from remora_server.storage.encoding import STORED_COLUMNS, conversation_draft, stored_message
-from remora_server.storage.locks import ConversationLocks, Locked
+from remora_server.storage.locks import Locked, Locks
 
 WINDOW_MESSAGES = 256
 WINDOW_TOKENS = 64 << 10
@@ -113,7 +113,7 @@ class Loader:
     Whatever asks DuckDB raises DeadlineExceeded instead where the deadline has passed.
     """
 
-    def __init__(self, core: Core, database: Database, applier: Applier, locks: ConversationLocks) -> None:
+    def __init__(self, core: Core, database: Database, applier: Applier, locks: Locks) -> None:
         self._core = core
         self._database = database
         self._applier = applier

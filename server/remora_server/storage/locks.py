@@ -1,9 +1,9 @@
-"""Locks of conversations: a fixed number of stripes, so that none has to be made or forgotten."""
+"""Locks by key: a fixed number of stripes, so that none has to be made or forgotten."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -63,24 +63,32 @@ class Locked(Generic[T]):
         self._lock.__exit__(kind, error, trace)
 
 
-class ConversationLocks:
-    """A lock for each (tenant, conversation); two conversations may share one."""
+class Locks:
+    """A lock for each key of a tenant: a conversation's id, or what a record stands under. Two keys may share one."""
 
     def __init__(self) -> None:
         self._stripes = [threading.Lock() for _ in range(STRIPES)]
 
-    def of(self, terms: Terms, conversation_id: str) -> Held:
-        """The lock of one conversation. Never take a second while holding one: use `all_of`."""
-        return Held(self._stripes[_stripe(terms, conversation_id)], terms.deadline)
+    def of(self, terms: Terms, key: Hashable) -> Held:
+        """The lock of one key. Never take a second while holding one: use `all_of`."""
+        return Held(self._stripes[_stripe(terms, key)], terms.deadline)
 
     @contextmanager
-    def all_of(self, terms: Terms, conversation_ids: Iterable[str]) -> Iterator[None]:
-        """Hold the locks of several conversations, taken in one order for all. Raises DeadlineExceeded."""
+    def all_of(self, terms: Terms, keys: Iterable[Hashable]) -> Iterator[None]:
+        """Hold the locks of several keys, taken in one order for all. Raises DeadlineExceeded."""
         with ExitStack() as held:
-            for stripe in sorted({_stripe(terms, conversation_id) for conversation_id in conversation_ids}):
+            for stripe in sorted({_stripe(terms, key) for key in keys}):
                 held.enter_context(Held(self._stripes[stripe], terms.deadline))
             yield
 
+    @contextmanager
+    def all(self, terms: Terms) -> Iterator[None]:
+        """Hold all locks. Raises DeadlineExceeded."""
+        with ExitStack() as held:
+            for stripe in self._stripes:
+                held.enter_context(Held(stripe, terms.deadline))
+            yield
 
-def _stripe(terms: Terms, conversation_id: str) -> int:
-    return hash((terms.tenant_id, conversation_id)) % STRIPES
+
+def _stripe(terms: Terms, key: Hashable) -> int:
+    return hash((terms.tenant_id, key)) % STRIPES

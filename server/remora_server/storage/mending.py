@@ -15,14 +15,13 @@ import duckdb
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
-from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, is_damage
+from remora_server.storage.database import DAMAGE_MARK, FILE_NAME, is_damage, table_names
 from remora_server.storage.directory import DataDirectory, DirectoryError, sync_folder
 
 logger = logging.getLogger(__name__)
 
 WAL_NAME = FILE_NAME + ".wal"
 DAMAGED = "damaged"
-TABLES = ("meta", "conversations", "heads", "messages", "embeddings", "steps", "working_memories", "requests")
 
 
 def advice(directory: Path) -> str:
@@ -134,7 +133,7 @@ def _damage(file: Path) -> duckdb.Error | None:
 def _read_through(file: Path) -> dict[str, str]:
     """Read all of a database; what it says of itself. Raises duckdb.Error."""
     with read_only(file) as connection:
-        for table in TABLES:
+        for table in table_names(connection):
             read_table(connection, table)
         return dict(connection.execute("SELECT key, value FROM meta").fetchall())
 

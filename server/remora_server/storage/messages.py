@@ -28,6 +28,7 @@ from remora_server.storage import changes
 from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
+from remora_server.storage.encoding import list_entry
 from remora_server.storage.loading import AcceptedConversation, NewConversation
 
 PAGE_BYTES = 3 << 20
@@ -44,6 +45,7 @@ class Messages:
     ) -> None:
         self._core = context.core
         self._commits = context.commits
+        self._records = context.records
         self._commands = context.commands
         self._loader = context.loader
         self._new_id = context.new_id
@@ -101,8 +103,8 @@ class Messages:
     def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
         def plan(found: AcceptedConversation, now: int) -> Planned:
             user = user_id or found.head.user_id
-            steps = changes.remove_steps(found.head.uid, user)
-            return self._planned(write, conversation_id, plan_clear(found, user, now), {}, [steps])
+            records = self._records.changes(write, self._records.cleared(found.head.uid, user))
+            return self._planned(write, conversation_id, plan_clear(found, user, now), {}, records)
 
         return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
 
@@ -175,7 +177,7 @@ def _creation(
 
 def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:
     """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
-    entries = [(sequence, _entry(encoded)) for sequence, encoded in older]
+    entries = [(sequence, list_entry(encoded)) for sequence, encoded in older]
     if newest:
         kept, memory = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1], page.encoded
     else:
@@ -205,13 +207,3 @@ def _fitting(entries: Sequence[tuple[int, bytes]], room: int) -> list[tuple[int,
         if room < 0:
             break
     return kept
-
-
-def _entry(encoded: bytes) -> bytes:
-    """A message as field 1 of a reply: tag, length, bytes (protobuf's wire format)."""
-    length, head = len(encoded), bytearray(b"\x0a")
-    while length > 0x7F:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    head.append(length)
-    return bytes(head) + encoded

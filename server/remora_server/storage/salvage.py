@@ -18,8 +18,9 @@ from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import RemoraError, one_line
+from remora_server.storage import taking_over
 from remora_server.storage.batch import Batch
-from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION, Database, is_damage
+from remora_server.storage.database import FILE_NAME, KIND_FACT, SCHEMA_VERSION, Database, is_damage
 from remora_server.storage.directory import (
     FORMAT_VERSION,
     Format,
@@ -31,9 +32,12 @@ from remora_server.storage.directory import (
 )
 from remora_server.storage.disk_space import is_lack_of_space
 from remora_server.storage.inspection import inspect_store, locked, require_readable, told
+from remora_server.storage.kinds import KINDS, Kind, Kinds, all_tables
 from remora_server.storage.lacks import lack_of
-from remora_server.storage.mending import TABLES, linked_file, read_only
+from remora_server.storage.mending import linked_file, read_only
 from remora_server.storage.restoring import begin_journal
+from remora_server.storage.tables import incomplete, shape, without_parent
+from remora_server.storage.taking_over import OLD_TABLES, OldTable, copy_piece
 from remora_server.storage.v1 import record_pb2
 
 Readable = Callable[[], AbstractContextManager[Path]]
@@ -42,6 +46,8 @@ DATABASE_BYTES = 512 << 20
 BATCH_BYTES = 4 << 20
 VECTOR_ROWS = 2048
 """DuckDB reads rows in such pieces: no smaller range is worth a try."""
+CONVERTED_ROWS = 256
+"""Rows of older versions that are converted at once."""
 
 
 class RepairError(Exception):
@@ -84,8 +90,10 @@ class RepairReport(Struct):
         return is_known and not (self.lost_revisions or self.lost_rows or self.conversations)
 
 
-def repair(source: Path, target: Path) -> RepairReport:
-    """Save what can be saved of the store in `source` into `target`, which is new or empty. Raises RepairError."""
+def repair(source: Path, target: Path, kinds: Kinds = KINDS) -> RepairReport:
+    """Save what can be saved of the store in `source` into `target`, which is new or empty. `kinds` are those that are
+    known. Raises RepairError.
+    """
     if source.resolve() in (target.resolve(), *target.resolve().parents):
         raise RepairError(f"{target} lies in {source}: name a directory outside of it")
     with locked(source) as is_free:
@@ -94,12 +102,12 @@ def repair(source: Path, target: Path) -> RepairReport:
         _require_readable(source)
         before = _digest(source)
         try:
-            report = _Repair(source, target).run()
+            report = _Repair(source, target, kinds).run()
         except (RemoraError, duckdb.Error, OSError, _native.JournalError) as error:
             raise _not_saved(target, error) from error
         if _digest(source) != before:
             raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
-    for finding in inspect_store(target).findings:
+    for finding in inspect_store(target, kinds).findings:
         report.notes.append(f"the new store is not right: {finding.part}: {finding.what}")
     return report
 
@@ -125,8 +133,9 @@ def _digest(directory: Path) -> str:
 class _Repair:
     """One repair. The steps follow each other in `run`."""
 
-    def __init__(self, source: Path, target: Path) -> None:
+    def __init__(self, source: Path, target: Path, kinds: Kinds) -> None:
         self._source = source
+        self._kinds = kinds
         self._target = target
         self._report = RepairReport(source, target)
         self._format = self._read_format()
@@ -153,9 +162,9 @@ class _Repair:
 
     def _fill(self, found: _native.JournalInspection | None, applied: int, store_id: bytes) -> int:
         """Make the new database; the revision that it has reached."""
-        Database(self._target, DATABASE_BYTES).close()
+        Database(self._target, DATABASE_BYTES, self._kinds).close()
         self._copy_database()
-        database = Database(self._target, DATABASE_BYTES)
+        database = Database(self._target, DATABASE_BYTES, self._kinds)
         try:
             revision = self._replay(database, found, applied)
             database.transact(self._tidy)
@@ -192,6 +201,10 @@ class _Repair:
         format_version = self._format.format_version if self._format else 0
         if format_version > FORMAT_VERSION or int(self._facts.get("schema_version", 0)) > SCHEMA_VERSION:
             raise RepairError(f"{self._source} was written by a newer version of Remora: upgrade Remora")
+        known = {f"{KIND_FACT}{kind.number}": shape(kind) for kind in self._kinds}
+        for fact, kept in self._facts.items():
+            if fact.startswith(KIND_FACT) and known.get(fact) != kept:
+                raise RepairError(f"{self._source} has records of the kind {kept}, which is not known: upgrade Remora")
 
     def _owner(self) -> bytes | None:
         """The store's id by the directory, else by the journal, else by the database."""
@@ -216,40 +229,42 @@ class _Repair:
             return
         with self._readable() as file, _connected(self._target / FILE_NAME) as connection:
             connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
-            for table in TABLES:
-                if table != "meta":
-                    self._copy_table(connection, table)
+            for table in self._found_tables(connection):
+                self._copy_table(connection, table)
         self._is_whole = not self._report.lost_rows
 
-    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-        """Copy the rows that can be read, and count the others."""
-        try:
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM old.{table}")  # noqa: S608 - a table of ours
-        except duckdb.Error as error:
-            if not is_damage(error):
-                raise _not_copied(table, error) from error
-            self._copy_pieces(connection, table)
+    def _found_tables(self, connection: duckdb.DuckDBPyConnection) -> list[_FoundTable]:
+        """What there is to copy: what the new database has, too, and what older versions had in its place."""
+        found = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'old'").fetchall()
+        names = {name for (name,) in found}
+        is_old = int(self._facts.get("schema_version", 0)) < taking_over.SCHEMA_VERSION
+        replaced = {old.name if is_old else old.set_aside: old for old in OLD_TABLES}
+        plain = [table.name for table in all_tables(self._kinds) if table.name in names - set(replaced) - {"meta"}]
+        taken_over = {old: int(self._facts.get(old.progress, 0)) for old in replaced.values()}
+        return [
+            *(_FoundTable(name) for name in plain),
+            *(_FoundTable(name, old, taken_over[old]) for name, old in replaced.items() if name in names),
+        ]
 
-    def _copy_pieces(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-        [(last,)] = connection.execute(f"SELECT max(rowid) FROM old.{table}").fetchall()  # noqa: S608 - ours
-        pieces = [(0, (last or 0) + 1)]
-        lost = 0
+    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: _FoundTable) -> None:
+        """Copy the rows that can be read, and count the others."""
+        [(last,)] = connection.execute(f"SELECT max(rowid) FROM old.{table.name}").fetchall()  # noqa: S608 - ours
+        end = 0 if last is None else last + 1
+        pieces = table.pieces(end)
+        lost, is_damaged = 0, False
         while pieces:
             begin, end = pieces.pop()
-            place = f"old.{table} WHERE rowid >= {begin} AND rowid < {end}"
             try:
-                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {place}")  # noqa: S608 - ours
+                table.copy(connection, begin, end)
             except duckdb.Error as error:
-                if lack_of(error) is not None:
-                    raise _not_copied(table, error) from error
-                middle = (begin + end) // 2 // VECTOR_ROWS * VECTOR_ROWS
-                if begin < middle < end:
-                    pieces += [(middle, end), (begin, middle)]
-                else:
-                    [(count,)] = connection.execute(f"SELECT count(*) FROM {place}").fetchall()  # noqa: S608 - ours
-                    lost += count
+                is_damaged = is_damaged or is_damage(error)
+                if lack_of(error) is not None or not is_damaged:
+                    raise _not_copied(table.name, error) from error
+                halves = table.halves(begin, end)
+                pieces += halves
+                lost += 0 if halves else table.count(connection, begin, end)
         if lost:
-            self._report.lost_rows[table] = lost
+            self._report.lost_rows[table.name] = lost
 
     def _inspect(self, applied: int, owner: bytes | None) -> _native.JournalInspection | None:
         try:
@@ -298,7 +313,7 @@ class _Repair:
             return applied
 
         def forget(cursor: duckdb.DuckDBPyConnection) -> None:
-            for table in ("messages", "requests"):
+            for table in ("messages", "requests", *(kind.name for kind in self._kinds)):
                 cursor.execute(f"DELETE FROM {table} WHERE revision >= ?", [first])  # noqa: S608 - ours
 
         database.transact(forget)
@@ -311,9 +326,19 @@ class _Repair:
         self._name_conversations(cursor)
         for statement in _TIDY:
             cursor.execute(statement)
+        for kind in self._kinds:
+            self._tidy_kind(cursor, kind)
         self._note_lost_messages(cursor)
         for statement in _COUNT:
             cursor.execute(statement)
+
+    def _tidy_kind(self, cursor: duckdb.DuckDBPyConnection, kind: Kind) -> None:
+        """Remove records whose owner is gone; those whose bodies are not whole are lost."""
+        for statement in _tidy_statements(kind):
+            cursor.execute(statement)
+        [(lost,)] = cursor.execute(f"DELETE FROM {kind.name} WHERE {incomplete(kind)}").fetchall()  # noqa: S608 - ours
+        if lost:
+            self._report.lost_rows[kind.name] = self._report.lost_rows.get(kind.name, 0) + lost
 
     def _name_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """A conversation whose own row is lost gets one, where its id is known and no other has it."""
@@ -340,12 +365,50 @@ class _Repair:
         """What is left: the store's facts, and what it holds."""
         facts = self._facts | {"store_id": store_id.hex(), "applied_revision": str(revision)}
         for key, value in facts.items():
-            if key != "schema_version":
+            if key != "schema_version" and key not in {old.progress for old in OLD_TABLES}:
                 database.set_meta(key, value)
         database.checkpoint()
-        counts = {table: database.rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}  # noqa: S608 - ours
-        self._report.rows = {table: count for table, count in counts.items() if table != "meta"}
+        names = [table.name for table in all_tables(self._kinds) if table.name != "meta"]
+        self._report.rows = {name: database.rows(f"SELECT count(*) FROM {name}")[0][0] for name in names}  # noqa: S608
         self._report.store_id, self._report.revision = store_id.hex(), revision
+
+
+class _FoundTable(Struct, frozen=True):
+    """A table of the damaged database. `old` says how that of an older version is converted; its rows before the rowid
+    `begin` were taken over before that.
+    """
+
+    name: str
+    old: OldTable | None = None
+    begin: int = 0
+
+    def pieces(self, end: int) -> list[tuple[int, int]]:
+        """What is copied at once, by rowids, the first piece last. What must be converted is in memory meanwhile."""
+        if self.old is None:
+            return [(0, end)]
+        begins = range(self.begin, end, CONVERTED_ROWS)
+        return [(begin, min(begin + CONVERTED_ROWS, end)) for begin in reversed(begins)]
+
+    @staticmethod
+    def halves(begin: int, end: int) -> list[tuple[int, int]]:
+        """What of a piece may be readable by itself, the first half last."""
+        middle = (begin + end) // 2 // VECTOR_ROWS * VECTOR_ROWS
+        return [(middle, end), (begin, middle)] if begin < middle < end else []
+
+    def copy(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> None:
+        """Copy a piece, or raise duckdb.Error with nothing of it copied."""
+        if self.old is None:
+            connection.execute(f"INSERT INTO {self.name} BY NAME SELECT * FROM {self._place(begin, end)}")  # noqa: S608
+        else:
+            copy_piece(connection, self.old, f"old.{self.name}", begin, end)
+
+    def count(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> int:
+        """How many rows a piece has."""
+        [(count,)] = connection.execute(f"SELECT count(*) FROM {self._place(begin, end)}").fetchall()  # noqa: S608
+        return int(count)
+
+    def _place(self, begin: int, end: int) -> str:
+        return f"old.{self.name} WHERE rowid >= {begin} AND rowid < {end}"
 
 
 class _Replay:
@@ -354,7 +417,7 @@ class _Replay:
     def __init__(self, database: Database, after: int, names: dict[int, tuple[str, str]]) -> None:
         self._database = database
         self._names = names
-        self._batch, self._bytes = Batch(), 0
+        self._batch, self._bytes = Batch(self._database.kinds), 0
         self.revision = after
 
     def take(self, revision: int, payload: bytes) -> None:
@@ -373,7 +436,7 @@ class _Replay:
         """Write what was taken."""
         if self._bytes:
             self._database.transact(self._batch.write)
-            self._batch, self._bytes = Batch(), 0
+            self._batch, self._bytes = Batch(self._database.kinds), 0
 
     def _learn_names(self, record: record_pb2.Record, revision: int) -> None:
         for change in record.changes:
@@ -420,9 +483,6 @@ _TIDY = (
        AND newer.id = conversations.id AND newer.uid > conversations.uid""",
     "DELETE FROM heads WHERE uid NOT IN (SELECT uid FROM conversations)",
     "DELETE FROM messages WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
-    "DELETE FROM steps WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
-    """DELETE FROM working_memories WHERE conversation_uid <> 0
-       AND conversation_uid NOT IN (SELECT uid FROM conversations)""",
     # Likewise of two messages of one id.
     """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
        AND newer.user_id = messages.user_id AND newer.id = messages.id AND newer.sequence > messages.sequence""",
@@ -432,6 +492,20 @@ _TIDY = (
     """INSERT INTO heads SELECT c.tenant_id, c.uid, 0, 0, 0, c.create_time, c.uid FROM conversations AS c
        ANTI JOIN heads USING (uid)""",
 )
+
+
+def _tidy_statements(kind: Kind) -> Iterator[str]:
+    name = kind.name
+    # Of two records of one key, the older was replaced by a record that is lost.
+    yield f"""DELETE FROM {name} USING {name} AS newer WHERE newer.tenant_id = {name}.tenant_id
+        AND newer.conversation_uid = {name}.conversation_uid AND newer.partition = {name}.partition
+        AND newer.key = {name}.key
+        AND (newer.revision, newer.ordinal, newer.rowid) > ({name}.revision, {name}.ordinal, {name}.rowid)"""  # noqa: S608
+    if kind.of_conversation:
+        yield f"DELETE FROM {name} WHERE conversation_uid NOT IN (SELECT uid FROM conversations)"  # noqa: S608 - ours
+    if kind.parent:
+        yield f"DELETE FROM {name} WHERE {without_parent(kind, kind.parent)}"  # noqa: S608 - ours
+
 
 _LOST_MESSAGES = """
     SELECT c.tenant_id, c.id, h.message_count - coalesce(m.held, 0) AS lost

@@ -2,76 +2,93 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import require_owner
-from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
-from remora_server.storage import changes
+from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemory, WorkingMemoryOwner
 from remora_server.storage.commands import Planned
 from remora_server.storage.context import StoreContext
 from remora_server.storage.conversations import Conversations
-from remora_server.storage.locks import Locked
+from remora_server.storage.encoding import timestamp
+from remora_server.storage.kinds import CONVERSATION_MEMORIES, USER_MEMORIES
+from remora_server.storage.record_reader import Partition
+from remora_server.storage.records import Put, Remove
 
-_FIND = """
-SELECT content, update_time FROM working_memories WHERE tenant_id = ? AND conversation_uid = ? AND user_id = ?
-"""
+_ONLY = b""
+"""The key of the one record of a partition."""
 
 
 class WorkingMemories:
     """Sets, gets and deletes working memory."""
 
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
-        self._database = context.database
         self._commits = context.commits
         self._commands = context.commands
         self._locks = context.locks
+        self._records = context.records
         self._conversations = conversations
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
-        revision = self._commits.begin_query(read)
-        content, update_time = self._find(read.tenant_id, self._published_key(read, owner))
-        return WorkingMemory(content, update_time, revision)
-
-    def _find(self, tenant_id: str, key: tuple[int, str]) -> tuple[bytes | None, int]:
-        """The content that has been applied, None where there is none, and when it was written."""
-        rows = self._database.rows(_FIND, [tenant_id, *key])
-        return rows[0] if rows else (None, 0)
+        self._commits.begin(read)
+        found, revision = self._records.get(read, self._published_place(read, owner), _ONLY)
+        if found is None:
+            return WorkingMemory(None, 0, revision)
+        memory = WorkingMemoryRecord.FromString(found.body)
+        return WorkingMemory(memory.content, memory.update_time.ToMicroseconds(), revision)
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
-        def plan(key: tuple[int, str], now: int) -> Planned:
-            uid, user_id = key
-            change = changes.put_working_memory(uid, user_id, content, now)
-            return Planned([change], Outcome(revision=0, time=now), user_id)
+        def plan(place: Partition, now: int) -> Planned:
+            memory = WorkingMemoryRecord(scope=_scope(owner), content=content, update_time=timestamp(now))
+            puts = self._records.changes(write, [Put(place.kind, place.uid, memory)])
+            return Planned(puts, Outcome(revision=0, time=now), _user(owner))
 
         return self._commands.run(write, self._locked(write, owner), plan)
 
     def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
-        def plan(key: tuple[int, str], _now: int) -> Planned | None:
-            uid, user_id = key
-            self._commits.begin_query(Read(write.tenant_id, deadline=write.deadline))
-            if self._find(write.tenant_id, key)[0] is None:
+        def plan(place: Partition, _now: int) -> Planned | None:
+            if self._records.stored(write, place, _ONLY) is None:
                 return None
-            change = changes.delete_working_memory(uid, user_id)
-            return Planned([change], Outcome(revision=0, deleted=True), user_id)
+            gone = self._records.changes(write, [Remove(place.kind, place.uid, place.partition, _ONLY)])
+            return Planned(gone, Outcome(revision=0, deleted=True), _user(owner))
 
         return self._commands.run(write, self._locked(write, owner), plan)
 
-    def _locked(self, write: Write, owner: WorkingMemoryOwner) -> Locked[tuple[int, str]]:
-        """The key of a working memory, under the lock of its conversation."""
-        lock = self._locks.of(write, owner.conversation_id) if isinstance(owner, ConversationMemory) else nullcontext()
-        return Locked(lock, lambda: self._accepted_key(write, owner))
+    @contextmanager
+    def _locked(self, write: Write, owner: WorkingMemoryOwner) -> Iterator[Partition]:
+        """Where a working memory stands, under the lock of its conversation or of its own."""
+        if isinstance(owner, ConversationMemory):
+            with self._locks.of(write, owner.conversation_id):
+                head = self._conversations.accepted(write, owner.conversation_id).head
+                yield _of_conversation(owner, head.uid, head.user_id)
+        else:
+            place = _of_user(owner)
+            with self._records.held_place(write, place):
+                yield place
 
-    def _accepted_key(self, write: Write, owner: WorkingMemoryOwner) -> tuple[int, str]:
+    def _published_place(self, read: Read, owner: WorkingMemoryOwner) -> Partition:
         if not isinstance(owner, ConversationMemory):
-            return 0, owner.user_id
-        head = self._conversations.accepted(write, owner.conversation_id).head
-        require_owner(head.user_id, owner.user_id, owner.conversation_id)
-        return head.uid, ""
-
-    def _published_key(self, read: Read, owner: WorkingMemoryOwner) -> tuple[int, str]:
-        if not isinstance(owner, ConversationMemory):
-            return 0, owner.user_id
+            return _of_user(owner)
         head = self._conversations.published(read, owner.conversation_id)
-        require_owner(head.user_id, owner.user_id, owner.conversation_id)
-        return head.uid, ""
+        return _of_conversation(owner, head.uid, head.user_id)
+
+
+def _of_conversation(owner: ConversationMemory, uid: int, owner_id: str) -> Partition:
+    require_owner(owner_id, owner.user_id, owner.conversation_id)
+    return Partition(CONVERSATION_MEMORIES, uid, CONVERSATION_MEMORIES.encode_partition())
+
+
+def _of_user(owner: UserMemory) -> Partition:
+    return Partition(USER_MEMORIES, 0, USER_MEMORIES.encode_partition(owner.user_id))
+
+
+def _scope(owner: WorkingMemoryOwner) -> WorkingMemoryScope:
+    if isinstance(owner, ConversationMemory):
+        return WorkingMemoryScope(conversation_id=owner.conversation_id)
+    return WorkingMemoryScope(user_id=owner.user_id)
+
+
+def _user(owner: WorkingMemoryOwner) -> str:
+    return "" if isinstance(owner, ConversationMemory) else owner.user_id

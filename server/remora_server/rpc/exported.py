@@ -1,0 +1,15 @@
+"""What an exported record says of itself: the conversation that it belongs to."""
+
+from __future__ import annotations
+
+from remora.v1.transfer_service_pb2 import Record
+
+
+def conversation_of(record: Record) -> str:
+    """The conversation that a record is of, as it says itself or in its scope; empty where it belongs to none."""
+    kind = str(record.WhichOneof("kind"))
+    if kind == "conversation":
+        return record.conversation.conversation.id
+    own = getattr(record, kind)
+    said: str = getattr(getattr(own, "scope", own), "conversation_id", "")
+    return said

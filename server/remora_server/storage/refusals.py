@@ -1,0 +1,19 @@
+"""Why a write of records is refused. The service whose records they are says what that means to a caller."""
+
+from __future__ import annotations
+
+
+class RecordNotFound(Exception):
+    """What a record belongs to, or an upload, is not there."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"there is no such record of {kind}")
+        self.kind = kind
+
+
+class RevisionMismatch(Exception):
+    """Another write came first: the record has another revision than is expected. 0: there is none."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"the record is at revision {found}, not {expected}")
+        self.expected, self.found = expected, found
