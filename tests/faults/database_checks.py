@@ -10,6 +10,7 @@ import duckdb
 from tests.faults.kill_checks import Faults
 
 from remora_server.storage.database import FILE_NAME
+from remora_server.storage.kinds import KINDS, Kind
 
 _FAULTS = {
     "messages with another's place": """
@@ -24,8 +25,7 @@ _FAULTS = {
     "rows of no conversation": """
         SELECT uid FROM (
             SELECT conversation_uid AS uid FROM messages UNION ALL SELECT conversation_uid FROM embeddings
-            UNION ALL SELECT conversation_uid FROM steps UNION ALL SELECT uid FROM heads
-            UNION ALL SELECT conversation_uid FROM working_memories WHERE conversation_uid <> 0)
+            UNION ALL SELECT uid FROM heads)
         WHERE uid NOT IN (SELECT uid FROM conversations)""",
     "conversations with another's id": """
         SELECT tenant_id, id FROM conversations GROUP BY ALL HAVING count(*) > 1""",
@@ -37,16 +37,30 @@ _FAULTS = {
         ON m.conversation_uid = e.conversation_uid AND m.sequence = e.sequence AND m.revision = e.message_revision""",
     "vectors that are there twice": """
         SELECT conversation_uid, sequence, model FROM embeddings GROUP BY ALL HAVING count(*) > 1""",
-    "steps that are there twice": """
-        SELECT conversation_uid, user_id, id FROM steps GROUP BY ALL HAVING count(*) > 1""",
-    "working memories that are there twice": """
-        SELECT tenant_id, conversation_uid, user_id FROM working_memories GROUP BY ALL HAVING count(*) > 1""",
     "requests that are there twice": """
         SELECT tenant_id, request_id FROM requests GROUP BY ALL HAVING count(*) > 1""",
     "rows of revisions that were not applied": """
         SELECT revision FROM (SELECT revision FROM heads UNION ALL SELECT revision FROM requests)
         WHERE revision > (SELECT CAST(value AS UBIGINT) FROM meta WHERE key = 'applied_revision')""",
 }
+
+
+def _faults_of(kind: Kind) -> dict[str, str]:
+    """What must not be found among the records of a kind."""
+    faults = {
+        f"{kind.name} that are there twice": f"""
+            SELECT tenant_id, conversation_uid, partition, key FROM {kind.name} GROUP BY ALL HAVING count(*) > 1""",
+        f"{kind.name} of revisions that were not applied": f"""
+            SELECT revision FROM {kind.name}
+            WHERE revision > (SELECT CAST(value AS UBIGINT) FROM meta WHERE key = 'applied_revision')""",
+    }
+    if kind.of_conversation:
+        faults[f"{kind.name} of no conversation"] = f"""
+            SELECT conversation_uid FROM {kind.name} WHERE conversation_uid NOT IN (SELECT uid FROM conversations)"""
+    return faults
+
+
+FAULTS = _FAULTS | {what: query for kind in KINDS for what, query in _faults_of(kind).items()}
 
 
 def applied_revision(data: Path) -> int:
@@ -56,7 +70,7 @@ def applied_revision(data: Path) -> int:
         for file in data.glob(f"{FILE_NAME}*"):
             shutil.copy(file, directory)
         with duckdb.connect(str(Path(directory) / FILE_NAME)) as connection:
-            found = {what: connection.execute(query).fetchall() for what, query in _FAULTS.items()}
+            found = {what: connection.execute(query).fetchall() for what, query in FAULTS.items()}
             rows = connection.execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
     faults = [f"the database has {what}: {rows[:5]}" for what, rows in found.items() if rows]
     if faults:

@@ -21,6 +21,7 @@ from tests.faults.kill_checks import Account, Checker, Faults, KillCheck
 from tests.faults.sidecar import ROOT, Sidecar
 from tests.faults.user_model import UserModel
 from tests.patience import PATIENCE
+from tests.storage.written import OF_CALLERS, written_kinds
 
 from remora.v1 import conversation_pb2
 from remora.v1 import conversation_service_pb2 as pb
@@ -93,6 +94,8 @@ class KillRun:
         self._seed = seed
         self._writers: list[WriterProcess] = []
         self._applied = 0
+        self.written_kinds: set[str] = set()
+        """The kinds of records that the writers have written."""
 
     @property
     def acknowledged(self) -> int:
@@ -171,6 +174,8 @@ class KillRun:
         if applied < self._applied:
             raise Faults([f"the database is at revision {applied}, after {self._applied}"])
         self._applied = applied
+        if len(self.written_kinds) < len(OF_CALLERS):
+            self.written_kinds |= {name for _, name in written_kinds(self.sidecar.directory / "data")}
 
     def die_under_load(self, *changes: str, **failpoints: str) -> int:
         """Start the server with failpoints and let all write until it has died of them; its exit code."""

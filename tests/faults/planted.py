@@ -6,9 +6,11 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import duckdb
 from msgspec.structs import replace
+from tests.storage.written import OF_CALLERS
 
 from remora_server.domain.calls import Outcome, Write
 from remora_server.failpoints import JOURNAL_VARIABLE
@@ -17,6 +19,7 @@ from remora_server.storage.batch import Batch
 from remora_server.storage.changes import Change
 from remora_server.storage.commits import Accepted, Commits
 from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.kinds import Kind
 from remora_server.storage.v1 import record_pb2
 
 EVERY = 10
@@ -108,11 +111,11 @@ def lose_vectors() -> None:
     _spoil_records(lose)
 
 
-def lose_working_memory() -> None:
-    """The database does not get some working memories."""
+def lose_records_of(kind: Kind) -> None:
+    """The database does not get some records of a kind."""
 
     def lose(record: record_pb2.Record) -> None:
-        kept = [change for change in record.changes if not change.HasField("put_working_memory")]
+        kept = [change for change in record.changes if change.put_record.kind != kind.number]
         record.ClearField("changes")
         record.changes.extend(kept)
 
@@ -160,9 +163,8 @@ FAULTS: dict[str, Callable[[], None]] = {
         reorder_messages,
         miscount_messages,
         lose_vectors,
-        lose_working_memory,
         apply_twice,
         forget_applied_revision,
         forget_requests,
     )
-}
+} | {f"lose_{kind.name}": partial(lose_records_of, kind) for kind in OF_CALLERS}

@@ -10,9 +10,10 @@ import pytest
 from tests.faults.contract import WRITES
 from tests.faults.kills import KillRun
 from tests.faults.sidecar import Sidecar
-from tests.faults.user_model import UserModel
+from tests.faults.user_model import COMPARED, UserModel
 from tests.faults.user_requests import WEIGHTS, UserRequests
 from tests.patience import PATIENCE
+from tests.storage.written import OF_CALLERS
 
 from remora import Remora
 from remora.v1 import conversation_pb2, conversation_service_pb2, message_pb2
@@ -35,6 +36,10 @@ def test_the_writers_use_every_write_of_the_contract() -> None:
     assert set(UserModel("u", "s")._methods) == set(WRITES)
 
 
+def test_the_model_foretells_the_records_of_every_kind() -> None:
+    assert set(COMPARED) == {kind.name for kind in OF_CALLERS}
+
+
 def drawn(requests: UserRequests, count: int) -> list[tuple[str, bytes]]:
     pairs = (requests.draw() for _ in range(count))
     return [(method, request.SerializeToString(deterministic=True)) for method, request in pairs]
@@ -53,6 +58,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Pa
 
     assert list(run.kills(KILLS)) == list(range(1, KILLS + 1))
     assert run.acknowledged > KILLS, "the writers got something through"
+    assert run.written_kinds == {kind.name for kind in OF_CALLERS}
 
 
 def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:

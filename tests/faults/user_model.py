@@ -344,11 +344,25 @@ class UserModel:
         ]
         for name, kept in self.kept.items():
             found += _row_differences(f"messages of {name}", kept.messages, seen.messages[name])
-            found += _row_differences(f"steps of {name}", kept.ordered_steps(), seen.steps[name])
-        memories = {name: kept.memory for name, kept in self.kept.items() if not kept.shared} | {"": self.memory}
-        if memories != seen.memories:
-            found.append(f"working memories {seen.memories}, not {memories}")
+        for compare in COMPARED.values():
+            found += compare(self, seen)
         return found or self._search_differences(seen)
+
+    def step_differences(self, seen: Seen) -> list[str]:
+        return [
+            text
+            for name, kept in self.kept.items()
+            for text in _row_differences(f"steps of {name}", kept.ordered_steps(), seen.steps[name])
+        ]
+
+    def conversation_memory_differences(self, seen: Seen) -> list[str]:
+        wanted = {name: kept.memory for name, kept in self.kept.items() if not kept.shared}
+        shown = {name: content for name, content in seen.memories.items() if name}
+        return [] if shown == wanted else [f"conversation memories {shown}, not {wanted}"]
+
+    def user_memory_differences(self, seen: Seen) -> list[str]:
+        shown = seen.memories[""]
+        return [] if shown == self.memory else [f"user memories {shown!r}, not {self.memory!r}"]
 
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
@@ -369,6 +383,14 @@ class UserModel:
                 step.id: next(shown for shown in seen.steps[name] if shown.id == step.id)
                 for step in kept.steps.values()
             }
+
+
+COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
+    "steps": UserModel.step_differences,
+    "conversation_memories": UserModel.conversation_memory_differences,
+    "user_memories": UserModel.user_memory_differences,
+}
+"""How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 
 
 def revision_of(reply: Reply) -> int:

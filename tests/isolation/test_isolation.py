@@ -19,6 +19,7 @@ from tests.input.callers import METHODS, Answer, Caller, DirectCaller, Headers, 
 from tests.input.table import MODEL
 from tests.isolation.canaries import Canary, canaries
 from tests.isolation.tenant import Leak, Shared, Tenant
+from tests.storage.written import OF_CALLERS, written_kinds
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Write
@@ -97,6 +98,7 @@ def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identit
 
     assert set.union(*(tenant.answered for tenant in acting)) == set(METHODS)
     assert sidecar.stop() == 0
+    assert {name for _, name in written_kinds(sidecar.directory / "data")} == {kind.name for kind in OF_CALLERS}
     log = sidecar.log.read_bytes()
     assert log.count(b'"method": "AppendMessages"') > operations // 50
     assert canaries(log) == set()

@@ -81,7 +81,7 @@ def test_positions_of_another_form_come_back_as_they_were(position: bytes) -> No
     assert TOKENS.encoded_position(CALL, with_token(token)) == position
 
 
-POSITION = ExportPosition(ExportPlace(2**64 - 1, 3, 2**64 - 1, 5, "é"), 1, 2)
+POSITION = ExportPosition(ExportPlace(2**64 - 1, 3, 2**64 - 1, 5, "é".encode()), 1, 2)
 
 
 @pytest.mark.parametrize("position", [POSITION, ConversationPosition("Leave", 7), ConversationPosition(-5, 2**64 - 1)])

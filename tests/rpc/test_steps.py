@@ -11,7 +11,7 @@ from tests.rpc.running_server import RunningServer
 from remora.v1 import history_service_pb2 as pb
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Outcome
-from remora_server.domain.steps import StepDraft, StepPage, StepQuery
+from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
 
 STEP = Step(
     id="s",
@@ -74,7 +74,8 @@ def test_steps_are_listed_as_asked(server: RunningServer) -> None:
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_a_page_holds_the_stores_steps_as_they_are(server: RunningServer, count: int) -> None:
     steps = [Step(id=str(number), content="x" * number) for number in range(count)]
-    server.store.steps = StepPage(tuple(step.SerializeToString() for step in steps), more=False, revision=6)
+    encoded = pb.ListStepsResponse(steps=steps).SerializeToString()
+    server.store.steps = StepPage(encoded, following=None, revision=6)
 
     reply = server.call("ListSteps", pb.ListStepsRequest(conversation_id="c"))
 
@@ -82,10 +83,10 @@ def test_a_page_holds_the_stores_steps_as_they_are(server: RunningServer, count:
 
 
 def test_the_next_page_begins_behind_this_one(server: RunningServer) -> None:
-    server.store.steps = StepPage((b"", b"", b""), more=True, revision=6)
+    server.store.steps = StepPage(b"", following=StepPosition(-3, 2**64 - 1, 7), revision=6)
     fields = {"conversation_id": "c", "page_size": 3, "skip": 10}
 
     first = cast("pb.ListStepsResponse", server.call("ListSteps", pb.ListStepsRequest(**fields)))  # type: ignore[arg-type]
     second_query = query_of(server, **fields, page_token=first.next_page_token)
 
-    assert second_query.skip == 13
+    assert second_query.after == StepPosition(-3, 2**64 - 1, 7)

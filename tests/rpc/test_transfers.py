@@ -5,11 +5,12 @@ from __future__ import annotations
 from tests.rpc.running_server import RunningServer
 
 from remora.v1 import transfer_service_pb2 as pb
+from remora.v1.step_pb2 import Step
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord
 from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery, Import
-from remora_server.domain.working_memory import ConversationMemory, UserMemory
 
-POSITION = ExportPosition(ExportPlace(2**64 - 1, 4, 2**63, 2**31 - 1, "é"), through=7, newest=2**63 - 1)
+POSITION = ExportPosition(ExportPlace(2**64 - 1, 4, 2**63, 2**31 - 1, "é\x00".encode()), through=7, newest=2**63 - 1)
 
 
 def export(server: RunningServer, **fields: object) -> pb.ExportRecordsResponse:
@@ -73,23 +74,30 @@ def test_records_reach_the_store_by_kind_with_the_places_that_the_request_has_th
                 },
             }
         },
-        {"step": {"id": "s", "conversation_id": "c", "user_id": "u", "type": 1, "create_time": {"seconds": 3}}},
+        {
+            "step": {
+                "id": "s", "conversation_id": "c", "user_id": "u", "type": 1,
+                "create_time": {"seconds": 3, "nanos": 4_321},
+            }
+        },
         {"working_memory": {"scope": {"conversation_id": "c"}, "content": b"\xff", "update_time": {"seconds": 4}}},
     )  # fmt: skip
 
     assert given.conversation_id == "c"
     assert given.conversation is not None
     assert (given.conversation.last_sequence, given.conversation.last_time) == (9, 1_000_001)
-    [message], [step], [memory] = given.messages, given.steps, given.memories
+    [message], [step, memory] = given.messages, given.records
     assert (message.field, message.user_id, message.sequence) == ("records[1].message", "v", 9)
     assert (message.create_time, message.update_time) == (1_000_001, 2_000_000)
     assert (message.draft.id, message.draft.text) == ("m", "hello")
-    assert (step.field, step.draft.create_time) == ("records[2].step", 3_000_000)
-    assert (memory.field, memory.owner) == ("records[3].working_memory", ConversationMemory("c"))
+    assert (step.field, step.kind) == ("records[2].step", "step")
+    assert Step.FromString(step.body).create_time.nanos == 4_000, "times are kept to the microsecond"
+    assert (memory.field, memory.kind) == ("records[3].working_memory", "working_memory")
+    assert WorkingMemoryRecord.FromString(memory.body).content == b"\xff"
 
 
 def test_users_working_memories_belong_to_no_conversation(server: RunningServer) -> None:
     given = imported(server, {"working_memory": {"scope": {"user_id": "u"}, "update_time": {"seconds": 4}}})
 
     assert given.conversation_id == ""
-    assert [(memory.owner, memory.update_time) for memory in given.memories] == [(UserMemory("u"), 4_000_000)]
+    assert [record.kind for record in given.records] == ["working_memory"]

@@ -13,6 +13,7 @@ from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.domain.search import Lane, Portion, Unembedded
 from remora_server.storage.embedded import EmbeddedStore, StoreOptions
 from remora_server.storage.embeddings import PendingEmbeddings
+from remora_server.storage.kinds import KINDS, Kinds
 
 TENANT = "acme"
 READ = Read(TENANT)
@@ -25,10 +26,23 @@ def one_model(name: str, *, late: bool = False) -> ServedModels:
     return ServedModels(ServedModel(name, late))
 
 
-def open_store(directory: Path | None, *, model: str = "", window_bytes: int = SMALL) -> EmbeddedStore:
+def open_store(
+    directory: Path | None,
+    *,
+    model: str = "",
+    window_bytes: int = SMALL,
+    record_bytes: int = SMALL,
+    kinds: Kinds = KINDS,
+) -> EmbeddedStore:
     """A store with small buffers, so that their bounds are met."""
-    options = StoreOptions(directory=directory, segment_bytes=SMALL, queue_bytes=1 << 20, window_bytes=window_bytes)
-    return EmbeddedStore(options, count_tokens=count_tokens, models=one_model(model))
+    options = StoreOptions(
+        directory=directory,
+        segment_bytes=SMALL,
+        queue_bytes=1 << 20,
+        window_bytes=window_bytes,
+        record_bytes=record_bytes,
+    )
+    return EmbeddedStore(options, count_tokens=count_tokens, models=one_model(model), kinds=kinds)
 
 
 def messages(store: EmbeddedStore, query: MessageQuery) -> list[message_pb2.Message]:

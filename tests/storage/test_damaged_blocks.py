@@ -23,7 +23,7 @@ from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore
 from remora_server.storage.inspection import NEXT_START, inspect_store
-from remora_server.storage.mending import TABLES
+from remora_server.storage.kinds import KINDS, all_tables
 from remora_server.storage.salvage import repair
 
 HEADERS, BLOCK = 3 * 4096, 256 << 10
@@ -34,6 +34,10 @@ CONVERSATIONS = ("c0", "c1", "c2")
 
 Rows = dict[str, list[tuple[Any, ...]]]
 Shown = dict[tuple[str, str], object]
+
+
+WITHOUT_ROWS = {"user_memories", "body_parts", "conversation_body_parts"}
+TABLES = [table.name for table in all_tables(KINDS) if table.name not in WITHOUT_ROWS]
 
 
 def append(store: EmbeddedStore, number: int, text: str) -> None:

@@ -19,6 +19,7 @@ from remora_server.domain.search import MessageVector
 from remora_server.storage.database import Database
 from remora_server.storage.directory import DirectoryError
 from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.kinds import KINDS
 
 NEW = ConversationDraft(id="")
 MODEL = "test-model"
@@ -270,6 +271,6 @@ def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
 
     assert (outcome.deleted_conversations, outcome.deleted_messages) == (1, 2)
     store.applier.wait(store.core.published(), None)
-    for table in ("conversations", "messages", "steps", "working_memories"):
+    for table in ("conversations", "messages", *(kind.name for kind in KINDS if kind.of_user)):
         assert store.database.rows(f"SELECT * FROM {table} WHERE user_id = 'sarah'") == []
     assert len(store.database.rows("SELECT * FROM embeddings")) == 1

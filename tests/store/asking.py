@@ -8,11 +8,11 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
+from remora.v1 import conversation_service_pb2, history_service_pb2, message_pb2, step_pb2, transfer_service_pb2
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery, MessageStore
-from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportQuery
 
@@ -96,7 +96,7 @@ class Tenant(Struct, frozen=True):
         return [message.text for message in self.messages(conversation, user)]
 
     def steps(self, query: StepQuery) -> list[step_pb2.Step]:
-        return list(map(step_pb2.Step.FromString, self.store.steps.list(self.read, query).steps))
+        return steps_of(self.store.steps.list(self.read, query))
 
     def exported(self, query: ExportQuery | None = None) -> list[transfer_service_pb2.Record]:
         """All records of an export, page by page."""
@@ -110,6 +110,11 @@ class Tenant(Struct, frozen=True):
                 return records
             assert page.records
             query = replace(query, position=page.following)
+
+
+def steps_of(page: StepPage) -> list[step_pb2.Step]:
+    """The steps of a page."""
+    return list(history_service_pb2.ListStepsResponse.FromString(page.encoded).steps)
 
 
 def contents(steps: Sequence[step_pb2.Step]) -> list[str]:

@@ -65,7 +65,7 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
-from remora_server.domain.steps import StepDraft, StepPage, StepQuery
+from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import (
     ExportPage,
@@ -78,7 +78,7 @@ from remora_server.domain.transfers import (
     require_distinct,
 )
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
-from remora_server.storage.encoding import conversation_row, timestamp
+from remora_server.storage.encoding import conversation_row, list_entry, timestamp
 
 PAGE_BYTES = 3 << 20
 STEPS = (1, 7, 2, 1_000, 3)
@@ -90,6 +90,9 @@ CountTokens = Callable[[list[str]], list[int]]
 T = TypeVar("T")
 Memory = tuple[bytes, int]
 """A content and when it was set."""
+GivenSteps = Sequence[tuple[str, step_pb2.Step]]
+GivenMemories = Sequence[tuple[str, WorkingMemoryRecord]]
+"""Imported records, each with its place in the request."""
 
 
 @dataclass
@@ -494,18 +497,22 @@ class Steps:
         user = query.user_id or kept.draft.user_id
         rows = [row for (owner, _), row in kept.steps.items() if owner == user]
         found = [
-            step
-            for _, _, step in sorted(rows, key=lambda row: (row[2].step_index, *row[:2]))
+            (StepPosition(step.step_index, revision, ordinal), step.SerializeToString())
+            for revision, ordinal, step in sorted(rows, key=lambda row: (row[2].step_index, *row[:2]))
             if query.operation_id in {"", step.operation_id}
         ]
-        first = 0 if query.last is None else max(0, len(found) - query.last)
-        rest = [step.SerializeToString() for step in found[first + query.skip :]]
-        page: list[bytes] = []
-        for step in rest[: query.limit]:
-            if page and sum(map(len, page)) + len(step) > PAGE_BYTES:
+        if query.after is None:
+            first = 0 if query.last is None else max(0, len(found) - query.last)
+            rest = found[first + query.skip :]
+        else:
+            rest = [each for each in found if astuple(each[0]) > astuple(query.after)]
+        page: list[tuple[StepPosition, bytes]] = []
+        for each in rest[: query.limit]:
+            if page and sum(len(step) for _, step in page) + len(each[1]) > PAGE_BYTES:
                 break
-            page.append(step)
-        return StepPage(tuple(page), len(page) < len(rest), revision)
+            page.append(each)
+        encoded = b"".join(list_entry(step) for _, step in page)
+        return StepPage(encoded, page[-1][0] if page and len(page) < len(rest) else None, revision)
 
 
 class WorkingMemories:
@@ -623,7 +630,10 @@ def _places(tenant: Tenant, query: ExportQuery, position: ExportPosition) -> Ite
             yield from _records(kept, position.newest if kept.uid == position.after.uid else LAST_UID)
     for user_id, memory in tenant.memories.items():
         if not query.conversation_id and query.user_id in {"", user_id}:
-            yield ExportPlace(LAST_UID, 4, user_id=user_id), _memory_record(WorkingMemoryScope(user_id=user_id), memory)
+            yield (
+                ExportPlace(LAST_UID, 4, key=user_id.encode()),
+                _memory_record(WorkingMemoryScope(user_id=user_id), memory),
+            )
 
 
 def _records(kept: Kept, newest: int) -> Iterator[tuple[ExportPlace, bytes]]:
@@ -660,13 +670,23 @@ class Imports:
         self._books = books
 
     def store(self, write: Write, given: Import) -> Outcome:
-        require_distinct((step.field, (step.draft.user_id, step.draft.id)) for step in given.steps)
-        require_distinct((memory.field, memory.owner) for memory in given.memories)
+        steps = [(each.field, step_pb2.Step.FromString(each.body)) for each in given.records if each.kind == "step"]
+        memories = [
+            (each.field, WorkingMemoryRecord.FromString(each.body))
+            for each in given.records
+            if each.kind == "working_memory"
+        ]
+        require_distinct((place, (step.user_id, step.id)) for place, step in steps)
+        require_distinct((place, memory.scope.SerializeToString()) for place, memory in memories)
         if given.conversation_id:
-            return self._books.write(write, lambda tenant, revision, _: self._into(tenant, revision, given))
-        return self._books.write(write, lambda tenant, _revision, _now: _import_memories(tenant, given))
+            return self._books.write(
+                write, lambda tenant, revision, _: self._into(tenant, revision, given, steps, memories)
+            )
+        return self._books.write(write, lambda tenant, _revision, _now: _import_memories(tenant, memories))
 
-    def _into(self, tenant: Tenant, revision: int, given: Import) -> Outcome | None:
+    def _into(
+        self, tenant: Tenant, revision: int, given: Import, steps: GivenSteps, memories: GivenMemories
+    ) -> Outcome | None:
         found, own = tenant.conversations.get(given.conversation_id), given.conversation
         if found is None and own is None:
             raise ConversationNotFound(given.conversation_id)
@@ -676,36 +696,42 @@ class Imports:
         planned = plan_import(kept, own, given.messages)
         for message in planned.taken:
             _require_same(kept.messages[message.sequence], message)
-        fresh_steps = [step.draft for step in given.steps if not _has_step(kept, step.field, step.draft)]
-        fresh_memories = [each for each in given.memories if not _is_kept(kept.memory, each.field, each)]
+        fresh_steps = [step for place, step in steps if not _has_step(kept, place, step)]
+        fresh_memories = [memory for place, memory in memories if not _is_kept(kept.memory, place, memory)]
         stored = (found is None) + len(planned.plan.puts) + len(fresh_steps) + len(fresh_memories)
         if not stored and planned.plan.head == kept.head:
             return None
         Messages(self._books)._apply(kept, planned.plan, revision)
-        for ordinal, draft in enumerate(fresh_steps):
-            kept.steps[draft.user_id, draft.id] = (revision, ordinal, step_pb2.Step.FromString(draft.body))
+        for ordinal, step in enumerate(fresh_steps):
+            kept.steps[step.user_id, step.id] = (revision, ordinal, step)
         for memory in fresh_memories:
-            kept.memory = (memory.content, memory.update_time)
+            kept.memory = _content(memory)
         tenant.conversations[given.conversation_id] = kept
         return Outcome(0, conversation_id=given.conversation_id, imported_records=stored)
 
 
-def _import_memories(tenant: Tenant, given: Import) -> Outcome | None:
-    fresh = [each for each in given.memories if not _is_kept(_memory(tenant, each.owner), each.field, each)]
+def _import_memories(tenant: Tenant, memories: GivenMemories) -> Outcome | None:
+    fresh = [
+        memory for place, memory in memories if not _is_kept(tenant.memories.get(memory.scope.user_id), place, memory)
+    ]
     for memory in fresh:
-        _set_memory(tenant, memory.owner, (memory.content, memory.update_time))
+        tenant.memories[memory.scope.user_id] = _content(memory)
     return Outcome(0, imported_records=len(fresh)) if fresh else None
 
 
-def _is_kept(there: Memory | None, field_path: str, given: object) -> bool:
-    if there is not None and there != (given.content, given.update_time):  # type: ignore[attr-defined]
+def _content(given: WorkingMemoryRecord) -> Memory:
+    return given.content, given.update_time.ToMicroseconds()
+
+
+def _is_kept(there: Memory | None, field_path: str, given: WorkingMemoryRecord) -> bool:
+    if there is not None and there != _content(given):
         raise RecordConflict(field_path)
     return there is not None
 
 
-def _has_step(kept: Kept, field_path: str, draft: StepDraft) -> bool:
-    there = kept.steps.get((draft.user_id, draft.id))
-    if there is not None and there[2] != step_pb2.Step.FromString(draft.body):
+def _has_step(kept: Kept, field_path: str, given: step_pb2.Step) -> bool:
+    there = kept.steps.get((given.user_id, given.id))
+    if there is not None and there[2] != given:
         raise RecordConflict(field_path)
     return there is not None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.store.asking import Tenant, contents, step_draft
+from tests.store.asking import Tenant, contents, step_draft, steps_of
 
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.steps import StepQuery
@@ -102,7 +102,7 @@ def test_a_page_has_what_its_query_names(tenant: Tenant, query: StepQuery, expec
     )
 
     assert contents(tenant.steps(query)) == expected
-    assert tenant.store.steps.list(tenant.read, query).more == more
+    assert (tenant.store.steps.list(tenant.read, query).following is not None) == more
 
 
 def test_a_page_holds_three_mebibytes_and_one_step_at_least(tenant: Tenant) -> None:
@@ -111,8 +111,21 @@ def test_a_page_holds_three_mebibytes_and_one_step_at_least(tenant: Tenant) -> N
     for number, content in enumerate([2 * long, long, "short"]):
         tenant.store.steps.save(tenant.write, [step_draft(str(number), index=number, content=content)])
 
-    pages = [tenant.store.steps.list(tenant.read, StepQuery("c", skip=skip)) for skip in (0, 1)]
-    assert [(len(page.steps), page.more) for page in pages] == [(1, True), (2, False)]
+    first = tenant.store.steps.list(tenant.read, StepQuery("c"))
+    second = tenant.store.steps.list(tenant.read, StepQuery("c", after=first.following))
+    assert [len(steps_of(page)) for page in (first, second)] == [1, 2]
+    assert second.following is None
+
+
+def test_pages_go_on_behind_a_step_whatever_is_saved_meanwhile(tenant: Tenant) -> None:
+    tenant.append("a")
+    tenant.store.steps.save(tenant.write, [step_draft(str(n), index=n, content=str(n)) for n in range(1, 6)])
+    first = tenant.store.steps.list(tenant.read, StepQuery("c", last=4, skip=1, limit=2))
+    tenant.store.steps.save(tenant.write, [step_draft(str(n), index=n, content=str(n)) for n in (0, 6)])
+
+    second = tenant.store.steps.list(tenant.read, StepQuery("c", last=4, skip=1, limit=9, after=first.following))
+
+    assert [contents(steps_of(page)) for page in (first, second)] == [["3", "4"], ["5", "6"]]
 
 
 def test_steps_of_no_conversation_are_not_found(tenant: Tenant) -> None:

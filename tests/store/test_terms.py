@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.patience import PATIENCE
 from tests.store.asking import NEW, Tenant, draft, step_draft
 
+from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
 from remora_server.domain.errors import ConversationNotFound, MessageNotFound, RequestIdReused, RevisionUnknown
@@ -20,12 +21,13 @@ from remora_server.domain.messages import Append, MessageQuery, Remove
 from remora_server.domain.search import InConversation, SearchOptions, SearchQuery, WordsOnly
 from remora_server.domain.steps import StepQuery
 from remora_server.domain.store import Store
-from remora_server.domain.transfers import ExportQuery, Import, ImportedMemory
+from remora_server.domain.transfers import ExportQuery, Import, ImportedRecord
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
 
 Ask = Callable[[Store, Write], Outcome]
 
-IMPORTED = ImportedMemory("records[0]", UserMemory("imported"), b"m", 5)
+MEMORY = WorkingMemoryRecord(scope=WorkingMemoryScope(user_id="imported"), content=b"m")
+IMPORTED = ImportedRecord("records[0]", "working_memory", MEMORY.SerializeToString())
 WRITES: dict[str, Ask] = {
     "create": lambda store, write: store.conversations.create(write, ConversationDraft("", "sarah")),
     "update": lambda store, write: store.conversations.update(
@@ -44,7 +46,7 @@ WRITES: dict[str, Ask] = {
     "delete memory": lambda store, write: store.working_memories.delete(write, ConversationMemory("c")),
     "delete a user's memory": lambda store, write: store.working_memories.delete(write, UserMemory("sarah")),
     "delete no memory": lambda store, write: store.working_memories.delete(write, UserMemory("nobody")),
-    "import": lambda store, write: store.imports.store(write, Import("", memories=(IMPORTED,))),
+    "import": lambda store, write: store.imports.store(write, Import("", records=(IMPORTED,))),
     "clear everywhere": lambda store, write: store.users.clear(write, "sarah"),
     "clear nobody": lambda store, write: store.users.clear(write, "nobody"),
     "delete conversation": lambda store, write: store.conversations.delete(write, "c", "", allow_missing=False),

@@ -22,7 +22,7 @@ class StepDraft(Struct, frozen=True):
     body: bytes
 
 
-class StepPosition(Struct, frozen=True, array_like=True):
+class StepPosition(Struct, frozen=True, order=True, array_like=True):
     """Where a step stands in a list: `ordinal` is its place among what its revision wrote."""
 
     step_index: int
