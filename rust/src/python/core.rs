@@ -446,7 +446,7 @@ impl PyCore {
         accepted: bool,
         now: i64,
     ) -> PyResult<(Option<StoredRecord>, u64)> {
-        let records = self.core.records();
+        let records = self.records()?;
         let place = place(records, kind, tenant, conversation_uid, partition)?;
         let journal = self.core.journal();
         let found = if accepted {
@@ -480,7 +480,7 @@ impl PyCore {
         max_bytes: usize,
         now: i64,
     ) -> PyResult<RecordPage> {
-        let records = self.core.records();
+        let records = self.records()?;
         let place = place(records, kind, tenant, conversation_uid, partition)?;
         let order = records::order(place.kind, order)?;
         let position = |found: Option<Bound<'_, PyTuple>>| {
@@ -524,7 +524,7 @@ impl PyCore {
         r#where: Vec<(usize, Bound<'_, PyAny>)>,
         now: i64,
     ) -> PyResult<(usize, u64)> {
-        let records = self.core.records();
+        let records = self.records()?;
         let place = place(records, kind, tenant, conversation_uid, partition)?;
         let filters = records::filters(place.kind, &r#where)?;
         let count = briefly(py, records.resident_entries(&place), || {
@@ -552,7 +552,7 @@ impl PyCore {
         whole: bool,
         as_of: u64,
     ) -> PyResult<bool> {
-        let records = self.core.records();
+        let records = self.records()?;
         let place = place(records, kind, tenant, conversation_uid, partition)?;
         let range = (order, complete_from.as_ref(), complete_to.as_ref());
         let rows = rows.iter();
@@ -567,7 +567,7 @@ impl PyCore {
     }
 
     fn kind_touched(&self, kind: u32) -> PyResult<u64> {
-        let records = self.core.records();
+        let records = self.records()?;
         Ok(records.touched(records::kind(records, kind)?))
     }
 
@@ -584,7 +584,7 @@ impl PyCore {
         expire_time: Option<i64>,
         now: i64,
     ) -> PyResult<bool> {
-        let records = self.core.records();
+        let records = self.records()?;
         let place = place(records, kind, tenant, conversation_uid, partition)?;
         Ok(records.refresh(&place, key, revision, expire_time, now))
     }
@@ -603,7 +603,7 @@ impl PyCore {
         kind: u32,
         tenant: &str,
     ) -> PyResult<Vec<RefreshedRow<'py>>> {
-        let records = self.core.records();
+        let records = self.records()?;
         let kind = records::kind(records, kind)?;
         let found = py.detach(|| records.refreshed(kind, tenant));
         let rows = found.iter();
@@ -638,6 +638,12 @@ impl PyCore {
     fn windows(&self) -> PyResult<&Windows> {
         self.core.require_whole().map_err(torn_error)?;
         Ok(self.core.windows())
+    }
+
+    /// The records, unless a panic may have left half of a change in memory.
+    fn records(&self) -> PyResult<&Records> {
+        self.core.require_whole().map_err(torn_error)?;
+        Ok(self.core.records())
     }
 
     /// A commit that need not wait; `None` where it is left to one that may.
