@@ -505,7 +505,7 @@ class Steps:
             first = 0 if query.last is None else max(0, len(found) - query.last)
             rest = found[first + query.skip :]
         else:
-            rest = [each for each in found if astuple(each[0]) > astuple(query.after)]
+            rest = [each for each in found if each[0] > query.after]
         page: list[tuple[StepPosition, bytes]] = []
         for each in rest[: query.limit]:
             if page and sum(len(step) for _, step in page) + len(each[1]) > PAGE_BYTES:
