@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod commits;
+mod records;
 mod requests;
 mod unapplied;
