@@ -39,10 +39,16 @@ impl Position {
     }
 }
 
+/// What stands at a position.
+pub(super) struct Placed {
+    pub(super) key: Key,
+    pub(super) content: Arc<Content>,
+}
+
 /// The further orders of a partition: every version that is in memory has its place in each.
 pub(super) struct Orders {
     kind: Arc<Kind>,
-    positions: Box<[BTreeMap<Position, Key>]>,
+    positions: Box<[BTreeMap<Position, Placed>]>,
 }
 
 impl Orders {
@@ -56,7 +62,11 @@ impl Orders {
     pub(super) fn insert(&mut self, key: &Key, revision: u64, held: &Held) {
         for (index, positions) in self.positions.iter_mut().enumerate() {
             let position = Position::of(&self.kind, index + 1, revision, &held.content);
-            positions.insert(position, Arc::clone(key));
+            let placed = Placed {
+                key: Arc::clone(key),
+                content: Arc::clone(&held.content),
+            };
+            positions.insert(position, placed);
         }
     }
 
@@ -75,11 +85,18 @@ impl Orders {
         &self,
         order: usize,
         bounds: (Bound<&Position>, Bound<&Position>),
-    ) -> btree_map::Range<'_, Position, Key> {
+    ) -> btree_map::Range<'_, Position, Placed> {
         self.positions[order - 1].range::<Position, _>(bounds)
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many places are taken in all of them.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        self.positions.iter().map(BTreeMap::len).sum()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
         self.positions.len()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BufMut;
 
-use super::entry::Held;
+use super::entry::{Content, Held};
 use super::order::Position;
 use super::partition::{Cold, Partition, Seen};
 use super::value::Value;
@@ -85,10 +85,12 @@ impl Held {
     pub(super) fn is_alive(&self, now: i64) -> bool {
         self.expire_time.is_none_or(|expire_time| expire_time > now)
     }
+}
 
+impl Content {
     fn passes(&self, filters: &Filters) -> bool {
         let mut filters = filters.iter();
-        filters.all(|(column, value)| self.content.columns[*column] == *value)
+        filters.all(|(column, value)| self.columns[*column] == *value)
     }
 }
 
@@ -118,9 +120,9 @@ pub(super) fn count(
     if !partition.is_whole(published) {
         return Err(Cold { after: None });
     }
-    let all = partition.walk(0, (Bound::Unbounded, Bound::Unbounded), published);
-    let passing = all.filter(|seen| seen.held.is_alive(now) && seen.held.passes(filters));
-    Ok(passing.count())
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let passing = partition.walk(0, all, published, |content| content.passes(filters));
+    Ok(passing.filter(|seen| seen.held.is_alive(now)).count())
 }
 
 /// The page of a selection as a reader sees it; `revision` is left to the caller.
@@ -133,9 +135,10 @@ pub(super) fn select(
     let start = Start::of(partition, selection, published)?;
     let end = selection.before.as_ref();
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let passes = |content: &Content| content.passes(&selection.filters);
     let passing = partition
-        .walk(selection.order, (start.bound, end), published)
-        .filter(|seen| seen.held.is_alive(selection.now) && seen.held.passes(&selection.filters));
+        .walk(selection.order, (start.bound, end), published, passes)
+        .filter(|seen| seen.held.is_alive(selection.now));
     let (picked, more) = if let Some(last) = selection.last {
         let mut tail: Vec<_> = passing.rev().take(last).collect();
         start.require_unless(tail.len() == last)?;

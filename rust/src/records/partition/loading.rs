@@ -61,7 +61,7 @@ impl Partition {
     fn load_oldest(&mut self, key: &Key, revision: u64, held: Held, later: &[Arc<Removal>]) {
         self.orders.insert(key, revision, &held);
         self.change(key, |entry| {
-            let end = end_of(revision, &held, later).filter(|end| *end < entry.oldest());
+            let end = end_of(&held, later).filter(|end| *end < entry.oldest());
             if let Some(end) = end {
                 entry.push_oldest(nothing(end));
             }
@@ -102,7 +102,7 @@ impl Partition {
 
 /// A record of the database, which a removal may have taken since.
 fn loaded_entry(revision: u64, held: Held, later: &[Arc<Removal>]) -> Entry {
-    let end = end_of(revision, &held, later);
+    let end = end_of(&held, later);
     let mut entry = Entry::new(there(revision, held), true);
     if let Some(end) = end {
         entry.push(nothing(end));
@@ -111,10 +111,10 @@ fn loaded_entry(revision: u64, held: Held, later: &[Arc<Removal>]) -> Entry {
 }
 
 /// The first removal that took a record of the database.
-fn end_of(revision: u64, held: &Held, later: &[Arc<Removal>]) -> Option<u64> {
+fn end_of(held: &Held, later: &[Arc<Removal>]) -> Option<u64> {
     let user = &held.content.user;
-    let mut later = later.iter().filter(|removal| removal.revision > revision);
-    Some(later.find(|removal| removal.takes(user))?.revision)
+    let taking = later.iter().find(|removal| removal.takes(user))?;
+    Some(taking.revision)
 }
 
 fn there(revision: u64, held: Held) -> Version {

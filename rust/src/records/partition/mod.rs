@@ -1,13 +1,15 @@
 //! A resident partition: the keys that were used, or all of them.
 
 mod expiry;
+#[cfg(test)]
+mod invariants;
 mod loading;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::entry::{Entry, Held, Version};
+use super::entry::{Content, Entry, Held, Version};
 use super::order::{Key, Orders, Position};
 use super::removals::{PartitionName, Removal, Removals};
 use expiry::Late;
@@ -63,7 +65,7 @@ impl Partition {
         Self {
             entries: BTreeMap::new(),
             whole_since: is_empty.then_some(0),
-            complete_from: (0..=orders.len()).map(|_| None).collect(),
+            complete_from: (0..=orders.count()).map(|_| None).collect(),
             orders,
             late: Vec::new(),
             removals: 0,
@@ -249,7 +251,7 @@ impl Partition {
 
     /// Changes an entry, and counts it anew.
     fn change<T>(&mut self, key: &Key, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        let orders = self.orders.len();
+        let orders = self.orders.count();
         let entry = self.entries.get_mut(key)?;
         let before = (entry.key_bytes(orders), entry.body_bytes());
         let changed = change(entry);
@@ -259,12 +261,12 @@ impl Partition {
     }
 
     fn count_in(&mut self, key: &Key, entry: &Entry) {
-        self.size.keys += PLACE_BYTES + key.len() + entry.key_bytes(self.orders.len());
+        self.size.keys += PLACE_BYTES + key.len() + entry.key_bytes(self.orders.count());
         self.size.bodies += entry.body_bytes();
     }
 
     fn count_out(&mut self, key: &Key, entry: &Entry) {
-        self.size.keys -= PLACE_BYTES + key.len() + entry.key_bytes(self.orders.len());
+        self.size.keys -= PLACE_BYTES + key.len() + entry.key_bytes(self.orders.count());
         self.size.bodies -= entry.body_bytes();
     }
 
@@ -327,26 +329,30 @@ impl Partition {
         }
     }
 
-    /// The records that are there at a revision between two positions of an order, ascending.
+    /// The records that are there at a revision and pass, between two positions of an order, ascending.
     pub(super) fn walk<'a>(
         &'a self,
         order: usize,
         bounds: (Bound<&Position>, Bound<&Position>),
         revision: u64,
+        passes: impl Fn(&Content) -> bool + 'a,
     ) -> Box<dyn DoubleEndedIterator<Item = Seen<'a>> + 'a> {
         if is_empty(bounds) {
             return Box::new(std::iter::empty());
         }
         if order == 0 {
-            let entries = self
-                .entries
-                .range::<[u8], _>((key_of(bounds.0), key_of(bounds.1)));
-            return Box::new(entries.filter_map(move |(key, entry)| seen(key, entry, revision)));
+            let bounds = (key_of(bounds.0), key_of(bounds.1));
+            let entries = self.entries.range::<[u8], _>(bounds);
+            let seen = entries.filter_map(move |(key, entry)| seen(key, entry, revision));
+            return Box::new(seen.filter(move |seen| passes(&seen.held.content)));
         }
-        let positions = self.orders.range(order, bounds);
-        Box::new(positions.filter_map(move |(position, key)| {
-            let found = seen(key, self.entries.get(key)?, revision)?;
-            found.stands_at(position).then_some(found)
+        // What stands there is asked first: to find the entry takes longer.
+        let placed = self.orders.range(order, bounds);
+        let placed = placed.filter(move |(_, placed)| passes(&placed.content));
+        Box::new(placed.filter_map(move |(_, placed)| {
+            let entry = self.entries.get(&placed.key)?;
+            let found = seen(&placed.key, entry, revision)?;
+            Arc::ptr_eq(&found.held.content, &placed.content).then_some(found)
         }))
     }
 
@@ -385,18 +391,6 @@ pub(super) struct Seen<'a> {
     pub(super) revision: u64,
     pub(super) held: &'a Held,
     pub(super) entry: &'a Entry,
-}
-
-impl Seen<'_> {
-    /// Whether it is this version that stands at a position, and not another of its key.
-    fn stands_at(&self, position: &Position) -> bool {
-        match position {
-            Position::Key(key) => key == self.key,
-            Position::Columns {
-                revision, ordinal, ..
-            } => (*revision, *ordinal) == (self.revision, self.held.content.ordinal),
-        }
-    }
 }
 
 fn seen<'a>(key: &'a Key, entry: &'a Entry, revision: u64) -> Option<Seen<'a>> {

@@ -11,6 +11,7 @@ use proptest::sample::Index;
 
 use super::database;
 use super::model::{self, Edit, Event, History, Id, Row, Spot, State};
+use crate::records::partition::Partition;
 use crate::records::*;
 use crate::wire;
 
@@ -44,8 +45,11 @@ struct Race {
     spot: Spot,
     question: Question,
     edits: Vec<Edit>,
-    /// How many of: it is published, stored and marked, and memory is cool.
+    /// How many of: it is published, stored and marked.
     reaches: usize,
+    /// Whether all of it was in memory when it was asked for, and whether it leaves memory.
+    is_whole: bool,
+    cools: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -89,13 +93,16 @@ fn questions() -> impl Strategy<Value = Question> {
 fn races() -> impl Strategy<Value = Race> {
     let edits = |spot: &Spot| prop::collection::vec(model::edits_of(spot.clone()), 0..3);
     let spots = model::spots().prop_flat_map(move |spot| (edits(&spot), Just(spot)));
-    (0..2_usize, spots, questions(), 0..4_usize).prop_map(
-        |(tenant, (edits, spot), question, reaches)| Race {
+    let states = (0..4_usize, any::<bool>(), any::<bool>());
+    (0..2_usize, spots, questions(), states).prop_map(
+        |(tenant, (edits, spot), question, (reaches, is_whole, cools))| Race {
             tenant,
             spot,
             question,
             edits,
             reaches,
+            is_whole,
+            cools,
         },
     )
 }
@@ -402,13 +409,16 @@ impl Harness {
 
     fn race(&mut self, race: &Race) {
         let place = self.history.id(race.tenant, &race.spot);
+        if race.is_whole {
+            self.answer(self.ask(place.clone(), &Question::Whole { with_bodies: false }));
+        }
         let asked = self.ask(place, &race.question);
         self.run(&Step::Write(race.tenant, race.edits.clone()));
         let then = [Step::Publish(u64::MAX), Step::Store(u64::MAX), Step::Mark];
         for step in then.iter().take(race.reaches) {
             self.run(step);
         }
-        if race.reaches > 1 {
+        if race.cools {
             self.cool();
         }
         self.answer(asked);
@@ -509,6 +519,9 @@ impl Harness {
                     (Err(_), _) => {}
                 }
             }
+        }
+        for shard in &self.records.shards {
+            shard.lock().residents.values().for_each(Partition::check);
         }
         for kind in self.records.kinds().iter() {
             let touched = self.history.touched.get(&kind.number);

@@ -151,6 +151,15 @@ fn puts() -> impl Strategy<Value = PutEdit> {
     put
 }
 
+fn expiries() -> impl Strategy<Value = Edit> {
+    let is_old = prop::bool::weighted(0.2);
+    (any::<Index>(), expire_times(), is_old).prop_map(|(pick, expire_time, is_old)| Edit::Expire {
+        pick,
+        expire_time,
+        is_old,
+    })
+}
+
 /// Edits of what is at a spot.
 pub(crate) fn edits_of(spot: Spot) -> impl Strategy<Value = Edit> {
     let uid = spot.conversation;
@@ -163,6 +172,7 @@ pub(crate) fn edits_of(spot: Spot) -> impl Strategy<Value = Edit> {
         1 => at().prop_map(Edit::RemovePrefix),
         1 => (0..USERS.len() - 1, any::<bool>())
             .prop_map(|(user, notes_only)| Edit::Erase { user, notes_only }),
+        2 => expiries(),
         1 => Just(Edit::End(uid)),
     ]
 }
@@ -176,8 +186,7 @@ pub(crate) fn edits() -> impl Strategy<Value = Edit> {
         1 => spots().prop_map(Edit::RemovePrefix),
         1 => (0..USERS.len() - 1, any::<bool>())
             .prop_map(|(user, notes_only)| Edit::Erase { user, notes_only }),
-        4 => (any::<Index>(), expire_times(), prop::bool::weighted(0.2))
-            .prop_map(|(pick, expire_time, is_old)| Edit::Expire { pick, expire_time, is_old }),
+        4 => expiries(),
         1 => any::<Index>().prop_map(Edit::End),
     ]
 }

@@ -1,0 +1,23 @@
+//! What holds between the parts of a partition, whatever happened to it.
+
+use super::{PLACE_BYTES, Partition};
+use crate::records::entry::Entry;
+
+impl Partition {
+    /// Panics where counters or orders are not those of the entries.
+    pub(in crate::records) fn check(&self) {
+        let entries = || self.entries.values();
+        let refreshed = entries().filter(|entry| entry.is_refreshed);
+        assert_eq!(self.refreshed, refreshed.count());
+        let bodies: usize = entries().map(Entry::body_bytes).sum();
+        assert_eq!(self.size.bodies, bodies);
+        let orders = self.orders.count();
+        let keys = self.entries.iter();
+        let keys = keys.map(|(key, entry)| PLACE_BYTES + key.len() + entry.key_bytes(orders));
+        let empty = Self::new(self.name.clone(), false).size.keys;
+        assert_eq!(self.size.keys, empty + keys.sum::<usize>());
+        let versions = entries().flat_map(Entry::versions);
+        let held = versions.filter(|version| version.held.is_some()).count();
+        assert_eq!(self.orders.places(), orders * held);
+    }
+}
