@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import defaultdict
@@ -19,8 +18,7 @@ from remora_server.storage.database import Database
 from remora_server.storage.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, Kind, parts_of
 from remora_server.storage.record_reader import Partition
 from remora_server.storage.records import Records, Remove, RemovePartitions
-
-logger = logging.getLogger(__name__)
+from remora_server.supervision import LongLived
 
 TICK_SECONDS = 1.0
 JOURNAL_SECONDS = 60
@@ -39,7 +37,7 @@ class Expired(Struct, frozen=True):
 
 
 class Expiry:
-    """Sweeps and journals in the background, from `start` to `close`. What fails is logged and tried again."""
+    """Sweeps and journals in the background, from `start` to `close`."""
 
     def __init__(self, core: Core, database: Database, commits: Commits, records: Records, clock: Clock) -> None:
         self._core = core
@@ -49,7 +47,7 @@ class Expiry:
         self._clock = clock
         self._stopping = threading.Event()
         self._swept = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="expiry", daemon=True)
+        self._thread = LongLived("expiry", self._run)
 
     def start(self) -> None:
         """Begin."""
@@ -57,25 +55,18 @@ class Expiry:
 
     def close(self) -> None:
         """End, and journal what is not."""
+        self._thread.end()
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
         if self._core.failure() is None:
             self.journal(older_than=self._clock())
 
     def _run(self) -> None:
-        is_failing = False
         while not self._stopping.wait(TICK_SECONDS):
-            try:
-                self.journal(older_than=self._clock() - JOURNAL_SECONDS * 1_000_000)
-                if time.monotonic() - self._swept >= SWEEP_SECONDS:
-                    self.sweep()
-                    self._swept = time.monotonic()
-                is_failing = False
-            except Exception:
-                if not is_failing:
-                    logger.exception("expired records cannot be removed; it is tried again")
-                is_failing = True
+            self.journal(older_than=self._clock() - JOURNAL_SECONDS * 1_000_000)
+            if time.monotonic() - self._swept >= SWEEP_SECONDS:
+                self.sweep()
+                self._swept = time.monotonic()
 
     def journal(self, *, older_than: int) -> None:
         """Journal the expiries that were set at a time, or before, and are in memory alone."""
