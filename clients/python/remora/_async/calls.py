@@ -29,7 +29,6 @@ OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.default_authority", "localhost"),  # over a Unix socket the default is the escaped path
     ("grpc.use_local_subchannel_pool", 1),  # a forked child would find its parent's connection in the shared one
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),  # a server may be set to take larger messages
 )
