@@ -137,7 +137,7 @@ fn puts() -> impl Strategy<Value = PutEdit> {
         prop::bool::weighted(0.1),
         any::<bool>(),
     );
-    let put = put.prop_map(
+    put.prop_map(
         |(spot, user, columns, expire_time, body, is_upload, says_new)| PutEdit {
             spot,
             user,
@@ -147,8 +147,7 @@ fn puts() -> impl Strategy<Value = PutEdit> {
             is_upload,
             says_new,
         },
-    );
-    put
+    )
 }
 
 fn expiries() -> impl Strategy<Value = Edit> {
