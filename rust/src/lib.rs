@@ -15,6 +15,7 @@ pub mod recall;
 pub mod records;
 pub mod rows;
 mod supervision;
+pub mod times;
 pub mod tokens;
 pub mod transport;
 pub mod windows;

@@ -647,7 +647,7 @@ class Core:
         tenant: str,
         conversation_id: str,
         head: Head | None,
-        messages: Sequence[tuple[int, int, str, str, str, int, int]],
+        messages: Sequence[tuple[int, int, str, str, str, int, int, int]],
         bodies: Sequence[bytes],
         *,
         as_of: int,
@@ -655,7 +655,8 @@ class Core:
     ) -> bool:
         """Make a conversation resident as the database has it, `with_journal` with what was published since.
 
-        `messages` are all that it holds, ascending: (sequence, revision, user id, id, role, create time, token count).
+        `messages` are all that it holds, ascending: (sequence, revision, user id, id, role, create time, sent time (the
+        create time where there is none), token count).
         `bodies` are the newest of them as they are served, ascending. A head of None: it is known not to be there.
         `as_of` is the applied revision, read before the database was asked. Returns False where the conversation
         changed since, or is not applied that far: wait until everything accepted is applied, ask the database again.
@@ -696,8 +697,8 @@ class Core:
         user_id: str,
         *,
         roles: Sequence[str],
-        after_time: int | None,
-        before_time: int | None,
+        sent: tuple[int | None, int | None],
+        received: tuple[int | None, int | None],
         after_sequence: int | None,
         before_sequence: int | None,
         newest: bool,
@@ -706,7 +707,8 @@ class Core:
     ) -> MessagePage:
         """Return the newest (or oldest) published messages of a user that pass the filters, given ascending.
 
-        Times (of creation, microseconds) and sequences are exclusive; no roles: all. At most `limit`, and as many as
+        Times (after, before; microseconds; a message is `received` when it is created) and sequences are exclusive; no
+        roles: all. At most `limit`, and as many as
         `max_bytes` of `encoded` hold, but at least one.
         """
 
@@ -1090,9 +1092,9 @@ class Recall:
         threshold: float | None,
         weights: dict[str, float],
         roles: Sequence[str],
-        after_time: int | None,
-        before_time: int | None,
-        conditions: Sequence[tuple[str, str, Sequence[bool | int | float | str | None]]],
+        sent: tuple[int | None, int | None],
+        received: tuple[int | None, int | None],
+        expression: tuple[Any, ...] | None,
         exclude: Sequence[tuple[int, int]],
         published: int,
     ) -> SearchResult:
@@ -1101,8 +1103,11 @@ class Recall:
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
         messages that share a word). hybrid is cosine + 0.3 * (BM25 / best BM25)^1.5 and the rules that have a weight;
         without a vector the weight of BM25 is 1, and messages that score 0 are left out. Statistics and the best are
-        those of the scope, before `roles`, times (sent, microseconds, exclusive), `conditions` (key, operator, values)
-        and `exclude` (uid, sequence).
+        those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and
+        `exclude` (uid, sequence).
+
+        An expression on attributes is ("all" | "any", [expression, ...]), ("not", expression) or ("condition", key,
+        operator, values), with values of None, bool, int, float or str; at most 32 levels deep.
 
         hybrid_late is as hybrid, with the weight late (0 unless set) for how well a message's word pieces cover
         `pieces`, those of the query; it is on the scale of the cosine, which stands in where a message has no pieces.

@@ -1,7 +1,7 @@
 """What each method asks the server for, and what it makes of the reply."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -15,6 +15,7 @@ from remora.search import Hit
 from remora.v1 import (
     admin_service_pb2,
     conversation_pb2,
+    filter_pb2,
     memory_service_pb2,
     message_pb2,
     scalar_pb2,
@@ -27,6 +28,7 @@ from remora.v1 import user_service_pb2 as users
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
 HELLO = {"role": "user", "content": "hello"}
 
 
@@ -137,19 +139,22 @@ def test_pages_of_one_list_differ_in_their_token_alone(client: Remora, server: S
         assert earlier == later
 
 
-def test_messages_are_bounded_by_times_sequences_or_messages(client: Remora, server: ScriptedServer) -> None:
+def test_messages_are_bounded_by_sequences_messages_and_times(client: Remora, server: ScriptedServer) -> None:
     chat = client.conversation("c", user_id="u")
 
-    chat.messages(5, roles=["user"], after=NOON, before=17)
-    chat.messages(after=Message("user", sequence=3))
+    chat.messages(5, roles=["user"], before=17, received_after=NOON)
+    chat.messages(after=Message("user", sequence=3), sent_after=NOON, sent_before=LATER, received_before=LATER)
 
     first, second = server.requests(wire.ListMessagesRequest)
     assert (first.user_id, list(first.roles), first.page_size) == ("u", ["user"], 5)
-    assert first.after_time == stamp(NOON)
+    assert first.received_after == stamp(NOON)
     assert first.before_sequence == 17
     assert not first.HasField("after_sequence")
-    assert not first.HasField("before_time")
+    assert [field.name for field, _ in first.ListFields() if "sent" in field.name or "received" in field.name] == [
+        "received_after"
+    ]
     assert second.after_sequence == 3
+    assert (second.sent_after, second.sent_before, second.received_before) == tuple(map(stamp, (NOON, LATER, LATER)))
 
 
 @pytest.mark.parametrize("scope", ["conversation", "user_id", "tenant"])
@@ -177,7 +182,8 @@ def test_a_search_sends_how_to_rank_and_filter(client: Remora, server: ScriptedS
         threshold=0.0,
         weights={"bm25": 0.5},
         roles=["user"],
-        after=NOON,
+        sent_after=NOON,
+        received_before=LATER,
         where=[Condition("age", ">=", 18), Condition("topic", "in", "travel", None)],
         explain=True,
         index_wait=1.5,
@@ -193,27 +199,42 @@ def test_a_search_sends_how_to_rank_and_filter(client: Remora, server: ScriptedS
         weights=memory_service_pb2.Weights(bm25=0.5),
         filter=memory_service_pb2.MessageFilter(
             roles=["user"],
-            after_time=stamp(NOON),
-            conditions=[
-                scalar_pb2.Condition(
-                    key="age", operator=scalar_pb2.OPERATOR_GTE, values=[scalar_pb2.Scalar(integer=18)]
-                ),
-                scalar_pb2.Condition(
-                    key="topic",
-                    operator=scalar_pb2.OPERATOR_IN,
-                    values=[scalar_pb2.Scalar(text="travel"), scalar_pb2.Scalar(null_value=0)],  # type: ignore[arg-type]
-                ),
-            ],
+            sent_after=stamp(NOON),
+            received_before=stamp(LATER),
+            where=filter_pb2.Filter(all_of=filter_pb2.Filters(filters=[AGE, TOPIC])),
         ),
     )
+
+
+AGE = filter_pb2.Filter(
+    condition=filter_pb2.Condition(key="age", operator=filter_pb2.OPERATOR_GTE, values=[scalar_pb2.Scalar(integer=18)])
+)
+TOPIC = filter_pb2.Filter(
+    condition=filter_pb2.Condition(
+        key="topic",
+        operator=filter_pb2.OPERATOR_IN,
+        values=[scalar_pb2.Scalar(text="travel"), scalar_pb2.Scalar(null_value=0)],  # type: ignore[arg-type]
+    )
+)
+
+
+def test_conditions_are_joined_by_operators(client: Remora, server: ScriptedServer) -> None:
+    age, topic = Condition("age", ">=", 18), Condition("topic", "in", "travel", None)
+
+    client.search("leave", where=age & topic & age | ~(age | topic))
+
+    where = server.request(memory_service_pb2.SearchMessagesRequest).options.filter.where
+    both = filter_pb2.Filter(all_of=filter_pb2.Filters(filters=[AGE, TOPIC, AGE]))
+    neither = filter_pb2.Filter(negated=filter_pb2.Filter(any_of=filter_pb2.Filters(filters=[AGE, TOPIC])))
+    assert where == filter_pb2.Filter(any_of=filter_pb2.Filters(filters=[both, neither]))
 
 
 def test_a_search_leaves_the_rest_to_the_server(client: Remora, server: ScriptedServer) -> None:
     client.search("leave", where={"team": 7})
 
     request = server.request(memory_service_pb2.SearchMessagesRequest)
-    (condition,) = request.options.filter.conditions
-    assert (condition.key, condition.operator) == ("team", scalar_pb2.OPERATOR_EQ)
+    (team,) = request.options.filter.where.all_of.filters
+    assert (team.condition.key, team.condition.operator) == ("team", filter_pb2.OPERATOR_EQ)
     assert not request.HasField("index_wait")
     assert not request.options.HasField("threshold")
     assert not request.options.HasField("weights")
@@ -286,6 +307,14 @@ def test_a_context_sends_what_it_is_asked_for(client: Remora, server: ScriptedSe
     assert request.HasField("index_wait")
     assert request.merge == memory_service_pb2.MERGE_INTERLEAVE
     assert request.rendering == memory_service_pb2.RENDERING_TRANSCRIPT
+
+
+def test_a_context_recalls_for_a_vector(client: Remora, server: ScriptedServer) -> None:
+    client.conversation("c").context(query=Embedding.of("mini", [1.0, 0.0]))
+
+    request = server.request(memory_service_pb2.AssembleContextRequest)
+    assert request.query == ""
+    assert request.query_embedding == message_pb2.Embedding(model="mini", values=b"\0\0\x80\x3f\0\0\0\0")
 
 
 def test_an_encoding_and_a_model_are_not_given_together(client: Remora) -> None:

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.patience import PATIENCE
@@ -84,7 +86,7 @@ def head(uid: int, last_sequence: int, count: int, time: int = 1) -> Change:
     )
 
 
-def message(uid: int, sequence: int, text: str = "", *, id: str = "", role: str = "user", user: str = ANN) -> Change:
+def message(uid: int, sequence: int, text: str = "", *, id: str = "", user: str = ANN, **fields: Any) -> Change:  # noqa: ANN401
     return Change(
         put_message=PutMessage(
             conversation_uid=uid,
@@ -95,7 +97,7 @@ def message(uid: int, sequence: int, text: str = "", *, id: str = "", role: str 
             create_time=sequence * SECOND,
             update_time=sequence * SECOND,
             token_count=sequence,
-            body=Message(role=role, text=text).SerializeToString(),
+            body=Message(**{"role": "user", "text": text, **fields}).SerializeToString(),
         )
     )
 
@@ -121,7 +123,8 @@ def page(
     *,
     user: str = ANN,
     roles: tuple[str, ...] = (),
-    after_time: int | None = None,
+    sent: tuple[int | None, int | None] = (None, None),
+    received: tuple[int | None, int | None] = (None, None),
     before_sequence: int | None = None,
     newest: bool = True,
     limit: int = 100,
@@ -132,8 +135,8 @@ def page(
         CHAT,
         user,
         roles=roles,
-        after_time=after_time,
-        before_time=None,
+        sent=sent,
+        received=received,
         after_sequence=None,
         before_sequence=before_sequence,
         newest=newest,
@@ -244,10 +247,20 @@ def test_filters_see_roles_and_times() -> None:
     roles = ["user", "assistant", "tool", "user"]
     write(core, creation(), *(message(0, n, role=role) for n, role in enumerate(roles, 1)), head(0, 4, 4))
 
-    both = page(core, roles=("user", "tool"), after_time=SECOND)
+    both = page(core, roles=("user", "tool"), received=(SECOND, None))
 
     assert [listed.sequence for listed in messages(both)] == [3, 4]
     assert page(core, roles=("system",)).count == 0
+
+
+def test_a_message_was_sent_when_the_caller_says_and_else_when_it_was_received() -> None:
+    core = open_core()
+    sent: list[dict[str, Any]] = [{"sent_time": Timestamp(seconds=9)}, {}, {"sent_time": Timestamp(seconds=-1)}]
+    write(core, creation(), *(message(0, n, **fields) for n, fields in enumerate(sent, 1)), head(0, 3, 3))
+
+    assert [listed.sequence for listed in messages(page(core, sent=(0, 3 * SECOND)))] == [2]
+    assert [listed.sequence for listed in messages(page(core, sent=(SECOND, None)))] == [1, 2]
+    assert [listed.sequence for listed in messages(page(core, received=(None, 3 * SECOND)))] == [1, 2]
 
 
 def test_a_page_ends_before_its_bytes_run_out_but_holds_one_message() -> None:
@@ -310,7 +323,7 @@ def load(core: Core, *, uid: int, sequences: range, bodies: range, as_of: int, w
         update_time=1,
         revision=uid,
     )
-    rows = [(n, uid, ANN, f"m{n}", "user", n * SECOND, n) for n in sequences]
+    rows = [(n, uid, ANN, f"m{n}", "user", n * SECOND, n * SECOND, n) for n in sequences]
     encoded = [stored(n, uid) for n in bodies]
     return core.load_conversation(TENANT, CHAT, loaded, rows, encoded, as_of=as_of, with_journal=with_journal)
 

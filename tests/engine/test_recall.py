@@ -43,9 +43,9 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "threshold": None,
         "weights": {},
         "roles": [],
-        "after_time": None,
-        "before_time": None,
-        "conditions": [],
+        "sent": (None, None),
+        "received": (None, None),
+        "expression": None,
         "exclude": [],
         "published": 0,
     }
@@ -108,7 +108,7 @@ def test_conditions_keep_the_types_of_their_values(
     messages[2].attributes["key"].text = "x"
     messages[3].attributes["key"].null_value = 0  # type: ignore[assignment]
 
-    found = search(filled(*messages), conditions=[("key", operator, values)])
+    found = search(filled(*messages), expression=("condition", "key", operator, values))
 
     assert [hit.sequence for hit in found.hits] == sequences
 
@@ -135,6 +135,13 @@ def test_names_are_stripped_from_texts_and_roles_are_not() -> None:
     assert strip_names(texts, ["Ada", "Grace Hopper", "user"]) == ["What does user want,?", "Grace"]
 
 
+def deep(levels: int) -> tuple[object, ...]:
+    expression: tuple[object, ...] = ("condition", "key", "present", [])
+    for _ in range(levels - 1):
+        expression = ("not", expression)
+    return expression
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -142,8 +149,10 @@ def test_names_are_stripped_from_texts_and_roles_are_not() -> None:
         ({"weights": {"fame": 1.0}}, ValueError),
         ({"weights": {"bm25": float("nan")}}, ValueError),
         ({"threshold": float("nan")}, ValueError),
-        ({"conditions": [("key", "like", ["x"])]}, ValueError),
-        ({"conditions": [("key", "eq", [object()])]}, TypeError),
+        ({"expression": ("condition", "key", "like", ["x"])}, ValueError),
+        ({"expression": ("condition", "key", "eq", [object()])}, TypeError),
+        ({"expression": ("all", [("some", [])])}, ValueError),
+        ({"expression": deep(33)}, ValueError),
         ({"user_id": None}, ValueError),
         ({"vector": vector(0, 0)}, ZeroVectorError),
     ],

@@ -18,8 +18,9 @@ from remora import Remora
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest
+from remora.v1.filter_pb2 import OPERATOR_EQ, Condition, Filter
 from remora.v1.message_pb2 import Message
-from remora.v1.scalar_pb2 import OPERATOR_EQ, Condition, Scalar
+from remora.v1.scalar_pb2 import Scalar
 from remora_server.failpoints import JOURNAL_VARIABLE
 
 WRITERS = 6
@@ -54,7 +55,7 @@ def scopes(conversation: str, user: str) -> list[dict[str, object]]:
 def only(word: str) -> pb.MessageFilter:
     """Messages about the word. Without a vector one may rank behind many that have theirs."""
     condition = Condition(key="word", operator=OPERATOR_EQ, values=[Scalar(text=word)])
-    return pb.MessageFilter(conditions=[condition])
+    return pb.MessageFilter(where=Filter(condition=condition))
 
 
 def append_and_search(memory: Remora, writer: int, number: int) -> None:

@@ -74,7 +74,7 @@ def inner(field: FieldDescriptor) -> Descriptor | None:
 
 
 def places(request: Descriptor) -> Iterator[Place]:
-    """All places of a request."""
+    """All places of a request. Of a message that can hold another of its type, those within the first."""
     return _places(request, request, ())
 
 
@@ -83,9 +83,9 @@ def _places(request: Descriptor, message: Descriptor, above: tuple[FieldDescript
         fields = (*above, field)
         yield Place(request, fields)
         within = inner(field)
-        if within is not None:
+        if within is not None and all(within != one.containing_type for one in fields):
             yield from _places(request, within, fields)
-        elif field.is_repeated:
+        elif within is None and field.is_repeated:
             yield Place(request, fields, of_element=True)
 
 

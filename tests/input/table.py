@@ -21,8 +21,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.input.places import Place, holder, inner, places, put, step
 from tests.input.stated import Values, masked, stated, texts
 
+from remora.v1.filter_pb2 import Operator
 from remora.v1.memory_service_pb2 import Weights
-from remora.v1.scalar_pb2 import Operator
 from remora_server.domain.status import ModelStatus
 from remora_server.rpc.server import SERVICES
 
@@ -87,6 +87,9 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Scalar": ONE,
     "remora.v1.Embedding": EMBEDDING,
     "remora.v1.Condition": CONDITION,
+    "remora.v1.Filter": {"condition": CONDITION},
+    "remora.v1.Filters": {"filters": [{"condition": CONDITION}]},
+    "remora.v1.Path": {"steps": ["a"]},
     "remora.v1.Step": STEP,
     "remora.v1.SearchOptions": {"profile": 4},
     "remora.v1.Edit": {"remove": "m"},
@@ -180,6 +183,8 @@ def values_of(place: Place) -> Values:
     if place.of_element and place.field.full_name == "google.protobuf.FieldMask.paths":
         return masked(place.fields[-2])
     found = stated(place, _element(place.field), required=_is_required(place))
+    if found is not None and place.holder.name == "Path":
+        return Values((), found.refused)  # of what filters of messages have none
     return _unlimited(place, of_message) if found is None else found
 
 
@@ -240,6 +245,8 @@ def _short(value: object) -> str:
 
 
 REQUIRED_ONEOFS = {
+    "Filter.kind",
+    "Condition.subject",
     "Scalar.kind",
     "Edit.action",
     "WorkingMemoryScope.owner",
@@ -272,9 +279,17 @@ def _by_vector(**options: object) -> Json:
     return {"user_id": "u", "embedding": EMBEDDING, "options": options}
 
 
+def _filtered(where: Json) -> Json:
+    return _searched(options={"filter": {"where": where}})
+
+
+def _either(other: Json) -> Json:
+    return {"any_of": {"filters": [{"condition": CONDITION}, other]}}
+
+
 def _on(operator: int, values: list[Any]) -> Json:
     condition = {"key": "k", "operator": operator, "values": [one if isinstance(one, dict) else ONE for one in values]}
-    return _searched(options={"filter": {"conditions": [condition]}})
+    return _filtered({"condition": condition})
 
 
 def _of_model(dimensions: int) -> Json:
@@ -291,7 +306,14 @@ def _imported(kind: str, **fields: object) -> Json:
     return {kind: {**least, kind: {**least[kind], **fields}}}
 
 
-_VALUES = "options.filter.conditions[0].values"
+_WHERE = "options.filter.where"
+_VALUES = f"{_WHERE}.condition.values"
+_OF_PATH = {"condition": {"path": {"steps": ["a"]}, "operator": Operator.OPERATOR_PRESENT}}
+_WITHOUT_VALUE = {"condition": {"key": "k", "operator": Operator.OPERATOR_EQ}}
+_DEEP = [{"condition": CONDITION}]
+while len(_DEEP) < 9:
+    _DEEP.append({"negated": _DEEP[-1]})
+_MANY = [{"any_of": {"filters": [{"condition": CONDITION}] * count}} for count in (60, 4, 5)]
 _ORDERED = range(Operator.OPERATOR_LT, Operator.OPERATOR_IN)
 _DIMENSIONS = (1, MODEL.dimension - 1, MODEL.dimension + 1)
 _NO_WEIGHTS = {field.name: 0.0 for field in Weights.DESCRIPTOR.fields if field.name != "late"}
@@ -323,6 +345,20 @@ _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     *((_VALUES, _on(Operator.OPERATOR_IN, [1] * count)) for count in (0, 257)),
     *((None, _on(operator, [])) for operator in (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)),
     *((_VALUES, _on(operator, [1])) for operator in (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)),
+    (f"{_WHERE}.condition.path", _filtered(_OF_PATH)),
+    (f"{_WHERE}.any_of.filters[1].negated.condition.path", _filtered(_either({"negated": _OF_PATH}))),
+    *(
+        (f"{_WHERE}.{path}.condition.values", _filtered(where))
+        for path, where in (
+            ("negated", {"negated": _WITHOUT_VALUE}),
+            ("any_of.filters[1]", _either(_WITHOUT_VALUE)),
+            ("all_of.filters[0]", {"all_of": {"filters": [_WITHOUT_VALUE]}}),
+        )
+    ),
+    (None, _filtered(_DEEP[7])),
+    (f"{_WHERE}{'.negated' * 8}", _filtered(_DEEP[8])),
+    (None, _filtered({"all_of": {"filters": _MANY[:2]}})),
+    (_WHERE, _filtered({"all_of": {"filters": _MANY[::2]}})),
     (None, {"user_id": "u", "embedding": _of_model(MODEL.dimension)}),
     *(("embedding.values", {"user_id": "u", "embedding": _of_model(count)}) for count in _DIMENSIONS),
 ]
@@ -332,6 +368,19 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "AssembleContextRequest": [
         ("search.weights", {**LEAST["AssembleContextRequest"], "search": {"profile": 3, "weights": {"next": 0.0}}}),
         ("search.weights", {**LEAST["AssembleContextRequest"], "search": {"weights": _NO_WEIGHTS}}),
+        *(
+            (path, {**LEAST["AssembleContextRequest"], "query_embedding": EMBEDDING, "search": search})
+            for path, search in (
+                (None, {}),
+                (None, {"profile": 2}),
+                ("search.profile", {"profile": 1}),
+                ("search.weights", {"weights": {"cosine": 1.0}}),
+            )
+        ),
+        *(
+            ("query_embedding.values", {**LEAST["AssembleContextRequest"], "query_embedding": _of_model(count)})
+            for count in _DIMENSIONS
+        ),
     ],
     "AppendMessagesRequest": [
         (None, {"conversation_id": "c", "messages": [_said_with(MODEL.dimension)]}),

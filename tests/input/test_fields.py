@@ -26,7 +26,7 @@ EQUIVALENT = [
     "AppendMessagesRequest.messages.embedding.values: maximum is loosened",
     "AppendMessagesRequest.messages.embedding.values is not required",
     # OPERATOR_IN, which takes the most values, has its own rule.
-    "SearchMessagesRequest.options.filter.conditions.values: maximum is loosened",
+    "SearchMessagesRequest.options.filter.where.condition.values: maximum is loosened",
     # 0 is unset, and refused as such.
     "AssembleContextRequest.max_tokens: minimum is loosened",
 ]

@@ -12,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.isolation.canaries import Canary
 
-from remora.v1.scalar_pb2 import Operator
+from remora.v1.filter_pb2 import Operator
 
 USERS = range(3)
 EVERYBODY = frozenset(USERS)
@@ -303,7 +303,7 @@ class Requests:
             query = {"embedding": self.embedding()}
         profile = 0 if "embedding" in query else self.choice.choice((0, 1, 3))
         condition = {"key": "k", "operator": Operator.OPERATOR_EQ, "values": [{"text": self.anybodys()}]}
-        searched = {"conditions": [condition]} if self.choice.random() < 0.2 else {}
+        searched = {"where": {"condition": condition}} if self.choice.random() < 0.2 else {}
         options = {"k": 100, "profile": profile, "filter": searched}
         return Asked({**scope, **query, "options": options, "explain": True, **self._wait()}, visible, refusals)
 

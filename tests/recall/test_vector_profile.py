@@ -152,6 +152,33 @@ def test_a_vector_without_direction_is_refused(memory: Remora) -> None:
         filled(memory, [Stored(0, "user", (1.0, 0.0))]).search(nowhere)
 
 
+def test_a_context_recalls_what_resembles_a_vector(memory: Remora) -> None:
+    axes = [tuple(float(at == axis) for at in range(4)) for axis in range(4)]
+    chat = filled(memory, [Stored(place, ROLES[place % 2], axes[place]) for place in range(4)])
+
+    context = chat.context(query=Embedding.of(MODEL, axes[1]), recall={"k": 1}, recent_messages=1)
+    none = chat.context(query=Embedding.of("another-model", axes[1]), recall={"k": 1}, recent_messages=1)
+
+    assert [(item.message.id, item.section, item.score) for item in context.items] == [
+        ("1", "recalled", 1.0),
+        ("3", "recent", None),
+    ]
+    assert [item.message.id for item in none.items] == ["3"]
+
+
+def test_a_vector_of_other_dimensions_is_refused_where_the_request_has_it(memory: Remora) -> None:
+    chat = filled(memory, [Stored(0, "user", (1.0, 0.0))])
+    long = Embedding.of(MODEL, (1.0, 0.0, 0.0))
+
+    with pytest.raises(InvalidFieldError, match="2 dimensions") as searched:
+        chat.search(long)
+    with pytest.raises(InvalidFieldError, match="2 dimensions") as assembled:
+        chat.context(query=long, recent_messages=0)
+
+    fields = [raised.value.field_violations[0].field for raised in (searched, assembled)]
+    assert fields == ["embedding.values", "query_embedding.values"]
+
+
 SAID = (
     "The cat sleeps on the sofa.",
     "Trains to Oslo leave at nine.",

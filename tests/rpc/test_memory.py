@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import grpc
@@ -10,22 +11,20 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.rpc.running_server import RunningServer
 
+from remora.v1 import filter_pb2
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding, Message
-from remora.v1.scalar_pb2 import Condition as ConditionMessage
-from remora.v1.scalar_pb2 import Operator as OperatorMessage
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering, Section
+from remora_server.domain.filters import AllOf, AnyOf, Condition, Negated, Operator
 from remora_server.domain.search import (
     Component,
-    Condition,
     Hit,
     InConversation,
     IndexState,
     MessageFilter,
     OfTenant,
     OfUser,
-    Operator,
     Profile,
     QueryVector,
     Scope,
@@ -34,6 +33,7 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
+from remora_server.domain.times import Between
 from remora_server.domain.tokens import CL100K_BASE, O200K_BASE, TokenEncoding
 
 VECTOR = struct.pack("<3f", 1, 2, 3)
@@ -74,7 +74,7 @@ def test_a_vector_selects_its_profile(server: RunningServer, profile: pb.Profile
         server, embedding=Embedding(model="minilm", values=VECTOR), options=pb.SearchOptions(profile=profile)
     )
 
-    assert query.vector == QueryVector("minilm", VECTOR)
+    assert query.vector == QueryVector("minilm", VECTOR, field="embedding")
     assert (query.text, query.options.profile) == ("", Profile.VECTOR)
 
 
@@ -96,47 +96,87 @@ def test_ten_hits_are_wanted_unless_asked_otherwise_and_1000_at_most(server: Run
     assert query_of(server, text="t", options=pb.SearchOptions(k=given)).options.k == k
 
 
+def leaf(key: str, operator: filter_pb2.Operator.ValueType, *values: Scalar) -> filter_pb2.Filter:
+    return filter_pb2.Filter(condition=filter_pb2.Condition(key=key, operator=operator, values=values))
+
+
+def all_of(*filters: filter_pb2.Filter) -> filter_pb2.Filter:
+    return filter_pb2.Filter(all_of=filter_pb2.Filters(filters=filters))
+
+
+def any_of(*filters: filter_pb2.Filter) -> filter_pb2.Filter:
+    return filter_pb2.Filter(any_of=filter_pb2.Filters(filters=filters))
+
+
+def negated(filter_: filter_pb2.Filter, times: int = 1) -> filter_pb2.Filter:
+    return filter_ if times == 0 else filter_pb2.Filter(negated=negated(filter_, times - 1))
+
+
+ONE = Scalar(integer=1)
+IS_NULL = leaf("a", filter_pb2.OPERATOR_EQ, Scalar(null_value=0))  # type: ignore[arg-type]
+IS_IN = leaf("b", filter_pb2.OPERATOR_IN, ONE, Scalar(text="x"))
+IS_ABSENT = leaf("c", filter_pb2.OPERATOR_ABSENT)
+IS_UNKNOWN = leaf("d", 10, ONE)  # type: ignore[arg-type]
+IS_WITHOUT_A_VALUE = leaf("e", filter_pb2.OPERATOR_EQ)
+OF_A_BODY = filter_pb2.Filter(
+    condition=filter_pb2.Condition(
+        path=filter_pb2.Path(steps=["a", "0"]), operator=filter_pb2.OPERATOR_EQ, values=[ONE]
+    )
+)
+
+
+def filtered(where: filter_pb2.Filter) -> pb.SearchOptions:
+    return pb.SearchOptions(filter=pb.MessageFilter(where=where))
+
+
 def test_options_and_filters_are_taken_over(server: RunningServer) -> None:
-    conditions = [
-        ConditionMessage(key="a", operator=OperatorMessage.OPERATOR_EQ, values=[Scalar(null_value=0)]),  # type: ignore[arg-type]
-        ConditionMessage(key="b", operator=OperatorMessage.OPERATOR_IN, values=[Scalar(integer=1), Scalar(text="x")]),
-        ConditionMessage(key="c", operator=OperatorMessage.OPERATOR_ABSENT),
-    ]
     given = pb.SearchOptions(
         threshold=0.0,
         weights=pb.Weights(bm25=0.0),
         filter=pb.MessageFilter(
             roles=["user"],
-            after_time=Timestamp(seconds=1),
-            before_time=Timestamp(seconds=2, nanos=5_999),
-            conditions=conditions,
+            sent_after=Timestamp(seconds=1),
+            sent_before=Timestamp(seconds=2, nanos=5_999),
+            received_after=Timestamp(seconds=3),
+            where=all_of(IS_NULL, any_of(IS_IN, negated(IS_ABSENT))),
         ),
     )
 
     query = query_of(server, text="t", options=given, index_wait=Duration(seconds=1, nanos=500_000_000))
 
+    is_in, is_absent = Condition("b", Operator.IN, (1, "x")), Condition("c", Operator.ABSENT, ())
     expected = MessageFilter(
         roles=("user",),
-        after_time=1_000_000,
-        before_time=2_000_005,
-        conditions=(
-            Condition("a", Operator.EQ, (None,)),
-            Condition("b", Operator.IN, (1, "x")),
-            Condition("c", Operator.ABSENT, ()),
-        ),
+        sent=Between(1_000_000, 2_000_005),
+        received=Between(3_000_000, None),
+        where=AllOf((Condition("a", Operator.EQ, (None,)), AnyOf((is_in, Negated(is_absent))))),
     )
     assert query.options == SearchOptions(threshold=0.0, filter=expected, weights={"bm25": 0.0})
     assert query.index_wait == 1.5
 
 
-def test_a_condition_that_cannot_be_understood_is_named_by_its_place(server: RunningServer) -> None:
-    conditions = [
-        ConditionMessage(key="a", operator=OperatorMessage.OPERATOR_PRESENT),
-        ConditionMessage(key="b", operator=OperatorMessage.OPERATOR_EQ),
-    ]
+@pytest.mark.parametrize(
+    ("where", "refusal"),
+    [
+        (all_of(IS_ABSENT, IS_WITHOUT_A_VALUE), ".all_of.filters[1].condition.values: OPERATOR_EQ takes one value"),
+        (any_of(IS_UNKNOWN), ".any_of.filters[0].condition.operator: 10 is no Operator"),
+        (negated(any_of(OF_A_BODY)), ".negated.any_of.filters[0].condition.path: bodies of messages are opaque"),
+        (filter_pb2.Filter(), ".kind: is required"),
+        (all_of(), ".all_of.filters: is required"),
+        (negated(IS_ABSENT, 8), f"{'.negated' * 8}: is more than 8 levels deep"),
+        (all_of(*[any_of(*[IS_ABSENT] * 13)] * 5), ": has more than 64 conditions"),
+    ],
+)
+def test_what_cannot_be_understood_of_a_filter_is_named_by_its_place(
+    server: RunningServer, where: filter_pb2.Filter, refusal: str
+) -> None:
+    with pytest.raises(grpc.RpcError, match=re.escape(f"options.filter.where{refusal}")):
+        query_of(server, text="t", options=filtered(where))
 
-    with pytest.raises(grpc.RpcError, match=r"options\.filter\.conditions\[1\]\.values: OPERATOR_EQ takes one value"):
-        query_of(server, text="t", options=pb.SearchOptions(filter=pb.MessageFilter(conditions=conditions)))
+
+@pytest.mark.parametrize("where", [negated(IS_ABSENT, 7), all_of(*[any_of(*[IS_ABSENT] * 16)] * 4)])
+def test_a_filter_may_be_8_levels_deep_with_64_conditions(server: RunningServer, where: filter_pb2.Filter) -> None:
+    assert query_of(server, text="t", options=filtered(where)).options.filter.where is not None
 
 
 @pytest.mark.parametrize("explain", [False, True])
@@ -199,6 +239,20 @@ def test_a_context_is_assembled_as_asked(server: RunningServer) -> None:
         merge=Merge.INTERLEAVE,
         rendering=Rendering.TRANSCRIPT,
         index_wait=0.0,
+    )
+
+
+def test_a_context_recalls_for_a_vector_by_the_profile_that_it_selects(server: RunningServer) -> None:
+    embedding = Embedding(model="minilm", values=VECTOR)
+
+    request = asked_for(server, query_embedding=embedding, search=pb.SearchOptions(k=3))
+
+    assert request == ContextRequest(
+        "c",
+        9,
+        vector=QueryVector("minilm", VECTOR, field="query_embedding"),
+        search=SearchOptions(k=3, profile=Profile.VECTOR),
+        index_wait=0.25,
     )
 
 

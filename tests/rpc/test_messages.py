@@ -25,6 +25,7 @@ from remora_server.domain.messages import (
     Remove,
     Replace,
 )
+from remora_server.domain.times import Between
 
 VECTOR = struct.pack("<2f", 1, 2)
 KEPT = {
@@ -141,8 +142,9 @@ def test_a_list_is_filtered_as_asked(server: RunningServer) -> None:
         server,
         user_id="u",
         roles=["user", "tool"],
-        after_time=Timestamp(seconds=1, nanos=1_500),
-        before_time=Timestamp(seconds=2),
+        sent_after=Timestamp(seconds=1, nanos=1_500),
+        sent_before=Timestamp(seconds=2),
+        received_before=Timestamp(seconds=3),
         after_sequence=0,
         before_sequence=2**64 - 1,
         page_order=pb.PAGE_ORDER_OLDEST_FIRST,
@@ -153,8 +155,8 @@ def test_a_list_is_filtered_as_asked(server: RunningServer) -> None:
         "c",
         user_id="u",
         roles=("user", "tool"),
-        after_time=1_000_001,
-        before_time=2_000_000,
+        sent=Between(1_000_001, 2_000_000),
+        received=Between(None, 3_000_000),
         after_sequence=0,
         before_sequence=2**63 - 1,
         newest=False,

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from remora._sync.conversation import Conversation
     from remora._sync.user import User
     from remora._sync.working_memory import WorkingMemory
-    from remora.attributes import Condition
     from remora.chat_format import ToolCall
     from remora.context import Context, Item
     from remora.conversations import ConversationRecord
     from remora.embeddings import Embedding
     from remora.errors import RemoraError
+    from remora.filters import Condition, Filter
     from remora.messages import Appended, AppendedMessage, Message
     from remora.search import Hit, SearchOptions, SearchResult
     from remora.steps import Step
@@ -42,6 +42,7 @@ __all__ = [
     "Conversation",
     "ConversationRecord",
     "Embedding",
+    "Filter",
     "Hit",
     "Item",
     "Message",
@@ -66,12 +67,12 @@ _NAMES = {
     "_sync.conversation": ("Conversation",),
     "_sync.user": ("User",),
     "_sync.working_memory": ("WorkingMemory",),
-    "attributes": ("Condition",),
     "chat_format": ("ToolCall",),
     "context": ("Context", "Item"),
     "conversations": ("ConversationRecord",),
     "embeddings": ("Embedding",),
     "errors": ("RemoraError",),
+    "filters": ("Condition", "Filter"),
     "messages": ("Appended", "AppendedMessage", "Message"),
     "search": ("Hit", "SearchOptions", "SearchResult"),
     "steps": ("Step",),

@@ -1,9 +1,13 @@
 """Times and durations between Python and protobuf."""
 
 from datetime import UTC, datetime
+from typing import TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
+
+from remora.v1.conversation_service_pb2 import ListMessagesRequest
+from remora.v1.memory_service_pb2 import MessageFilter
 
 
 def to_timestamp(time: datetime) -> Timestamp:
@@ -25,3 +29,23 @@ def to_duration(seconds: float) -> Duration:
     duration = Duration()
     duration.FromNanoseconds(round(seconds * 1e9))
     return duration
+
+
+class TimeBounds(TypedDict, total=False):
+    """Bounds of the times of messages, all exclusive."""
+
+    sent_after: datetime
+    """Only messages sent after this time, by the callers' clocks."""
+    sent_before: datetime
+    """Only messages sent before this time, by the callers' clocks."""
+    received_after: datetime
+    """Only messages that the server first stored after this time."""
+    received_before: datetime
+    """Only messages that the server first stored before this time."""
+
+
+def put_bounds(bounds: TimeBounds, message: ListMessagesRequest | MessageFilter) -> None:
+    """Puts the bounds that are set into the fields of their names."""
+    for name in ("sent_after", "sent_before", "received_after", "received_before"):
+        if name in bounds:
+            getattr(message, name).CopyFrom(to_timestamp(bounds[name]))

@@ -1,8 +1,7 @@
-"""Typed values that stand beside messages and conversations, and the conditions by which a search filters on them."""
+"""Typed values that stand beside messages and conversations, by which searches filter."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from google.protobuf.struct_pb2 import NULL_VALUE
 
@@ -13,57 +12,6 @@ Scalar: TypeAlias = bool | int | float | str | None
 
 Attributes: TypeAlias = Mapping[str, Scalar]
 """At most 64 values by keys of 1 to 256 bytes."""
-
-Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "present", "absent"]
-
-_OPERATORS: Mapping[Comparison, scalar_pb2.Operator.ValueType] = {
-    "==": scalar_pb2.OPERATOR_EQ,
-    "!=": scalar_pb2.OPERATOR_NE,
-    "<": scalar_pb2.OPERATOR_LT,
-    "<=": scalar_pb2.OPERATOR_LTE,
-    ">": scalar_pb2.OPERATOR_GT,
-    ">=": scalar_pb2.OPERATOR_GTE,
-    "in": scalar_pb2.OPERATOR_IN,
-    "present": scalar_pb2.OPERATOR_PRESENT,
-    "absent": scalar_pb2.OPERATOR_ABSENT,
-}
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Condition:
-    """One condition on an attribute: `Condition("age", ">=", 18)`, `Condition("topic", "in", "travel", "leave")`.
-
-    Integers and numbers compare numerically; `<` and its like take numbers or text. A missing key, and a value of
-    another type, match only `!=` and (when the key is missing) `absent`.
-    """
-
-    key: str
-    comparison: Comparison
-    values: tuple[Scalar, ...]
-
-    def __init__(self, key: str, comparison: Comparison, *values: Scalar) -> None:
-        if comparison not in _OPERATORS:
-            raise ValueError(f"no comparison: {comparison!r}; there are {', '.join(_OPERATORS)}")
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "comparison", comparison)
-        object.__setattr__(self, "values", values)
-
-    def to_proto(self) -> scalar_pb2.Condition:
-        """The condition on the wire."""
-        return scalar_pb2.Condition(
-            key=self.key, operator=_OPERATORS[self.comparison], values=map(scalar_to_proto, self.values)
-        )
-
-
-Conditions: TypeAlias = Attributes | Iterable[Condition]
-"""Conditions that must all hold; a mapping holds where each key equals its value."""
-
-
-def conditions_to_proto(conditions: Conditions) -> list[scalar_pb2.Condition]:
-    """The conditions on the wire."""
-    if isinstance(conditions, Mapping):
-        return [Condition(key, "==", value).to_proto() for key, value in conditions.items()]
-    return [condition.to_proto() for condition in conditions]
 
 
 def scalar_to_proto(value: Scalar) -> scalar_pb2.Scalar:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from remora import _json
 from remora._times import from_timestamp, to_timestamp
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
@@ -137,20 +135,13 @@ def to_messages(messages: ChatMessage | Sequence[ChatMessage]) -> list[message_p
     return [to_message(message).to_proto() for message in several]
 
 
-Bound: TypeAlias = datetime | int | Message
-"""A place among the messages: a time of the server's, a sequence, or a message."""
-
-
-def bound_time(bound: Bound | None) -> Timestamp | None:
-    """The time of a bound that is one."""
-    return to_timestamp(bound) if isinstance(bound, datetime) else None
+Bound: TypeAlias = int | Message
+"""A place among the messages: a sequence, or a message."""
 
 
 def bound_sequence(bound: Bound | None) -> int | None:
-    """The sequence of a bound that is one, or a message."""
-    if isinstance(bound, Message):
-        return bound.sequence
-    return bound if isinstance(bound, int) else None
+    """The sequence of a bound."""
+    return bound.sequence if isinstance(bound, Message) else bound
 
 
 @dataclass(frozen=True, slots=True)

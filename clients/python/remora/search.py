@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, Self, TypeAlias, TypedDict
 
-from remora._times import to_duration, to_timestamp
-from remora.attributes import Conditions, conditions_to_proto
+from remora._times import TimeBounds, put_bounds, to_duration
 from remora.embeddings import Embedding
+from remora.filters import Where, where_to_proto
 from remora.messages import Message
 from remora.v1 import memory_service_pb2
 
@@ -62,7 +61,7 @@ class Weights(TypedDict, total=False):
     """Of the best of its neighbours. Default 0.1."""
 
 
-class SearchOptions(TypedDict, total=False):
+class SearchOptions(TimeBounds, total=False):
     """How a search ranks and filters; what is left out is the server's choice."""
 
     k: int
@@ -75,27 +74,21 @@ class SearchOptions(TypedDict, total=False):
     """The weights of the components; for the hybrid profiles alone."""
     roles: Sequence[str]
     """Only messages of these roles, at most 16."""
-    after: datetime
-    """Only messages sent after this time, exclusive."""
-    before: datetime
-    """Only messages sent before this time, exclusive."""
-    where: Conditions
-    """Only messages whose attributes meet all of these conditions, at most 32."""
+    where: Where
+    """Only messages of whose attributes this holds."""
 
 
 def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions:
     """The options on the wire."""
+    where = where_to_proto(options.get("where", ()))
+    message_filter = memory_service_pb2.MessageFilter(roles=options.get("roles", ()), where=where)
+    put_bounds(options, message_filter)
     return memory_service_pb2.SearchOptions(
         k=options.get("k", 0),
         profile=_PROFILES[options.get("profile")],
         threshold=options.get("threshold"),
         weights=memory_service_pb2.Weights(**options["weights"]) if "weights" in options else None,
-        filter=memory_service_pb2.MessageFilter(
-            roles=options.get("roles", ()),
-            after_time=to_timestamp(options["after"]) if "after" in options else None,
-            before_time=to_timestamp(options["before"]) if "before" in options else None,
-            conditions=conditions_to_proto(options.get("where", ())),
-        ),
+        filter=message_filter,
     )
 
 

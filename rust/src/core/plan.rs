@@ -206,6 +206,9 @@ fn read_message(put: wire::PutMessage, fingerprints: &Fingerprints) -> Result<Re
         role: message.role,
         sequence: put.sequence,
         create_time: put.create_time,
+        sent_time: message
+            .sent_time
+            .map_or(put.create_time, wire::Timestamp::micros),
         token_count: put.token_count,
         embedding: read_values(put.embedding_model, put.embedding)?,
     };

@@ -394,8 +394,8 @@ impl PyCore {
             .collect())
     }
 
-    #[pyo3(signature = (tenant, conversation_id, user_id, *, roles, after_time, before_time, after_sequence,
-                        before_sequence, newest, limit, max_bytes))]
+    #[pyo3(signature = (tenant, conversation_id, user_id, *, roles, sent, received, after_sequence, before_sequence,
+                        newest, limit, max_bytes))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn list_messages(
         &self,
@@ -404,8 +404,8 @@ impl PyCore {
         conversation_id: &str,
         user_id: String,
         roles: Vec<String>,
-        after_time: Option<i64>,
-        before_time: Option<i64>,
+        sent: (Option<i64>, Option<i64>),
+        received: (Option<i64>, Option<i64>),
         after_sequence: Option<u64>,
         before_sequence: Option<u64>,
         newest: bool,
@@ -415,8 +415,8 @@ impl PyCore {
         let selection = Selection {
             user: user_id,
             roles,
-            after_time,
-            before_time,
+            sent: sent.into(),
+            received: received.into(),
             after_sequence,
             before_sequence,
             newest,
@@ -673,11 +673,20 @@ fn place<'a>(
     })
 }
 
-/// (sequence, revision, user id, id, role, create time, token count).
-type MessageRow = (u64, u64, PyBackedStr, PyBackedStr, PyBackedStr, i64, i32);
+/// (sequence, revision, user id, id, role, create time, sent time, token count).
+type MessageRow = (
+    u64,
+    u64,
+    PyBackedStr,
+    PyBackedStr,
+    PyBackedStr,
+    i64,
+    i64,
+    i32,
+);
 
 fn loaded_message(row: &MessageRow) -> LoadedMessage<'_> {
-    let (sequence, revision, user, id, role, create_time, token_count) = row;
+    let (sequence, revision, user, id, role, create_time, sent_time, token_count) = row;
     LoadedMessage {
         sequence: *sequence,
         revision: *revision,
@@ -685,6 +694,7 @@ fn loaded_message(row: &MessageRow) -> LoadedMessage<'_> {
         id,
         role,
         create_time: *create_time,
+        sent_time: *sent_time,
         token_count: *token_count,
     }
 }

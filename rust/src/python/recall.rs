@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use super::core::torn_error;
@@ -14,8 +14,8 @@ use super::index::{floats, refused};
 use crate::core::{Core, Unapplied};
 use crate::late::Pieces;
 use crate::recall::{
-    Condition, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search, StoredDocument,
-    Vector, Weights,
+    Condition, Expression, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search,
+    StoredDocument, Vector, Weights,
 };
 
 /// See `_native.pyi`.
@@ -55,8 +55,8 @@ impl PyUnapplied {
 /// The vectors of one stored message: model, little-endian f32, whether the caller made it, word pieces.
 type StoredVectors = Vec<(String, PyBackedBytes, bool, PyBackedBytes)>;
 
-/// A condition: key, operator, values.
-type ConditionRow<'py> = (String, String, Vec<Bound<'py, PyAny>>);
+/// Deeper than this no expression is: the RPCs' limit is lower.
+const MAX_DEPTH: usize = 32;
 
 #[pymethods]
 impl PyRecall {
@@ -192,8 +192,8 @@ impl PyRecall {
         Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
     }
 
-    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, roles, after_time,
-                        before_time, conditions, exclude, published))]
+    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, roles, sent, received,
+                        expression, exclude, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
         &self,
@@ -210,9 +210,9 @@ impl PyRecall {
         threshold: Option<f64>,
         weights: HashMap<String, f64>,
         roles: Vec<String>,
-        after_time: Option<i64>,
-        before_time: Option<i64>,
-        conditions: Vec<ConditionRow<'_>>,
+        sent: (Option<i64>, Option<i64>),
+        received: (Option<i64>, Option<i64>),
+        expression: Option<&Bound<'_, PyAny>>,
         exclude: Vec<(u64, u64)>,
         published: u64,
     ) -> PyResult<SearchResult> {
@@ -235,9 +235,11 @@ impl PyRecall {
             weights: named_weights(&weights)?,
             filter: Filter {
                 roles,
-                after_time,
-                before_time,
-                conditions: conditions.iter().map(condition).collect::<PyResult<_>>()?,
+                sent: sent.into(),
+                received: received.into(),
+                expression: expression
+                    .map(|given| self::expression(given, 0))
+                    .transpose()?,
             },
             exclude: &exclude,
             published,
@@ -287,9 +289,38 @@ fn named_weights(given: &HashMap<String, f64>) -> PyResult<Weights> {
     Ok(weights)
 }
 
-fn condition((key, operator, values): &ConditionRow<'_>) -> PyResult<Condition> {
+/// `("all" | "any", expressions)`, `("not", expression)` or `("condition", key, operator, values)`.
+fn expression(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expression> {
+    if depth == MAX_DEPTH {
+        return Err(PyValueError::new_err("the expression is too deep"));
+    }
+    let kind: String = given.get_item(0)?.extract()?;
+    let parts = || -> PyResult<Vec<Expression>> {
+        let parts = given.get_item(1)?;
+        parts
+            .try_iter()?
+            .map(|part| expression(&part?, depth + 1))
+            .collect()
+    };
+    match kind.as_str() {
+        "all" => Ok(Expression::All(parts()?)),
+        "any" => Ok(Expression::Any(parts()?)),
+        "not" => {
+            let part = expression(&given.get_item(1)?, depth + 1)?;
+            Ok(Expression::Not(Box::new(part)))
+        }
+        "condition" => Ok(Expression::Condition(condition(given)?)),
+        _ => Err(PyValueError::new_err(format!(
+            "unknown expression {kind:?}"
+        ))),
+    }
+}
+
+fn condition(given: &Bound<'_, PyAny>) -> PyResult<Condition> {
+    let (_, key, operator, values): (PyBackedStr, String, String, Vec<Bound<'_, PyAny>>) =
+        given.extract()?;
     Ok(Condition {
-        key: key.clone(),
+        key,
         operator: operator.parse().map_err(value_error)?,
         values: values.iter().map(scalar).collect::<PyResult<_>>()?,
     })

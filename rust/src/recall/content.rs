@@ -298,6 +298,7 @@ impl Content {
         let document = Document {
             revision: reading.revision,
             role: self.roles.hold(&reading.role),
+            received: reading.received,
             embeddable: embeddable && reading.has_text,
             attributes: reading.attributes,
             encoded: reading.encoded,

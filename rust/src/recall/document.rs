@@ -69,6 +69,7 @@ pub(super) struct Reading {
     pub(super) sequence: u64,
     pub(super) revision: u64,
     pub(super) time: i64,
+    pub(super) received: i64,
     pub(super) role: String,
     pub(super) name: String,
     pub(super) session_id: String,
@@ -87,6 +88,7 @@ impl Reading {
             sequence: message.sequence,
             revision: message.revision,
             time: time_of(&message),
+            received: message.create_time.unwrap_or_default().micros(),
             has_text: !message.text.is_empty(),
             terms: analyzer.document(&message.text),
             attributes: attributes(message.attributes),
@@ -129,6 +131,8 @@ pub(super) struct Document {
     /// The revision that last wrote the message.
     pub(super) revision: u64,
     pub(super) role: Symbol,
+    /// When the server first stored it, microseconds since 1970.
+    pub(super) received: i64,
     /// Whether the server's model is to embed it: it has text and came without a vector of its own.
     pub(super) embeddable: bool,
     /// By key.

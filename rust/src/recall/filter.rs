@@ -1,4 +1,4 @@
-//! Which documents may be found: roles, times and conditions on attributes, as a set of slots.
+//! Which documents may be found, by roles, times and attributes: a set of slots.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -8,18 +8,32 @@ use super::document::Document;
 use super::scalar::Scalar;
 use super::symbols::Symbol;
 use crate::index::IdSet;
+use crate::times::Between;
 
 /// Which documents are candidates: all that is set must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     /// One of these roles; any where there is none.
     pub roles: Vec<String>,
-    /// Sent after this time, exclusive, microseconds since 1970.
-    pub after_time: Option<i64>,
-    /// Sent before this time, exclusive, microseconds since 1970.
-    pub before_time: Option<i64>,
-    /// All of these hold.
-    pub conditions: Vec<Condition>,
+    /// When the messages were sent.
+    pub sent: Between,
+    /// When the server first stored them.
+    pub received: Between,
+    /// What holds of their attributes.
+    pub expression: Option<Expression>,
+}
+
+/// What holds of a document's attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expression {
+    /// All of these hold; so do none.
+    All(Vec<Expression>),
+    /// One of these holds, or more; of none, none does.
+    Any(Vec<Expression>),
+    /// This does not hold.
+    Not(Box<Expression>),
+    /// The condition holds.
+    Condition(Condition),
 }
 
 /// A condition on one attribute.
@@ -100,12 +114,23 @@ impl Filter {
 
     fn passes(&self, document: &Document, traits: Traits, roles: &[Symbol]) -> bool {
         (self.roles.is_empty() || roles.contains(&document.role))
-            && self.after_time.is_none_or(|after| traits.time > after)
-            && self.before_time.is_none_or(|before| traits.time < before)
+            && self.sent.contains(traits.time)
+            && self.received.contains(document.received)
             && self
-                .conditions
-                .iter()
-                .all(|condition| condition.holds(document.attribute(&condition.key)))
+                .expression
+                .as_ref()
+                .is_none_or(|expression| expression.holds(document))
+    }
+}
+
+impl Expression {
+    fn holds(&self, document: &Document) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.holds(document)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(document)),
+            Self::Not(part) => !part.holds(document),
+            Self::Condition(condition) => condition.holds(document.attribute(&condition.key)),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 pub use document::Vector;
-pub use filter::{Condition, Filter, Operator, UnknownOperator};
+pub use filter::{Condition, Expression, Filter, Operator, UnknownOperator};
 pub use inbox::Later;
 pub(crate) use inbox::Op;
 pub use names::Names;

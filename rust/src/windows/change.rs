@@ -55,6 +55,8 @@ pub(crate) struct PutMessage {
     pub(crate) role: String,
     pub(crate) sequence: u64,
     pub(crate) create_time: i64,
+    /// By the caller's clock; the create time where it says none.
+    pub(crate) sent_time: i64,
     pub(crate) token_count: i32,
     pub(crate) stored: Stored,
     /// Model and values of the caller's embedding.

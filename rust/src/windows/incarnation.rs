@@ -106,6 +106,7 @@ fn new_message(message: &PutMessage) -> NewMessage<'_> {
         user: &message.user,
         role: &message.role,
         create_time: message.create_time,
+        sent_time: message.sent_time,
         token_count: message.token_count,
         body: Some(message.stored.encoded()),
     }

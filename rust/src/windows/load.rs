@@ -23,6 +23,8 @@ pub struct LoadedMessage<'a> {
     pub id: &'a str,
     pub role: &'a str,
     pub create_time: i64,
+    /// By the caller's clock; the create time where it says none.
+    pub sent_time: i64,
     pub token_count: i32,
 }
 
@@ -130,6 +132,7 @@ fn new_message<'a>(
         user: message.user,
         role: message.role,
         create_time: message.create_time,
+        sent_time: message.sent_time,
         token_count: message.token_count,
         body,
     }

@@ -25,6 +25,7 @@ pub(super) struct Entry {
     pub(super) added: u64,
     removed: u64,
     pub(super) create_time: i64,
+    pub(super) sent_time: i64,
     id: Fingerprint,
     pub(super) user: u32,
     pub(super) role: u32,
@@ -40,6 +41,7 @@ pub(super) struct NewMessage<'a> {
     pub(super) user: &'a str,
     pub(super) role: &'a str,
     pub(super) create_time: i64,
+    pub(super) sent_time: i64,
     pub(super) token_count: i32,
     pub(super) body: Option<Bytes>,
 }
@@ -107,6 +109,7 @@ impl Messages {
             added: revision,
             removed: NEVER,
             create_time: message.create_time,
+            sent_time: message.sent_time,
             id: message.id,
             user: self.users.number(message.user),
             role: self.roles.number(message.role),

@@ -3,6 +3,7 @@
 use bytes::{BufMut, Bytes};
 
 use super::messages::{Entry, Messages};
+use crate::times::Between;
 use crate::wire;
 
 /// Which messages a page holds. Times and sequences are exclusive.
@@ -12,8 +13,10 @@ pub struct Selection {
     pub user: String,
     /// Only these roles; none: all.
     pub roles: Vec<String>,
-    pub after_time: Option<i64>,
-    pub before_time: Option<i64>,
+    /// By the callers' clocks; a message without a time of its own was sent when it was received.
+    pub sent: Between,
+    /// When the messages were first stored.
+    pub received: Between,
     pub after_sequence: Option<u64>,
     pub before_sequence: Option<u64>,
     /// Whether the newest are selected, or the oldest.
@@ -87,15 +90,10 @@ impl<'a> Filter<'a> {
     }
 
     fn passes(&self, entry: &Entry) -> bool {
-        let Selection {
-            after_time,
-            before_time,
-            ..
-        } = self.selection;
         entry.user == self.user
             && (self.roles.is_empty() || self.roles.contains(&entry.role))
-            && after_time.is_none_or(|after| entry.create_time > after)
-            && before_time.is_none_or(|before| entry.create_time < before)
+            && self.selection.sent.contains(entry.sent_time)
+            && self.selection.received.contains(entry.create_time)
     }
 }
 

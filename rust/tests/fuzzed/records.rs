@@ -5,6 +5,7 @@ use std::time::Duration;
 use _native::core::{Committed, Core, Settings};
 use _native::records::{ColumnType, Kind, Kinds, Place};
 use _native::rows::Rows;
+use _native::times::Between;
 use _native::windows::Selection;
 
 use super::input::Input;
@@ -109,8 +110,8 @@ fn everything() -> Selection {
     Selection {
         user: "a".to_owned(),
         roles: Vec::new(),
-        after_time: None,
-        before_time: None,
+        sent: Between::default(),
+        received: Between::default(),
         after_sequence: None,
         before_sequence: None,
         newest: true,

@@ -125,14 +125,15 @@ class _Assembly(Struct, frozen=True):
         """What the query brings back beside the messages that are in."""
         if self.request.search is None:
             return Recalled()
-        text, source = self._query(newest)
-        if not text:
+        vector = self.request.vector
+        text, source = self._query(newest) if vector is None else ("", ())
+        if vector is None and not text:
             return Recalled()
         known = sorted({sequence for _, sequence in held} | {message.sequence for message in source})
         query = SearchQuery(
             scope=self._scope(),
             text=text,
-            vector=None,
+            vector=vector,
             options=self.request.search,
             index_wait=self.request.index_wait,
             exclude=tuple((self.conversation_uid, sequence) for sequence in known),

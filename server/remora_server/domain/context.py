@@ -6,7 +6,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from remora_server.domain.search import IndexState, SearchOptions
+from remora_server.domain.search import IndexState, QueryVector, SearchOptions
 from remora_server.domain.tokens import O200K_BASE, TokenEncoding
 
 
@@ -35,15 +35,16 @@ class Rendering(Enum):
 class ContextRequest(Struct, frozen=True):
     """What to assemble.
 
-    An empty user is the conversation's own. An empty query is the text of the newest `user` message, which is then not
-    recalled itself. `recent_messages` None stands for as many as fit, `search` None for no recall; `index_wait` is in
-    seconds.
+    An empty user is the conversation's own. What is recalled for is the vector, where there is one, else the query, and
+    where that is empty, the text of the newest `user` message, which is then not recalled itself. `recent_messages`
+    None stands for as many as fit, `search` None for no recall; `index_wait` is in seconds.
     """
 
     conversation_id: str
     max_tokens: int
     user_id: str = ""
     query: str = ""
+    vector: QueryVector | None = None
     encoding: TokenEncoding = O200K_BASE
     recent_messages: int | None = None
     search: SearchOptions | None = None

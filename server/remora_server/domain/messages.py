@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from remora_server.domain.calls import Outcome, Placed, Read, Write
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import MessageNotFound
+from remora_server.domain.times import ANY_TIME, Between
 
 
 class MessageEmbedding(Struct, frozen=True):
@@ -291,8 +292,8 @@ class MessageQuery(Struct, frozen=True):
     conversation_id: str
     user_id: str = ""
     roles: tuple[str, ...] = ()
-    after_time: int | None = None
-    before_time: int | None = None
+    sent: Between = ANY_TIME
+    received: Between = ANY_TIME
     after_sequence: int | None = None
     before_sequence: int | None = None
     newest: bool = True

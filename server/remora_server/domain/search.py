@@ -9,9 +9,10 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, field
 
 from remora_server.domain.calls import Read
-from remora_server.domain.conversations import AttributeValue
+from remora_server.domain.filters import Filter
 from remora_server.domain.models import ServedModel
 from remora_server.domain.status import ModelStatus
+from remora_server.domain.times import ANY_TIME, Between
 
 
 class Profile(Enum):
@@ -62,35 +63,13 @@ def leave_nothing(profile: Profile, given: Mapping[str, float]) -> bool:
     return bool(weights) and not any(weights[name] for name in weights.keys() - PASSING_ON)
 
 
-class Operator(Enum):
-    """How a condition compares an attribute."""
-
-    EQ = "eq"
-    NE = "ne"
-    LT = "lt"
-    LTE = "lte"
-    GT = "gt"
-    GTE = "gte"
-    IN = "in"
-    PRESENT = "present"
-    ABSENT = "absent"
-
-
-class Condition(Struct, frozen=True):
-    """One condition on an attribute; integers and doubles compare numerically."""
-
-    key: str
-    operator: Operator
-    values: tuple[AttributeValue, ...]
-
-
 class MessageFilter(Struct, frozen=True):
-    """Which messages are candidates. Times are sent times in microseconds, exclusive."""
+    """Which messages are candidates: of which roles, sent and first stored when, with which attributes."""
 
     roles: tuple[str, ...] = ()
-    after_time: int | None = None
-    before_time: int | None = None
-    conditions: tuple[Condition, ...] = ()
+    sent: Between = ANY_TIME
+    received: Between = ANY_TIME
+    where: Filter | None = None
 
 
 class InConversation(Struct, frozen=True):
@@ -126,12 +105,14 @@ class SearchOptions(Struct, frozen=True):
 class QueryVector(Struct, frozen=True):
     """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32.
 
-    `pieces` are the query's word pieces, as `TextVector` has them; empty where they are not to be used.
+    `pieces` are the query's word pieces, as `TextVector` has them; empty where they are not to be used. Where a caller
+    gave the vector, `field` is where the request has it.
     """
 
     model: str
     values: bytes
     pieces: bytes = b""
+    field: str = "embedding"
 
 
 class SearchQuery(Struct, frozen=True):

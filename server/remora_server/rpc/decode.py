@@ -12,16 +12,19 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
 
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
-from remora.v1.scalar_pb2 import Condition, Operator, Scalar
+from remora.v1.scalar_pb2 import Scalar
 from remora.v1.step_pb2 import Step
 from remora.v1.text_service_pb2 import Encoding
-from remora_server.domain import search
+from remora_server.domain import filters
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
+from remora_server.domain.search import QueryVector
 from remora_server.domain.steps import StepDraft
+from remora_server.domain.times import Between
 from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_named
 
 DEFAULT_PAGE, MAX_PAGE = 100, 1_000
@@ -41,7 +44,7 @@ _NOT_IN_BODY = (
 )
 
 OPERATORS = {
-    number: search.Operator[name.removeprefix("OPERATOR_")]
+    number: filters.Operator[name.removeprefix("OPERATOR_")]
     for name, number in Operator.items()
     if number != Operator.OPERATOR_UNSPECIFIED
 }
@@ -141,9 +144,34 @@ def step(given: Step) -> StepDraft:
     )
 
 
-def condition(given: Condition) -> search.Condition:
-    """A condition on an attribute."""
-    return search.Condition(given.key, OPERATORS[given.operator], tuple(map(scalar, given.values)))
+def between(message: AnyMessage, name: str) -> Between:
+    """The times between the bounds that begin with a name: `sent_after` and `sent_before`."""
+    return Between(optional_micros(message, f"{name}_after"), optional_micros(message, f"{name}_before"))
+
+
+def attribute_filter(given: Filter) -> filters.Filter:
+    """A filter without paths: a tree of conditions on attributes."""
+    match given.WhichOneof("kind"):
+        case "all_of":
+            return filters.AllOf(tuple(map(attribute_filter, given.all_of.filters)))
+        case "any_of":
+            return filters.AnyOf(tuple(map(attribute_filter, given.any_of.filters)))
+        case "negated":
+            return filters.Negated(attribute_filter(given.negated))
+        case _:
+            return _condition(given.condition)
+
+
+def _condition(given: Condition) -> filters.Condition:
+    return filters.Condition(given.key, OPERATORS[given.operator], tuple(map(scalar, given.values)))
+
+
+def query_vector(request: AnyMessage, name: str) -> QueryVector | None:
+    """The vector in a field, None where it is not set."""
+    if not request.HasField(name):
+        return None
+    given = getattr(request, name)
+    return QueryVector(given.model, given.values, field=name)
 
 
 def encoding(given: Encoding, tokens: TokenCounter) -> TokenEncoding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, cast
 
@@ -13,8 +13,8 @@ from google.protobuf.message import Message as AnyMessage
 
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.message_pb2 import Embedding
-from remora.v1.scalar_pb2 import Condition, Operator
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import FLOAT_BYTES
@@ -52,6 +52,8 @@ def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
         raise Violation(f"must have the model's {dimension} dimensions", "values")
 
 
+MAX_LEVELS, MAX_CONDITIONS = 8, 64
+
 _ARITY = {Operator.OPERATOR_PRESENT: (0, 0), Operator.OPERATOR_ABSENT: (0, 0), Operator.OPERATOR_IN: (1, 256)}
 _ORDERING = (Operator.OPERATOR_LT, Operator.OPERATOR_LTE, Operator.OPERATOR_GT, Operator.OPERATOR_GTE)
 _ORDERED_KINDS = ("integer", "number", "text")
@@ -82,15 +84,54 @@ def _weights_of_profile(options: memory.SearchOptions) -> None:
         raise Violation("leave nothing to rank by: all are 0 but of what only passes on what others give", "weights")
 
 
-def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
-    if not request.HasField("embedding"):
+def _attributes_alone(given: memory.MessageFilter) -> None:
+    """A filter of messages, which is not too large, compares no paths: the bodies are opaque."""
+    if not given.HasField("where"):
         return
-    if request.options.weights.ListFields():
+    for count, (path, condition) in enumerate(_conditions(given.where, "where", 1), 1):
+        if count > MAX_CONDITIONS:
+            raise Violation(f"has more than {MAX_CONDITIONS} conditions", "where")
+        if condition.HasField("path"):
+            raise Violation("bodies of messages are opaque: only attributes can be compared", f"{path}.path")
+
+
+def _conditions(given: Filter, path: str, level: int) -> Iterator[tuple[str, Condition]]:
+    """The conditions of a filter, each with its path. Raises Violation where it is too deep."""
+    if level > MAX_LEVELS:
+        raise Violation(f"is more than {MAX_LEVELS} levels deep", path)
+    match given.WhichOneof("kind"):
+        case "condition":
+            yield f"{path}.condition", given.condition
+        case "negated":
+            yield from _conditions(given.negated, f"{path}.negated", level + 1)
+        case "all_of":
+            yield from _conditions_of_each(given.all_of, f"{path}.all_of", level + 1)
+        case "any_of":
+            yield from _conditions_of_each(given.any_of, f"{path}.any_of", level + 1)
+
+
+def _conditions_of_each(given: Filters, path: str, level: int) -> Iterator[tuple[str, Condition]]:
+    for index, part in enumerate(given.filters):
+        yield from _conditions(part, f"{path}.filters[{index}]", level)
+
+
+def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
+    if request.HasField("embedding"):
+        _vector_profile(request.options, "options")
+
+
+def _context_by_vector(request: memory.AssembleContextRequest) -> None:
+    if request.HasField("query_embedding"):
+        _vector_profile(request.search, "search")
+
+
+def _vector_profile(options: memory.SearchOptions, name: str) -> None:
+    if options.weights.ListFields():
         raise Violation(
-            "only the hybrid profiles have weights, and an embedding selects PROFILE_VECTOR", "options.weights"
+            "only the hybrid profiles have weights, and an embedding selects PROFILE_VECTOR", f"{name}.weights"
         )
-    if request.options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
-        raise Violation("an embedding is searched for with PROFILE_VECTOR", "options.profile")
+    if options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
+        raise Violation("an embedding is searched for with PROFILE_VECTOR", f"{name}.profile")
 
 
 def _whole_fields(request: conversations.UpdateConversationRequest) -> None:
@@ -106,8 +147,10 @@ def _user_or_conversation(request: conversations.ClearMessagesRequest) -> None:
 
 TOGETHER: Mapping[str, Rule] = {
     "remora.v1.Condition": _values_fit,
+    "remora.v1.MessageFilter": _attributes_alone,
     "remora.v1.SearchOptions": _weights_of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
+    "remora.v1.AssembleContextRequest": _context_by_vector,
     "remora.v1.UpdateConversationRequest": _whole_fields,
     "remora.v1.ClearMessagesRequest": _user_or_conversation,
 }

@@ -73,13 +73,12 @@ class MemoryHandlers(Struct, frozen=True):
     tokens: TokenCounter
 
     def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
+        vector = decode.query_vector(request, "embedding")
         query = SearchQuery(
             scope=_scope(request),
             text=request.text,
-            vector=_vector(request),
-            options=_options(
-                request.options, pb.PROFILE_VECTOR if request.HasField("embedding") else pb.PROFILE_HYBRID
-            ),
+            vector=vector,
+            options=_options(request.options, vector),
             index_wait=_index_wait(request),
         )
         result = self.searcher.search(call.read(request), query)
@@ -118,16 +117,10 @@ def _scope(request: pb.SearchMessagesRequest) -> Scope:
             return OfTenant()
 
 
-def _vector(request: pb.SearchMessagesRequest) -> QueryVector | None:
-    if not request.HasField("embedding"):
-        return None
-    return QueryVector(request.embedding.model, request.embedding.values)
-
-
-def _options(given: pb.SearchOptions, default: pb.Profile.ValueType) -> SearchOptions:
+def _options(given: pb.SearchOptions, vector: QueryVector | None) -> SearchOptions:
     return SearchOptions(
         k=min(given.k or DEFAULT_HITS, MAX_HITS),
-        profile=PROFILES[given.profile or default],
+        profile=PROFILES[given.profile or (pb.PROFILE_HYBRID if vector is None else pb.PROFILE_VECTOR)],
         threshold=given.threshold if given.HasField("threshold") else None,
         filter=_filter(given.filter),
         weights={field.name: value for field, value in given.weights.ListFields()},
@@ -137,9 +130,9 @@ def _options(given: pb.SearchOptions, default: pb.Profile.ValueType) -> SearchOp
 def _filter(given: pb.MessageFilter) -> MessageFilter:
     return MessageFilter(
         roles=tuple(given.roles),
-        after_time=decode.optional_micros(given, "after_time"),
-        before_time=decode.optional_micros(given, "before_time"),
-        conditions=tuple(map(decode.condition, given.conditions)),
+        sent=decode.between(given, "sent"),
+        received=decode.between(given, "received"),
+        where=decode.attribute_filter(given.where) if given.HasField("where") else None,
     )
 
 
@@ -149,14 +142,16 @@ def _index_wait(request: pb.SearchMessagesRequest | pb.AssembleContextRequest) -
 
 def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -> ContextRequest:
     transcript = request.rendering == pb.RENDERING_TRANSCRIPT
+    vector = decode.query_vector(request, "query_embedding")
     return ContextRequest(
         conversation_id=request.conversation_id,
         max_tokens=request.max_tokens,
         user_id=request.user_id,
         query=request.query,
+        vector=vector,
         encoding=decode.encoding(request.encoding, tokens),
         recent_messages=request.recent_messages if request.HasField("recent_messages") else None,
-        search=_options(request.search, pb.PROFILE_HYBRID) if request.HasField("search") else None,
+        search=_options(request.search, vector) if request.HasField("search") else None,
         search_user_scope=request.search_user_scope,
         merge=MERGES[request.merge],
         rendering=Rendering.TRANSCRIPT if transcript else Rendering.MESSAGES,

@@ -34,7 +34,7 @@ FROM conversations c JOIN heads h ON h.uid = c.uid
 WHERE c.tenant_id = ? AND c.id = ?
 """
 _MESSAGES = """
-SELECT sequence, revision, user_id, id, role, create_time, token_count
+SELECT sequence, revision, user_id, id, role, create_time, coalesce(sent_time, create_time), token_count
 FROM messages WHERE conversation_uid = ? ORDER BY sequence
 """
 _BODIES = f"""
@@ -193,7 +193,7 @@ class Loader:
         return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]
 
 
-def _window_start(messages: Sequence[tuple[int, int, str, str, str, int, int]]) -> int:
+def _window_start(messages: Sequence[tuple[int, int, str, str, str, int, int, int]]) -> int:
     """The sequence of the first message whose body is loaded; the last one's is in any case."""
     start, tokens = 0, 0
     for sequence, *_, token_count in reversed(messages[-WINDOW_MESSAGES:]):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -178,7 +180,9 @@ class EmbeddedIndex:
         )
         if there and len(vector.values) // FLOAT_BYTES not in there:
             listed = " or ".join(map(str, there))
-            raise InvalidField("embedding.values", f"must have {listed} dimensions, as those of the model have here")
+            raise InvalidField(
+                f"{vector.field}.values", f"must have {listed} dimensions, as those of the model have here"
+            )
 
     def _find(self, place: Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
         options, revision = query.options, self._core.published()
@@ -195,9 +199,9 @@ class EmbeddedIndex:
             threshold=options.threshold,
             weights=dict(options.weights),
             roles=list(options.filter.roles),
-            after_time=options.filter.after_time,
-            before_time=options.filter.before_time,
-            conditions=[(each.key, each.operator.value, list(each.values)) for each in options.filter.conditions],
+            sent=(options.filter.sent.after, options.filter.sent.before),
+            received=(options.filter.received.after, options.filter.received.before),
+            expression=None if options.filter.where is None else _expression(options.filter.where),
             exclude=list(query.exclude),
             published=revision,
         )
@@ -213,6 +217,18 @@ class EmbeddedIndex:
         model = query.vector.model
         pending = without + self._not_compared(place) if model == own else 0
         return IndexState(model, pending, words_only=None)
+
+
+def _expression(filter_: Filter) -> tuple[Any, ...]:
+    match filter_:
+        case AllOf(parts):
+            return "all", [_expression(part) for part in parts]
+        case AnyOf(parts):
+            return "any", [_expression(part) for part in parts]
+        case Negated(part):
+            return "not", _expression(part)
+        case Condition(key, operator, values):
+            return "condition", key, operator.value, list(values)
 
 
 def _hit(found: _native.RecallHit) -> Hit:

@@ -7,13 +7,13 @@ from typing import Literal, Unpack
 from remora import conversations
 from remora._async.calls import AsyncCalls
 from remora._async.working_memory import AsyncWorkingMemory
-from remora._times import to_duration
+from remora._times import TimeBounds, put_bounds, to_duration
 from remora.chat_format import ChatMessage
 from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
 from remora.conversations import ConversationFields, ConversationRecord
 from remora.edits import Edit
 from remora.embeddings import Embedding
-from remora.messages import Appended, AppendedMessage, Bound, Message, bound_sequence, bound_time, to_messages
+from remora.messages import Appended, AppendedMessage, Bound, Message, bound_sequence, to_messages
 from remora.search import SearchOptions, SearchResult, recall_to_proto, search_request
 from remora.steps import Step
 from remora.tokens import encoding_to_proto
@@ -86,22 +86,23 @@ class AsyncConversation:
         before: Bound | None = None,
         oldest_first: bool = False,
         timeout: float | None = None,
+        **times: Unpack[TimeBounds],
     ) -> list[Message]:
         """The newest `limit` messages (the oldest with `oldest_first`; all with None), in either case oldest first.
 
-        Only those of `roles`, `after` and `before` (both exclusive). The timeout is each page's of 1,000.
+        Only those of `roles`, between the places `after` and `before` and within the bounds of `times`, all exclusive.
+        The timeout is each page's of 1,000.
         """
         request = wire.ListMessagesRequest(
             conversation_id=self.id,
             user_id=self.user_id,
             roles=roles,
-            after_time=bound_time(after),
-            before_time=bound_time(before),
             after_sequence=bound_sequence(after),
             before_sequence=bound_sequence(before),
             page_order=wire.PAGE_ORDER_OLDEST_FIRST if oldest_first else wire.PAGE_ORDER_NEWEST_FIRST,
             page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
         )
+        put_bounds(times, request)
         method = self._calls.stubs.conversations.ListMessages
         pages = await self._calls.collect(method, request, lambda page: page.messages, limit=limit, timeout=timeout)
         ordered = pages if oldest_first else reversed(pages)
@@ -134,7 +135,7 @@ class AsyncConversation:
         self,
         max_tokens: int = 4000,
         *,
-        query: str | None = None,
+        query: str | Embedding | None = None,
         recall: bool | SearchOptions = True,
         recall_scope: Literal["conversation", "user"] = "conversation",
         recent_messages: int | None = None,
@@ -147,14 +148,16 @@ class AsyncConversation:
     ) -> Context:
         """Recent messages, and older ones that the query recalls, that together cost at most `max_tokens`.
 
-        `query` is the text of the newest `user` message where None. `recall` says how to search (False: not at all),
-        `recall_scope` whether in this conversation or all of its user's. `recent_messages` bounds how many recent ones
-        (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
+        `query` is a text or a vector, where None the text of the newest `user` message. `recall` says how to search
+        (False: not at all), `recall_scope` whether in this conversation or all of its user's. `recent_messages` bounds
+        how many recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by
+        default o200k_base.
         """
         request = memory_service_pb2.AssembleContextRequest(
             conversation_id=self.id,
             user_id=self.user_id,
-            query=query or "",
+            query=query if isinstance(query, str) else "",
+            query_embedding=query.to_proto() if isinstance(query, Embedding) else None,
             max_tokens=max_tokens,
             encoding=encoding_to_proto(encoding, model),
             recent_messages=recent_messages,

@@ -637,8 +637,10 @@ class ListMessagesRequest(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
-    AFTER_TIME_FIELD_NUMBER: _builtins.int
-    BEFORE_TIME_FIELD_NUMBER: _builtins.int
+    SENT_AFTER_FIELD_NUMBER: _builtins.int
+    SENT_BEFORE_FIELD_NUMBER: _builtins.int
+    RECEIVED_AFTER_FIELD_NUMBER: _builtins.int
+    RECEIVED_BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     BEFORE_SEQUENCE_FIELD_NUMBER: _builtins.int
     PAGE_ORDER_FIELD_NUMBER: _builtins.int
@@ -666,12 +668,20 @@ class ListMessagesRequest(_message.Message):
         """Only these roles, at most 16. Empty: all."""
 
     @_builtins.property
-    def after_time(self) -> _timestamp_pb2.Timestamp:
-        """Only messages created after this time, exclusive."""
+    def sent_after(self) -> _timestamp_pb2.Timestamp:
+        """Only messages sent after this time, exclusive."""
 
     @_builtins.property
-    def before_time(self) -> _timestamp_pb2.Timestamp:
-        """Only messages created before this time, exclusive."""
+    def sent_before(self) -> _timestamp_pb2.Timestamp:
+        """Only messages sent before this time, exclusive."""
+
+    @_builtins.property
+    def received_after(self) -> _timestamp_pb2.Timestamp:
+        """Only messages that the server first stored after this time, exclusive."""
+
+    @_builtins.property
+    def received_before(self) -> _timestamp_pb2.Timestamp:
+        """Only messages that the server first stored before this time, exclusive."""
 
     def __init__(
         self,
@@ -679,8 +689,10 @@ class ListMessagesRequest(_message.Message):
         conversation_id: _builtins.str = ...,
         user_id: _builtins.str = ...,
         roles: _abc.Iterable[_builtins.str] | None = ...,
-        after_time: _timestamp_pb2.Timestamp | None = ...,
-        before_time: _timestamp_pb2.Timestamp | None = ...,
+        sent_after: _timestamp_pb2.Timestamp | None = ...,
+        sent_before: _timestamp_pb2.Timestamp | None = ...,
+        received_after: _timestamp_pb2.Timestamp | None = ...,
+        received_before: _timestamp_pb2.Timestamp | None = ...,
         after_sequence: _builtins.int | None = ...,
         before_sequence: _builtins.int | None = ...,
         page_order: Global___PageOrder.ValueType = ...,
@@ -688,9 +700,9 @@ class ListMessagesRequest(_message.Message):
         page_token: _builtins.str = ...,
         min_revision: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "after_time", b"after_time", "before_sequence", b"before_sequence", "before_time", b"before_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "received_after", b"received_after", "received_before", b"received_before", "sent_after", b"sent_after", "sent_before", b"sent_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "after_time", b"after_time", "before_sequence", b"before_sequence", "before_time", b"before_time", "conversation_id", b"conversation_id", "min_revision", b"min_revision", "page_order", b"page_order", "page_size", b"page_size", "page_token", b"page_token", "roles", b"roles", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "conversation_id", b"conversation_id", "min_revision", b"min_revision", "page_order", b"page_order", "page_size", b"page_size", "page_token", b"page_token", "received_after", b"received_after", "received_before", b"received_before", "roles", b"roles", "sent_after", b"sent_after", "sent_before", b"sent_before", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__after_sequence: _TypeAlias = _typing.Literal["after_sequence"]  # noqa: Y015
     _WhichOneofArgType__after_sequence: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence"]  # noqa: Y015

@@ -11,8 +11,8 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
+from remora.v1 import filter_pb2 as _filter_pb2
 from remora.v1 import message_pb2 as _message_pb2
-from remora.v1 import scalar_pb2 as _scalar_pb2
 from remora.v1 import text_service_pb2 as _text_service_pb2
 from remora.v1 import working_memory_pb2 as _working_memory_pb2
 import builtins as _builtins
@@ -365,36 +365,48 @@ class MessageFilter(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROLES_FIELD_NUMBER: _builtins.int
-    AFTER_TIME_FIELD_NUMBER: _builtins.int
-    BEFORE_TIME_FIELD_NUMBER: _builtins.int
-    CONDITIONS_FIELD_NUMBER: _builtins.int
+    SENT_AFTER_FIELD_NUMBER: _builtins.int
+    SENT_BEFORE_FIELD_NUMBER: _builtins.int
+    RECEIVED_AFTER_FIELD_NUMBER: _builtins.int
+    RECEIVED_BEFORE_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """One of these roles, at most 16. Empty: any."""
 
     @_builtins.property
-    def after_time(self) -> _timestamp_pb2.Timestamp:
+    def sent_after(self) -> _timestamp_pb2.Timestamp:
         """Sent after this time, exclusive."""
 
     @_builtins.property
-    def before_time(self) -> _timestamp_pb2.Timestamp:
+    def sent_before(self) -> _timestamp_pb2.Timestamp:
         """Sent before this time, exclusive."""
 
     @_builtins.property
-    def conditions(self) -> _containers.RepeatedCompositeFieldContainer[_scalar_pb2.Condition]:
-        """Conditions on attributes, at most 32, all of which must hold."""
+    def received_after(self) -> _timestamp_pb2.Timestamp:
+        """First stored by the server after this time, exclusive."""
+
+    @_builtins.property
+    def received_before(self) -> _timestamp_pb2.Timestamp:
+        """First stored by the server before this time, exclusive."""
+
+    @_builtins.property
+    def where(self) -> _filter_pb2.Filter:
+        """What must hold of their attributes."""
 
     def __init__(
         self,
         *,
         roles: _abc.Iterable[_builtins.str] | None = ...,
-        after_time: _timestamp_pb2.Timestamp | None = ...,
-        before_time: _timestamp_pb2.Timestamp | None = ...,
-        conditions: _abc.Iterable[_scalar_pb2.Condition] | None = ...,
+        sent_after: _timestamp_pb2.Timestamp | None = ...,
+        sent_before: _timestamp_pb2.Timestamp | None = ...,
+        received_after: _timestamp_pb2.Timestamp | None = ...,
+        received_before: _timestamp_pb2.Timestamp | None = ...,
+        where: _filter_pb2.Filter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["after_time", b"after_time", "before_time", b"before_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["received_after", b"received_after", "received_before", b"received_before", "sent_after", b"sent_after", "sent_before", b"sent_before", "where", b"where"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_time", b"after_time", "before_time", b"before_time", "conditions", b"conditions", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["received_after", b"received_after", "received_before", b"received_before", "roles", b"roles", "sent_after", b"sent_after", "sent_before", b"sent_before", "where", b"where"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -713,12 +725,13 @@ class AssembleContextRequest(_message.Message):
     RENDERING_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     INDEX_WAIT_FIELD_NUMBER: _builtins.int
+    QUERY_EMBEDDING_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
     """Whose messages. Empty: the conversation's own user's."""
     query: _builtins.str
-    """What to recall for, up to 32 KiB. Empty: the text of the newest `user` message."""
+    """What to recall for, up to 32 KiB. Empty: the text of the newest `user` message, unless there is a `query_embedding`."""
     max_tokens: _builtins.int
     """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded. INVALID_ARGUMENT, BUDGET_TOO_SMALL
     where it does not hold what every context costs.
@@ -747,6 +760,10 @@ class AssembleContextRequest(_message.Message):
     def index_wait(self) -> _duration_pb2.Duration:
         """As in SearchMessages."""
 
+    @_builtins.property
+    def query_embedding(self) -> _message_pb2.Embedding:
+        """A vector to recall for, instead of a text. Only PROFILE_VECTOR can use it, which it selects: see SearchMessagesRequest."""
+
     def __init__(
         self,
         *,
@@ -762,10 +779,11 @@ class AssembleContextRequest(_message.Message):
         rendering: Global___Rendering.ValueType = ...,
         min_revision: _builtins.int = ...,
         index_wait: _duration_pb2.Duration | None = ...,
+        query_embedding: _message_pb2.Embedding | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "index_wait", b"index_wait", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "conversation_id", b"conversation_id", "encoding", b"encoding", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "conversation_id", b"conversation_id", "encoding", b"encoding", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
     _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015

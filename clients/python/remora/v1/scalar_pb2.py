@@ -25,17 +25,13 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16remora/v1/scalar.proto\x12\tremora.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xb5\x01\n\x06Scalar\x12;\n\nnull_value\x18\x01 \x01(\x0e\x32\x1a.google.protobuf.NullValueH\x00R\tnullValue\x12\x1a\n\x07\x62oolean\x18\x02 \x01(\x08H\x00R\x07\x62oolean\x12\x1a\n\x07integer\x18\x03 \x01(\x03H\x00R\x07integer\x12\x18\n\x06number\x18\x04 \x01(\x01H\x00R\x06number\x12\x14\n\x04text\x18\x05 \x01(\tH\x00R\x04textB\x06\n\x04kind\"y\n\tCondition\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12/\n\x08operator\x18\x02 \x01(\x0e\x32\x13.remora.v1.OperatorR\x08operator\x12)\n\x06values\x18\x03 \x03(\x0b\x32\x11.remora.v1.ScalarR\x06values*\xc8\x01\n\x08Operator\x12\x18\n\x14OPERATOR_UNSPECIFIED\x10\x00\x12\x0f\n\x0bOPERATOR_EQ\x10\x01\x12\x0f\n\x0bOPERATOR_NE\x10\x02\x12\x0f\n\x0bOPERATOR_LT\x10\x03\x12\x10\n\x0cOPERATOR_LTE\x10\x04\x12\x0f\n\x0bOPERATOR_GT\x10\x05\x12\x10\n\x0cOPERATOR_GTE\x10\x06\x12\x0f\n\x0bOPERATOR_IN\x10\x07\x12\x14\n\x10OPERATOR_PRESENT\x10\x08\x12\x13\n\x0fOPERATOR_ABSENT\x10\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16remora/v1/scalar.proto\x12\tremora.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xb5\x01\n\x06Scalar\x12;\n\nnull_value\x18\x01 \x01(\x0e\x32\x1a.google.protobuf.NullValueH\x00R\tnullValue\x12\x1a\n\x07\x62oolean\x18\x02 \x01(\x08H\x00R\x07\x62oolean\x12\x1a\n\x07integer\x18\x03 \x01(\x03H\x00R\x07integer\x12\x18\n\x06number\x18\x04 \x01(\x01H\x00R\x06number\x12\x14\n\x04text\x18\x05 \x01(\tH\x00R\x04textB\x06\n\x04kindb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'remora.v1.scalar_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OPERATOR']._serialized_start=375
-  _globals['_OPERATOR']._serialized_end=575
   _globals['_SCALAR']._serialized_start=68
   _globals['_SCALAR']._serialized_end=249
-  _globals['_CONDITION']._serialized_start=251
-  _globals['_CONDITION']._serialized_end=372
 # @@protoc_insertion_point(module_scope)

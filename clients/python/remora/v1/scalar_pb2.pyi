@@ -3,74 +3,19 @@
 isort:skip_file
 """
 
-from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
-from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    from typing import TypeAlias as _TypeAlias
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    from typing_extensions import TypeAlias as _TypeAlias
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class _Operator:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _OperatorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Operator.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    OPERATOR_UNSPECIFIED: _Operator.ValueType  # 0
-    """Not valid."""
-    OPERATOR_EQ: _Operator.ValueType  # 1
-    """Equal."""
-    OPERATOR_NE: _Operator.ValueType  # 2
-    """Not equal, of another type, or missing."""
-    OPERATOR_LT: _Operator.ValueType  # 3
-    """Less than; text compares by code point."""
-    OPERATOR_LTE: _Operator.ValueType  # 4
-    """Less than or equal."""
-    OPERATOR_GT: _Operator.ValueType  # 5
-    """Greater than."""
-    OPERATOR_GTE: _Operator.ValueType  # 6
-    """Greater than or equal."""
-    OPERATOR_IN: _Operator.ValueType  # 7
-    """Equal to one of the values."""
-    OPERATOR_PRESENT: _Operator.ValueType  # 8
-    """The key is there, whatever its value."""
-    OPERATOR_ABSENT: _Operator.ValueType  # 9
-    """The key is not there."""
-
-class Operator(_Operator, metaclass=_OperatorEnumTypeWrapper):
-    """How a condition compares."""
-
-OPERATOR_UNSPECIFIED: Operator.ValueType  # 0
-"""Not valid."""
-OPERATOR_EQ: Operator.ValueType  # 1
-"""Equal."""
-OPERATOR_NE: Operator.ValueType  # 2
-"""Not equal, of another type, or missing."""
-OPERATOR_LT: Operator.ValueType  # 3
-"""Less than; text compares by code point."""
-OPERATOR_LTE: Operator.ValueType  # 4
-"""Less than or equal."""
-OPERATOR_GT: Operator.ValueType  # 5
-"""Greater than."""
-OPERATOR_GTE: Operator.ValueType  # 6
-"""Greater than or equal."""
-OPERATOR_IN: Operator.ValueType  # 7
-"""Equal to one of the values."""
-OPERATOR_PRESENT: Operator.ValueType  # 8
-"""The key is there, whatever its value."""
-OPERATOR_ABSENT: Operator.ValueType  # 9
-"""The key is not there."""
-Global___Operator: _TypeAlias = Operator  # noqa: Y015
 
 @_typing.final
 class Scalar(_message.Message):
@@ -111,39 +56,3 @@ class Scalar(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Scalar: _TypeAlias = Scalar  # noqa: Y015
-
-@_typing.final
-class Condition(_message.Message):
-    """One condition on an attribute. A missing key, and a value of another type than the condition's, match only
-    OPERATOR_NE and (when the key is missing) OPERATOR_ABSENT. Integers and numbers are one type: they compare numerically.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    KEY_FIELD_NUMBER: _builtins.int
-    OPERATOR_FIELD_NUMBER: _builtins.int
-    VALUES_FIELD_NUMBER: _builtins.int
-    key: _builtins.str
-    """Required. The attribute's key, 1 to 256 bytes."""
-    operator: Global___Operator.ValueType
-    """Required. How the attribute is compared."""
-    @_builtins.property
-    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Scalar]:
-        """The values to compare with: one for EQ, NE, LT, LTE, GT and GTE, 1 to 256 for IN, none for PRESENT and ABSENT.
-        LT, LTE, GT and GTE take numbers or text.
-        """
-
-    def __init__(
-        self,
-        *,
-        key: _builtins.str = ...,
-        operator: Global___Operator.ValueType = ...,
-        values: _abc.Iterable[Global___Scalar] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "operator", b"operator", "values", b"values"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Condition: _TypeAlias = Condition  # noqa: Y015

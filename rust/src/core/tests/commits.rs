@@ -9,6 +9,7 @@ use prost::Message as _;
 
 use crate::core::{CommitError, Committed, Core, Settings};
 use crate::journal::JournalError;
+use crate::times::Between;
 use crate::windows::{Bounds, Page, Selection, StoredConversation};
 use crate::wire::{self, Kind};
 
@@ -71,8 +72,8 @@ pub(super) fn list(core: &Core, id: &str) -> Page {
     let selection = Selection {
         user: "ann".to_owned(),
         roles: Vec::new(),
-        after_time: None,
-        before_time: None,
+        sent: Between::default(),
+        received: Between::default(),
         after_sequence: None,
         before_sequence: None,
         newest: true,

@@ -76,6 +76,7 @@ fn load(core: &Core, with_journal: bool) -> bool {
         id: "m1",
         role: "user",
         create_time: 0,
+        sent_time: 0,
         token_count: 0,
     };
     let stored = StoredConversation {

@@ -3,9 +3,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::model::{Question, Row, Store, places};
-use crate::recall::{Condition, Filter, Operator, Profile, Scalar, Scope, UnknownOperator};
+use crate::recall::{
+    Condition, Expression, Filter, Operator, Profile, Scalar, Scope, UnknownOperator,
+};
 use crate::wire::{self, ScalarKind};
 
+const KEYS: [&str; 2] = ["colour", "size"];
 const OPERATORS: [Operator; 9] = [
     Operator::Eq,
     Operator::Ne,
@@ -78,31 +81,95 @@ fn ask(store: &Store, filter: Filter) -> Vec<u64> {
         .collect()
 }
 
+/// A document's attributes: some have a colour or a size, all have what nobody asks for.
+fn attributes() -> impl Strategy<Value = BTreeMap<String, ScalarKind>> {
+    let asked = prop::collection::btree_map(prop::sample::select(KEYS.as_slice()), kind(), 0..3);
+    asked.prop_map(|asked| {
+        let noise = [("a", ScalarKind::Integer(1)), ("z", ScalarKind::Null(0))];
+        let all = asked.into_iter().chain(noise);
+        all.map(|(key, kind)| (key.to_owned(), kind)).collect()
+    })
+}
+
+/// An expression as it is asked, with the values that its definition compares.
+#[derive(Clone, Debug)]
+enum Asked {
+    All(Vec<Asked>),
+    Any(Vec<Asked>),
+    Not(Box<Asked>),
+    Condition(&'static str, Operator, Vec<ScalarKind>),
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let condition = (
+        prop::sample::select(KEYS.as_slice()),
+        prop::sample::select(OPERATORS.as_slice()),
+        prop::collection::vec(kind(), 1..4),
+    );
+    let leaf = condition.prop_map(|(key, operator, mut values)| {
+        values.truncate(if operator == Operator::In { 3 } else { 1 });
+        Asked::Condition(key, operator, values)
+    });
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Asked::All),
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Asked::Any),
+            inner.prop_map(|part| Asked::Not(Box::new(part))),
+        ]
+    })
+}
+
+impl Asked {
+    fn expression(&self) -> Expression {
+        let all = |parts: &[Self]| parts.iter().map(Self::expression).collect();
+        match self {
+            Self::All(parts) => Expression::All(all(parts)),
+            Self::Any(parts) => Expression::Any(all(parts)),
+            Self::Not(part) => Expression::Not(Box::new(part.expression())),
+            Self::Condition(key, operator, values) => Expression::Condition(Condition {
+                key: (*key).to_owned(),
+                operator: *operator,
+                values: values
+                    .iter()
+                    .cloned()
+                    .map(|kind| Scalar::from(scalar(kind)))
+                    .collect(),
+            }),
+        }
+    }
+
+    fn holds(&self, attributes: &BTreeMap<String, ScalarKind>) -> bool {
+        match self {
+            Self::All(parts) => !parts.iter().any(|part| !part.holds(attributes)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(attributes)),
+            Self::Not(part) => !part.holds(attributes),
+            Self::Condition(key, operator, values) => {
+                holds(*operator, attributes.get(*key), values)
+            }
+        }
+    }
+}
+
+fn within(after: Option<i64>, before: Option<i64>, time: i64) -> bool {
+    after.is_none_or(|after| time > after) && before.is_none_or(|before| time < before)
+}
+
 proptest! {
     #[test]
-    fn conditions_select_what_their_definition_selects(
-        values in prop::collection::vec(prop::option::of(kind()), 1..12),
-        operator in prop::sample::select(OPERATORS.as_slice()),
-        asked in prop::collection::vec(kind(), 1..4),
+    fn expressions_select_what_their_definition_selects(
+        documents in prop::collection::vec(attributes(), 1..12),
+        asked in asked(),
     ) {
         let mut store = Store::default();
-        for (sequence, value) in (1..).zip(&values) {
-            let attributes = value.clone().map(|kind| ("colour".to_owned(), scalar(kind)));
-            let noise = [("a".to_owned(), scalar(ScalarKind::Integer(1))), ("z".to_owned(), scalar(ScalarKind::Null(0)))];
-            let row = Row { attributes: attributes.into_iter().chain(noise).collect(), ..Row::new(sequence, sequence, "x") };
-            store.put("ann", 1, row);
+        for (sequence, attributes) in (1..).zip(&documents) {
+            let attributes = attributes.iter().map(|(key, kind)| (key.clone(), scalar(kind.clone()))).collect();
+            store.put("ann", 1, Row { attributes, ..Row::new(sequence, sequence, "x") });
         }
-        let asked = if operator == Operator::In { &asked[..] } else { &asked[..1] };
-        let condition = Condition {
-            key: "colour".to_owned(),
-            operator,
-            values: asked.iter().cloned().map(|kind| Scalar::from(scalar(kind))).collect(),
-        };
 
-        let found = ask(&store, Filter { conditions: vec![condition], ..Filter::default() });
+        let found = ask(&store, Filter { expression: Some(asked.expression()), ..Filter::default() });
 
-        let expected: Vec<u64> = (1..).zip(&values)
-            .filter(|(_, value)| holds(operator, value.as_ref(), asked))
+        let expected: Vec<u64> = (1..).zip(&documents)
+            .filter(|(_, attributes)| asked.holds(attributes))
             .map(|(sequence, _)| sequence)
             .collect();
         prop_assert_eq!(found, expected);
@@ -110,28 +177,30 @@ proptest! {
 
     #[test]
     fn roles_and_times_select_together(
-        rows in prop::collection::vec((prop::sample::select(vec!["user", "assistant", "tool"]), 0i64..9), 1..12),
-        after in prop::option::of(0i64..9), before in prop::option::of(0i64..9),
+        rows in prop::collection::vec((prop::sample::select(vec!["user", "assistant", "tool"]), 0i64..9, 0i64..9), 1..12),
+        sent in (prop::option::of(0i64..9), prop::option::of(0i64..9)),
+        received in (prop::option::of(0i64..9), prop::option::of(0i64..9)),
         roles in prop::collection::vec(prop::sample::select(vec!["user", "tool", "nobody"]), 0..3),
     ) {
         let mut store = Store::default();
-        for (sequence, (role, time)) in (1..).zip(&rows) {
-            store.put("ann", 1, Row { role: (*role).to_owned(), time: *time, ..Row::new(sequence, sequence, "x") });
+        for (sequence, (role, time, stored)) in (1..).zip(&rows) {
+            let row = Row { role: (*role).to_owned(), time: *time, received: Some(*stored), ..Row::new(sequence, sequence, "x") };
+            store.put("ann", 1, row);
         }
         let filter = Filter {
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-            after_time: after,
-            before_time: before,
-            conditions: Vec::new(),
+            sent: sent.into(),
+            received: received.into(),
+            expression: None,
         };
 
         let found = ask(&store, filter);
 
         let expected: Vec<u64> = (1..).zip(&rows)
-            .filter(|(_, (role, time))| {
+            .filter(|(_, (role, time, stored))| {
                 (roles.is_empty() || roles.contains(role))
-                    && after.is_none_or(|after| *time > after)
-                    && before.is_none_or(|before| *time < before)
+                    && within(sent.0, sent.1, *time)
+                    && within(received.0, received.1, *stored)
             })
             .map(|(sequence, _)| sequence)
             .collect();
@@ -155,11 +224,11 @@ fn integers_beyond_the_precision_of_a_double_are_told_apart() {
         );
     }
     let filter = |operator, value| Filter {
-        conditions: vec![Condition {
+        expression: Some(Expression::Condition(Condition {
             key: "n".to_owned(),
             operator,
             values: vec![Scalar::Number(value)],
-        }],
+        })),
         ..Filter::default()
     };
 

@@ -40,6 +40,8 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) session_id: String,
     pub(super) time: i64,
+    /// When the server stored it; `time` where it is not set.
+    pub(super) received: Option<i64>,
     pub(super) attributes: BTreeMap<String, wire::Scalar>,
     pub(super) vectors: BTreeMap<String, Vec<f32>>,
     pub(super) own_vector: bool,
@@ -70,7 +72,12 @@ impl Row {
             session_id: self.session_id.clone(),
             sequence: self.sequence,
             revision: self.revision,
-            create_time: Some(wire::Timestamp::from_micros(self.time)),
+            sent_time: self
+                .received
+                .map(|_| wire::Timestamp::from_micros(self.time)),
+            create_time: Some(wire::Timestamp::from_micros(
+                self.received.unwrap_or(self.time),
+            )),
             ..wire::Message::default()
         };
         message.encode_to_vec().into()

@@ -186,7 +186,7 @@ proptest! {
         let mut question = Question::new(profile, &query, Some(&values));
         let mut all = question.ask(&recall, ANN).hits;
 
-        question.filter = Filter { after_time: Some(after), ..Filter::default() };
+        question.filter = Filter { sent: (Some(after), None).into(), ..Filter::default() };
         question.exclude = vec![(1, excluded), (2, excluded), (9, 9)];
         let some = question.ask(&recall, ANN).hits;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::times::Between;
 use crate::windows::{Head, LoadedMessage, Page, Selection};
 
 #[derive(Clone, Debug)]
@@ -13,6 +14,7 @@ pub(super) struct Message {
     pub(super) id: String,
     pub(super) role: String,
     pub(super) create_time: i64,
+    pub(super) sent_time: i64,
     pub(super) token_count: i32,
     pub(super) body: Bytes,
 }
@@ -74,6 +76,7 @@ impl Conversation {
             id: &m.id,
             role: &m.role,
             create_time: m.create_time,
+            sent_time: m.sent_time,
             token_count: m.token_count,
         });
         rows.collect()
@@ -104,14 +107,18 @@ impl Conversation {
 }
 
 fn passes(selection: &Selection, sequence: u64, message: &Message) -> bool {
-    let time = message.create_time;
     (selection.roles.is_empty() || selection.roles.contains(&message.role))
-        && selection.after_time.is_none_or(|after| time > after)
-        && selection.before_time.is_none_or(|before| time < before)
+        && within(selection.sent, message.sent_time)
+        && within(selection.received, message.create_time)
         && selection
             .after_sequence
             .is_none_or(|after| sequence > after)
         && selection
             .before_sequence
             .is_none_or(|before| sequence < before)
+}
+
+fn within(bounds: Between, time: i64) -> bool {
+    bounds.after.is_none_or(|after| time > after)
+        && bounds.before.is_none_or(|before| time < before)
 }

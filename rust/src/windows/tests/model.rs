@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::history::{Conversation, History, Message, State};
+use crate::times::Between;
 use crate::windows::*;
 
 const TENANT: &str = "acme";
@@ -67,30 +68,36 @@ fn edits() -> impl Strategy<Value = Edit> {
     ]
 }
 
+fn spans() -> impl Strategy<Value = Between> {
+    let bound = || prop::option::of((0..30_i64).prop_map(|at| at * 1_000));
+    (bound(), bound()).prop_map(Between::from)
+}
+
 fn selections() -> impl Strategy<Value = Selection> {
     let bound = || prop::option::of(0..30_u64);
     let roles = prop::sample::subsequence(ROLES.to_vec(), 0..=3);
     let sequences = (bound(), bound());
-    let times = (bound(), bound());
     (
         0..2_usize,
         roles,
-        times,
+        (spans(), spans()),
         sequences,
         any::<bool>(),
         0..12_usize,
     )
-        .prop_map(|(user, roles, times, sequences, newest, limit)| Selection {
-            user: USERS[user].to_owned(),
-            roles: roles.into_iter().map(str::to_owned).collect(),
-            after_time: times.0.map(|at| at as i64 * 1_000),
-            before_time: times.1.map(|at| at as i64 * 1_000),
-            after_sequence: sequences.0,
-            before_sequence: sequences.1,
-            newest,
-            limit,
-            max_bytes: usize::MAX,
-        })
+        .prop_map(
+            |(user, roles, (sent, received), sequences, newest, limit)| Selection {
+                user: USERS[user].to_owned(),
+                roles: roles.into_iter().map(str::to_owned).collect(),
+                sent,
+                received,
+                after_sequence: sequences.0,
+                before_sequence: sequences.1,
+                newest,
+                limit,
+                max_bytes: usize::MAX,
+            },
+        )
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -478,6 +485,7 @@ impl Recorder<'_> {
             role: role.to_owned(),
             sequence: at,
             create_time: at as i64 * 1_000,
+            sent_time: sent_time(at),
             token_count: at as i32,
             stored: Stored::Sealed(body.clone()),
             embedding: None,
@@ -489,6 +497,7 @@ impl Recorder<'_> {
             id: id.to_owned(),
             role: role.to_owned(),
             create_time: at as i64 * 1_000,
+            sent_time: sent_time(at),
             token_count: at as i32,
             body,
         };
@@ -519,6 +528,11 @@ impl Recorder<'_> {
     }
 }
 
+/// Not in the order of sequences, as callers' clocks are.
+fn sent_time(at: u64) -> i64 {
+    (at * 7 % 30) as i64 * 1_000
+}
+
 fn picked(conversation: &Conversation, pick: usize) -> Option<u64> {
     let count = conversation.messages.len();
     let sequence = conversation.messages.keys().nth(pick.checked_rem(count)?)?;
@@ -529,8 +543,8 @@ fn everything_of(user: &str) -> Selection {
     Selection {
         user: user.to_owned(),
         roles: Vec::new(),
-        after_time: None,
-        before_time: None,
+        sent: Between::default(),
+        received: Between::default(),
         after_sequence: None,
         before_sequence: None,
         newest: true,

@@ -20,6 +20,7 @@ fn put(messages: &mut Messages, sequence: u64, revision: u64) {
         user: "ann",
         role: "user",
         create_time: 0,
+        sent_time: 0,
         token_count: 0,
         body: Some(Bytes::from_static(b"body")),
     };

@@ -1,0 +1,131 @@
+"""What must hold of the attributes of what is found: conditions, joined by `&`, `|` and `~`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from remora.attributes import Attributes, Scalar, scalar_to_proto
+from remora.v1 import filter_pb2
+
+Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "present", "absent"]
+
+_OPERATORS: Mapping[Comparison, filter_pb2.Operator.ValueType] = {
+    "==": filter_pb2.OPERATOR_EQ,
+    "!=": filter_pb2.OPERATOR_NE,
+    "<": filter_pb2.OPERATOR_LT,
+    "<=": filter_pb2.OPERATOR_LTE,
+    ">": filter_pb2.OPERATOR_GT,
+    ">=": filter_pb2.OPERATOR_GTE,
+    "in": filter_pb2.OPERATOR_IN,
+    "present": filter_pb2.OPERATOR_PRESENT,
+    "absent": filter_pb2.OPERATOR_ABSENT,
+}
+
+
+class Filter(ABC):
+    """What must hold: a condition, or others joined: `Condition("age", ">=", 18) & ~Condition("topic", "==", "visa")`.
+
+    At most 8 levels deep, with at most 64 conditions.
+    """
+
+    __slots__ = ()
+
+    def __and__(self, other: Filter) -> Filter:
+        """Both hold."""
+        return AllOf((*_parts(self, AllOf), *_parts(other, AllOf)))
+
+    def __or__(self, other: Filter) -> Filter:
+        """One of them holds, or both do."""
+        return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
+
+    def __invert__(self) -> Filter:
+        """This does not hold."""
+        return Not(self)
+
+    @abstractmethod
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Filter):
+    """All of these filters hold; there is at least one."""
+
+    filters: tuple[Filter, ...]
+
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+        return filter_pb2.Filter(all_of=_filters(self.filters))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Filter):
+    """One of these filters holds, or more; there is at least one."""
+
+    filters: tuple[Filter, ...]
+
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+        return filter_pb2.Filter(any_of=_filters(self.filters))
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Filter):
+    """This filter does not hold."""
+
+    filter: Filter
+
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+        return filter_pb2.Filter(negated=self.filter.to_proto())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Condition(Filter):
+    """One condition on an attribute: `Condition("age", ">=", 18)`, `Condition("topic", "in", "travel", "leave")`.
+
+    Integers and numbers compare numerically; `<` and its like take numbers or text. A missing key, and a value of
+    another type, match only `!=` and (when the key is missing) `absent`.
+    """
+
+    key: str
+    comparison: Comparison
+    values: tuple[Scalar, ...]
+
+    def __init__(self, key: str, comparison: Comparison, *values: Scalar) -> None:
+        if comparison not in _OPERATORS:
+            raise ValueError(f"no comparison: {comparison!r}; there are {', '.join(_OPERATORS)}")
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "comparison", comparison)
+        object.__setattr__(self, "values", values)
+
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+        values = map(scalar_to_proto, self.values)
+        condition = filter_pb2.Condition(key=self.key, operator=_OPERATORS[self.comparison], values=values)
+        return filter_pb2.Filter(condition=condition)
+
+
+Where: TypeAlias = Attributes | Filter | Iterable[Filter]
+"""A filter; filters that must all hold; or a mapping, which holds where each key equals its value."""
+
+
+def where_to_proto(where: Where) -> filter_pb2.Filter | None:
+    """The filter on the wire; None where everything passes."""
+    if isinstance(where, Mapping):
+        where = [Condition(key, "==", value) for key, value in where.items()]
+    if isinstance(where, Filter):
+        return where.to_proto()
+    filters = tuple(where)
+    return AllOf(filters).to_proto() if filters else None
+
+
+def _parts(filter_: Filter, kind: type[AllOf | AnyOf]) -> tuple[Filter, ...]:
+    return filter_.filters if isinstance(filter_, kind) else (filter_,)
+
+
+def _filters(filters: Iterable[Filter]) -> filter_pb2.Filters:
+    return filter_pb2.Filters(filters=[part.to_proto() for part in filters])

@@ -1,0 +1,53 @@
+"""What must hold of a thing that is found: a tree of conditions on its attributes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from remora_server.domain.conversations import AttributeValue
+
+
+class Operator(Enum):
+    """How a condition compares."""
+
+    EQ = "eq"
+    NE = "ne"
+    LT = "lt"
+    LTE = "lte"
+    GT = "gt"
+    GTE = "gte"
+    IN = "in"
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+class Condition(Struct, frozen=True):
+    """One condition on an attribute; integers and doubles compare numerically."""
+
+    key: str
+    operator: Operator
+    values: tuple[AttributeValue, ...]
+
+
+class AllOf(Struct, frozen=True):
+    """All of these hold."""
+
+    parts: tuple[Filter, ...]
+
+
+class AnyOf(Struct, frozen=True):
+    """One of these holds, or more."""
+
+    parts: tuple[Filter, ...]
+
+
+class Negated(Struct, frozen=True):
+    """This does not hold."""
+
+    part: Filter
+
+
+Filter: TypeAlias = "AllOf | AnyOf | Negated | Condition"
