@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -86,3 +87,37 @@ def test_pages_joined_are_the_list_behind_what_is_skipped(
     pages = list(listed.pages(**asked, skip=skip))
 
     assert [each for page in pages for each in page] == whole[skip:]
+
+
+INDEXES = st.lists(st.integers(0, 4), min_size=1, max_size=8)
+STEP_LISTS = st.fixed_dictionaries({"page_size": st.integers(1, 4), "skip": st.integers(0, 3)})
+
+
+def saved(tenant: DirectCaller, indexes: list[int]) -> list[str]:
+    """New steps of these indexes, by id."""
+    steps = [{"id": uuid.uuid4().hex, "conversation_id": "c", "type": 1, "step_index": index} for index in indexes]
+    call(tenant, "SaveSteps", steps=steps)
+    return [str(step["id"]) for step in steps]
+
+
+@given(INDEXES, st.lists(INDEXES, max_size=4), STEP_LISTS)
+def test_a_step_that_is_there_throughout_is_listed_once(
+    store: DirectCaller, first: list[int], between: list[list[int]], asked: dict[str, int]
+) -> None:
+    tenant = DirectCaller(store.methods, store.store, (("remora-tenant", uuid.uuid4().hex),))
+    call(tenant, "CreateConversation", conversation={"id": "c"})
+    throughout = saved(tenant, first)
+    in_order = [step for _, step in sorted(zip(first, throughout, strict=True), key=lambda pair: pair[0])]
+    found: list[str] = []
+    token, later = "", iter(between)
+    while True:
+        page = call(tenant, "ListSteps", conversation_id="c", page_token=token, **asked)
+        found.extend(step.id for step in page.steps)
+        token = page.next_page_token
+        if not token:
+            break
+        for indexes in itertools.islice(later, 1):
+            saved(tenant, indexes)
+
+    assert len(found) == len(set(found))
+    assert [step for step in found if step in throughout] == in_order[asked["skip"] :]

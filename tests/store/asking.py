@@ -39,9 +39,14 @@ def draft(
     role: str = "user",
     embedding: MessageEmbedding | None = None,
     name: str = "",
+    *,
+    sent: int | None = None,
 ) -> MessageDraft:
-    """A message as the wire layer would hand it over."""
-    body = message_pb2.Message(role=role, text=text, name=name).SerializeToString()
+    """A message as the wire layer would hand it over, sent so many microseconds after 1970 began."""
+    message = message_pb2.Message(role=role, text=text, name=name)
+    if sent is not None:
+        message.sent_time.FromMicroseconds(sent)
+    body = message.SerializeToString()
     return MessageDraft(id=message_id, role=role, text=text, body=body, embedding=embedding, name=name)
 
 

@@ -67,6 +67,7 @@ from remora_server.domain.search import (
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
 from remora_server.domain.store import Store
+from remora_server.domain.times import Between
 from remora_server.domain.transfers import (
     ExportPage,
     ExportPlace,
@@ -464,11 +465,20 @@ def _page(messages: Sequence[Message]) -> bytes:
 def _passes(message: Message, query: MessageQuery) -> bool:
     return (
         (not query.roles or message.draft.role in query.roles)
-        and (query.after_time is None or message.create_time > query.after_time)
-        and (query.before_time is None or message.create_time < query.before_time)
+        and _is_within(query.sent, _sent_time(message))
+        and _is_within(query.received, message.create_time)
         and (query.after_sequence is None or message.sequence > query.after_sequence)
         and (query.before_sequence is None or message.sequence < query.before_sequence)
     )
+
+
+def _is_within(bounds: Between, time: int) -> bool:
+    return (bounds.after is None or time > bounds.after) and (bounds.before is None or time < bounds.before)
+
+
+def _sent_time(message: Message) -> int:
+    served = message.served()
+    return served.sent_time.ToMicroseconds() if served.HasField("sent_time") else message.create_time
 
 
 class Steps:

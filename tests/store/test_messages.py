@@ -12,6 +12,7 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, MessageNotFound
 from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, Remove, Replace
 from remora_server.domain.steps import StepQuery
+from remora_server.domain.times import Between
 
 TEN = [str(number) for number in range(10)]
 
@@ -135,15 +136,32 @@ def test_a_page_has_what_its_query_names_oldest_first(
     assert page.revision >= written
 
 
-def test_pages_are_cut_by_time(tenant: Tenant) -> None:
+def test_pages_are_cut_by_the_time_at_which_messages_were_received(tenant: Tenant) -> None:
     placed = [tenant.append(text).messages[0] for text in "abc"]
     middle = placed[1].create_time
 
-    for query in (MessageQuery("c", after_time=middle), MessageQuery("c", before_time=middle)):
-        found = {message.create_time.ToMicroseconds() for message in listed(tenant.store, tenant.read, query)}
-        bound = {place.create_time for place in placed}
-        expected = {time for time in bound if (time > middle if query.after_time else time < middle)}
-        assert found == expected
+    for bounds in (Between(after=middle), Between(before=middle), Between(middle - 1, middle + 1)):
+        expected = [place.id for place in placed if is_within(bounds, place.create_time)]
+        for query in (MessageQuery("c", received=bounds), MessageQuery("c", sent=bounds)):
+            assert [message.id for message in listed(tenant.store, tenant.read, query)] == expected
+
+
+def is_within(bounds: Between, time: int) -> bool:
+    return (bounds.after is None or time > bounds.after) and (bounds.before is None or time < bounds.before)
+
+
+def test_pages_are_cut_by_the_time_at_which_messages_were_sent(tenant: Tenant) -> None:
+    drafts = [draft("a", sent=7), draft("b"), draft("c", sent=-7), draft("d", sent=0)]
+    tenant.store.messages.append(tenant.write, "c", "sarah", drafts, NEW)
+
+    def found(**bounds: int) -> list[str]:
+        query = MessageQuery("c", sent=Between(**bounds))
+        return [message.id for message in listed(tenant.store, tenant.read, query)]
+
+    assert found(after=-7) == ["a", "b", "d"]
+    assert found(before=7) == ["c", "d"]
+    assert found(after=-1, before=7) == ["d"]
+    assert found(after=7) == ["b"]
 
 
 def test_pages_of_either_direction_have_every_message_once(tenant: Tenant) -> None:

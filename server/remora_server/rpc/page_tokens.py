@@ -32,32 +32,22 @@ class PageTokens:
         self._key = key
 
     def make(self, call: Call, request: ListRequest, position: object) -> str:
-        """The token of the page that begins at a position: a number or a Struct, in MessagePack."""
-        return self.make_encoded(call, request, msgpack.encode(position))
-
-    def make_encoded(self, call: Call, request: ListRequest, position: bytes) -> str:
-        """The token of the page that begins at a position of another form."""
-        return _encoded(position + self._code(call, request, position))
+        """The token of the page that begins at a position: a number, a tuple or a Struct, in MessagePack."""
+        encoded = msgpack.encode(position)
+        return _encoded(encoded + self._code(call, request, encoded))
 
     def position(self, call: Call, request: ListRequest, kind: type[P]) -> P | None:
         """Where the page begins that the request asks for, None for the first. Raises InvalidPageToken."""
-        encoded = self.encoded_position(call, request)
-        if encoded is None:
+        if not request.page_token:
             return None
+        token = _decoded(request.page_token)
+        encoded, code = token[:-_CODE_BYTES], token[-_CODE_BYTES:]
+        if not hmac.compare_digest(code, self._code(call, request, encoded)):
+            raise InvalidPageToken
         try:
             return msgpack.decode(encoded, type=kind)
         except DecodeError:  # a position as another version of the server made it
             raise InvalidPageToken from None
-
-    def encoded_position(self, call: Call, request: ListRequest) -> bytes | None:
-        """The same, as `make_encoded` got it."""
-        if not request.page_token:
-            return None
-        encoded = _decoded(request.page_token)
-        position, code = encoded[:-_CODE_BYTES], encoded[-_CODE_BYTES:]
-        if not hmac.compare_digest(code, self._code(call, request, position)):
-            raise InvalidPageToken
-        return position
 
     def _code(self, call: Call, request: ListRequest, position: bytes) -> bytes:
         digest = hashlib.blake2b(key=self._key, digest_size=_CODE_BYTES)
