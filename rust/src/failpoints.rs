@@ -37,6 +37,8 @@ points! {
     "core_planning" CorePlanning: "A record is read, before anything is changed.",
     "core_applying" CoreApplying: "A record is applied to memory, half of it.",
     "core_applied" CoreApplied: "Memory is told what the database holds.",
+    "records_listing" RecordsListing: "Records are listed.",
+    "records_loading" RecordsLoading: "Records of the database are taken into memory, half of them.",
     "windows_listing" WindowsListing: "Messages are listed.",
     "recall_draining" RecallDraining: "What waits for a thread is applied to it, half of it.",
     "recall_scoring" RecallScoring: "Messages are scored.",

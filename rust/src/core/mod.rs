@@ -152,6 +152,18 @@ impl Core {
         &self.records
     }
 
+    /// Works on the records in memory. Where that panics within a change, memory is torn and the journal ends.
+    pub fn with_records<T>(&self, work: impl FnOnce(&Records) -> T) -> Result<T, Torn> {
+        self.require_whole()?;
+        let done = catch_unwind(AssertUnwindSafe(|| work(&self.records)));
+        Ok(done.unwrap_or_else(|panic| {
+            if self.records.is_torn() {
+                self.tear();
+            }
+            resume_unwind(panic)
+        }))
+    }
+
     pub fn windows(&self) -> &Windows {
         &self.windows
     }
@@ -205,10 +217,14 @@ impl Core {
     /// Runs what changes memory outside of the journal's lock. Where it panics, memory is torn and the journal ends.
     fn changing<T>(&self, change: impl FnOnce() -> T) -> T {
         catch_unwind(AssertUnwindSafe(change)).unwrap_or_else(|panic| {
-            self.is_torn.store(true, Ordering::Release);
-            self.journal.end_by_panic();
+            self.tear();
             resume_unwind(panic)
         })
+    }
+
+    fn tear(&self) {
+        self.is_torn.store(true, Ordering::Release);
+        self.journal.end_by_panic();
     }
 
     /// Microseconds since the core was opened, by a clock that nobody sets.

@@ -446,15 +446,16 @@ impl PyCore {
         accepted: bool,
         now: i64,
     ) -> PyResult<(Option<StoredRecord>, u64)> {
-        let records = self.records()?;
-        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
         let journal = self.core.journal();
-        let found = if accepted {
-            let revision = journal.accepted();
-            records.accepted(&place, key).map(|found| (found, revision))
-        } else {
-            records.get(&place, key, now, || journal.published())
-        };
+        let found = self.with_records(|records| {
+            if accepted {
+                let revision = journal.accepted();
+                records.accepted(&place, key).map(|found| (found, revision))
+            } else {
+                records.get(&place, key, now, || journal.published())
+            }
+        })?;
         let (found, revision) = found.map_err(|cold| records::cold_error(py, &cold))?;
         Ok((found.map(StoredRecord::from), revision))
     }
@@ -480,8 +481,7 @@ impl PyCore {
         max_bytes: usize,
         now: i64,
     ) -> PyResult<RecordPage> {
-        let records = self.records()?;
-        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
         let order = records::order(place.kind, order)?;
         let position = |found: Option<Bound<'_, PyTuple>>| {
             let found = found.as_ref();
@@ -504,11 +504,12 @@ impl PyCore {
             true => skip.saturating_add(last.unwrap_or(limit)),
             false => usize::MAX,
         };
-        let looks = looks.min(records.resident_entries(&place));
+        let looks = looks.min(self.core.records().resident_entries(&place));
+        let published = || self.core.journal().published();
         let page = briefly(py, looks, || {
-            records.list(&place, &selection, || self.core.journal().published())
+            self.with_records(|records| records.list(&place, &selection, published))
         });
-        let page = page.map_err(|cold| records::cold_error(py, &cold))?;
+        let page = page?.map_err(|cold| records::cold_error(py, &cold))?;
         Ok(RecordPage::from(page))
     }
 
@@ -524,14 +525,14 @@ impl PyCore {
         r#where: Vec<(usize, Bound<'_, PyAny>)>,
         now: i64,
     ) -> PyResult<(usize, u64)> {
-        let records = self.records()?;
-        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
         let filters = records::filters(place.kind, &r#where)?;
-        let count = briefly(py, records.resident_entries(&place), || {
-            let published = || self.core.journal().published();
-            records.count_records(&place, &filters, now, published)
+        let looks = self.core.records().resident_entries(&place);
+        let published = || self.core.journal().published();
+        let count = briefly(py, looks, || {
+            self.with_records(|records| records.count_records(&place, &filters, now, published))
         });
-        count.map_err(|cold| records::cold_error(py, &cold))
+        count?.map_err(|cold| records::cold_error(py, &cold))
     }
 
     #[pyo3(signature = (kind, tenant, conversation_uid, partition, rows, *, absent = Vec::new(), order = 0,
@@ -552,8 +553,7 @@ impl PyCore {
         whole: bool,
         as_of: u64,
     ) -> PyResult<bool> {
-        let records = self.records()?;
-        let place = place(records, kind, tenant, conversation_uid, partition)?;
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
         let range = (order, complete_from.as_ref(), complete_to.as_ref());
         let rows = rows.iter();
         let rows = rows.map(|row| records::loaded_record(place.kind, row));
@@ -563,12 +563,12 @@ impl PyCore {
             extent: records::extent(place.kind, range, whole)?,
             as_of,
         };
-        Ok(py.detach(|| records.load(&place, loaded)))
+        py.detach(|| self.with_records(|records| records.load(&place, loaded)))
     }
 
     fn kind_touched(&self, kind: u32) -> PyResult<u64> {
-        let records = self.records()?;
-        Ok(records.touched(records::kind(records, kind)?))
+        let kind = records::kind(self.core.records(), kind)?;
+        self.with_records(|records| records.touched(kind))
     }
 
     #[pyo3(signature = (kind, tenant, conversation_uid, partition, key, *, revision, expire_time, now))]
@@ -584,17 +584,22 @@ impl PyCore {
         expire_time: Option<i64>,
         now: i64,
     ) -> PyResult<bool> {
-        let records = self.records()?;
-        let place = place(records, kind, tenant, conversation_uid, partition)?;
-        Ok(records.refresh(&place, key, revision, expire_time, now))
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
+        self.with_records(|records| records.refresh(&place, key, revision, expire_time, now))
     }
 
     #[pyo3(signature = (*, older_than))]
-    fn take_refreshed<'py>(&self, py: Python<'py>, older_than: i64) -> Vec<RefreshedRow<'py>> {
-        let taken = py.detach(|| self.core.records().take_refreshed(older_than));
+    fn take_refreshed<'py>(
+        &self,
+        py: Python<'py>,
+        older_than: i64,
+    ) -> PyResult<Vec<RefreshedRow<'py>>> {
+        let taken =
+            py.detach(|| self.with_records(|records| records.take_refreshed(older_than)))?;
         let rows = taken.iter();
-        rows.map(|record| records::refreshed_row(py, record))
-            .collect()
+        Ok(rows
+            .map(|record| records::refreshed_row(py, record))
+            .collect())
     }
 
     fn refreshed_records<'py>(
@@ -603,9 +608,8 @@ impl PyCore {
         kind: u32,
         tenant: &str,
     ) -> PyResult<Vec<RefreshedRow<'py>>> {
-        let records = self.records()?;
-        let kind = records::kind(records, kind)?;
-        let found = py.detach(|| records.refreshed(kind, tenant));
+        let kind = records::kind(self.core.records(), kind)?;
+        let found = py.detach(|| self.with_records(|records| records.refreshed(kind, tenant)))?;
         let rows = found.iter();
         Ok(rows
             .map(|record| records::refreshed_row(py, record))
@@ -640,10 +644,24 @@ impl PyCore {
         Ok(self.core.windows())
     }
 
-    /// The records, unless a panic may have left half of a change in memory.
-    fn records(&self) -> PyResult<&Records> {
-        self.core.require_whole().map_err(torn_error)?;
-        Ok(self.core.records())
+    /// Works on the records in memory, unless a panic may have left half of a change there.
+    fn with_records<T>(&self, work: impl FnOnce(&Records) -> T) -> PyResult<T> {
+        self.core.with_records(work).map_err(torn_error)
+    }
+
+    fn place<'a>(
+        &'a self,
+        kind: u32,
+        tenant: &'a str,
+        conversation_uid: u64,
+        partition: &'a [u8],
+    ) -> PyResult<Place<'a>> {
+        Ok(Place {
+            kind: records::kind(self.core.records(), kind)?,
+            tenant,
+            conversation_uid,
+            partition,
+        })
     }
 
     /// A commit that need not wait; `None` where it is left to one that may.
@@ -656,21 +674,6 @@ impl PyCore {
             committed => Some(committed),
         }
     }
-}
-
-fn place<'a>(
-    records: &'a Records,
-    kind: u32,
-    tenant: &'a str,
-    conversation_uid: u64,
-    partition: &'a [u8],
-) -> PyResult<Place<'a>> {
-    Ok(Place {
-        kind: records::kind(records, kind)?,
-        tenant,
-        conversation_uid,
-        partition,
-    })
 }
 
 /// (sequence, revision, user id, id, role, create time, sent time, token count).

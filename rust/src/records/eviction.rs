@@ -54,6 +54,7 @@ impl Records {
 
     fn evict_partition(&self, name: Fingerprint, used: u64) {
         let applied = self.applied.load(Ordering::Relaxed);
+        let _whole = self.torn.where_panicking();
         let mut shard = self.shard(name);
         if let Some(partition) = shard.evict(name, used, applied) {
             self.born.forget(partition.name().uid);
@@ -64,6 +65,7 @@ impl Records {
     /// Drops about as many bytes of bodies of a partition, those that were used least recently first.
     fn drop_bodies(&self, name: Fingerprint, recent: u64, excess: usize) {
         let applied = self.applied.load(Ordering::Relaxed);
+        let _whole = self.torn.where_panicking();
         let mut shard = self.shard(name);
         let Some(partition) = shard.residents.get_mut(&name) else {
             return;

@@ -8,7 +8,7 @@
 //! unapplied keys is a leaf. `apply` is called under the journal's lock and takes them for microseconds; `upkeep` is taken
 //! outside of the journal and before any of them. Nothing here waits for the disk.
 //!
-//! A panic may leave a partition half-changed, and the locks do not say so: `Core` stops then (see there).
+//! A panic within a change may leave half of it, and the locks do not say so: `is_torn` does, and `Core` stops then.
 
 mod born;
 mod change;
@@ -26,6 +26,7 @@ mod removals;
 mod shard;
 #[cfg(test)]
 pub(crate) mod tests;
+mod torn;
 mod value;
 
 use std::collections::VecDeque;
@@ -54,6 +55,7 @@ use partition::{Partition, Size};
 use prepared::{Spot, Step};
 use removals::{PartitionName, Removals};
 use shard::Shard;
+use torn::Torn;
 
 /// A power of two.
 const SHARDS: usize = 64;
@@ -97,6 +99,7 @@ pub struct Records {
     key_bytes: AtomicIsize,
     body_bytes: AtomicIsize,
     bound: usize,
+    torn: Torn,
 }
 
 impl Records {
@@ -116,8 +119,14 @@ impl Records {
             key_bytes: AtomicIsize::new(0),
             body_bytes: AtomicIsize::new(0),
             bound,
+            torn: Torn::default(),
             kinds,
         }
+    }
+
+    /// Whether a panic may have left half of a change.
+    pub fn is_torn(&self) -> bool {
+        self.torn.is_so()
     }
 
     pub fn kinds(&self) -> &Kinds {
@@ -224,9 +233,10 @@ impl Records {
         place: &Place<'_>,
         work: impl FnOnce(&mut Partition) -> T,
     ) -> T {
-        let residents = &mut shard.residents;
+        let _whole = self.torn.where_panicking();
         let mut before = Size::default();
-        let partition = residents
+        let partition = shard
+            .residents
             .entry(fingerprint)
             .and_modify(|partition| before = partition.size())
             .or_insert_with(|| self.unknown(place));
@@ -260,10 +270,7 @@ impl Records {
             unknown.catch_up(&self.removals);
             return read(&unknown, published, tick);
         };
-        let before = partition.size();
-        partition.catch_up(&self.removals);
-        partition.use_at(tick);
-        self.count(before, partition.size());
+        self.change_resident(partition, |partition| partition.use_at(tick));
         read(partition, published, tick)
     }
 
@@ -363,7 +370,7 @@ impl Records {
         for (fingerprint, key) in self.take_unapplied(applied) {
             let mut shard = self.shard(fingerprint);
             if let Some(partition) = shard.residents.get_mut(&fingerprint) {
-                self.settle(partition, |partition| {
+                self.change_resident(partition, |partition| {
                     partition.settle_late(applied);
                     partition.settle(&key, applied, published);
                 });
@@ -380,7 +387,7 @@ impl Records {
         }
         for shard in &self.shards {
             for partition in shard.lock().residents.values_mut() {
-                self.settle(partition, |partition| {
+                self.change_resident(partition, |partition| {
                     partition.settle_removals(applied, published);
                 });
             }
@@ -388,11 +395,18 @@ impl Records {
         self.removals.forget(applied);
     }
 
-    fn settle(&self, partition: &mut Partition, settle: impl FnOnce(&mut Partition)) {
+    /// Changes a partition that is resident, up to date.
+    fn change_resident<T>(
+        &self,
+        partition: &mut Partition,
+        change: impl FnOnce(&mut Partition) -> T,
+    ) -> T {
+        let _whole = self.torn.where_panicking();
         let before = partition.size();
         partition.catch_up(&self.removals);
-        settle(partition);
+        let changed = change(partition);
         self.count(before, partition.size());
+        changed
     }
 
     /// The keys that were changed up to `applied`, each once.

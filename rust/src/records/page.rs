@@ -9,6 +9,7 @@ use super::entry::{Content, Held};
 use super::order::Position;
 use super::partition::{Cold, Partition, Seen};
 use super::value::Value;
+use crate::failpoints::{self, Point};
 use crate::wire;
 
 /// Columns, by their index, and what they must hold.
@@ -132,6 +133,7 @@ pub(super) fn select(
     published: u64,
     tick: u64,
 ) -> Result<Page, Cold> {
+    failpoints::hit(Point::RecordsListing);
     let start = Start::of(partition, selection, published)?;
     let end = selection.before.as_ref();
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);

@@ -36,10 +36,9 @@ impl Records {
         let Some(partition) = shard.residents.get_mut(&fingerprint) else {
             return false;
         };
-        let before = partition.size();
-        partition.catch_up(&self.removals);
-        self.count(before, partition.size());
-        let refreshed = partition.refresh(key, revision, expire_time);
+        let refreshed = self.change_resident(partition, |partition| {
+            partition.refresh(key, revision, expire_time)
+        });
         if refreshed == Some(true) {
             shard.refreshed.push_back(Refreshed {
                 since: now,

@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Partition, nothing};
+use crate::failpoints::{self, Point};
 use crate::records::entry::{Entry, Held, Version};
 use crate::records::load::{Extent, Loaded, LoadedRecord};
 use crate::records::order::{Key, Position};
@@ -15,6 +16,7 @@ impl Partition {
         for record in loaded.records {
             self.load_record(record, later);
         }
+        failpoints::hit(Point::RecordsLoading);
         for key in &loaded.absent {
             self.load_absence(key);
         }

@@ -80,6 +80,7 @@ pub(crate) enum Edit {
         expire_time: Option<i64>,
         is_old: bool,
     },
+    ExpireAt(Spot, Option<i64>),
     End(Index),
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn edits_of(spot: Spot) -> impl Strategy<Value = Edit> {
         1 => at().prop_map(Edit::RemovePrefix),
         1 => (0..USERS.len() - 1, any::<bool>())
             .prop_map(|(user, notes_only)| Edit::Erase { user, notes_only }),
-        2 => expiries(),
+        3 => (at(), expire_times()).prop_map(|(spot, time)| Edit::ExpireAt(spot, time)),
         1 => Just(Edit::End(uid)),
     ]
 }
@@ -288,14 +289,7 @@ impl History {
         record_revision: u64,
         expire_time: Option<i64>,
     ) -> (u64, Bytes) {
-        let set = wire::Kind::SetExpiry(wire::SetExpiry {
-            kind: id.kind,
-            conversation_uid: id.uid,
-            partition: id.partition.clone().into(),
-            key: id.key.clone().into(),
-            record_revision,
-            expire_time,
-        });
+        let set = set_expiry(id, id.uid, record_revision, expire_time);
         let revision = self.accepted() + 1;
         let mut state = self.at(revision - 1).clone();
         self.apply(&mut state, TENANTS[tenant], (revision, 0), &set);
@@ -366,14 +360,13 @@ impl History {
                     return None;
                 }
                 let (id, row) = pick.get(&here);
-                wire::Kind::SetExpiry(wire::SetExpiry {
-                    kind: id.kind,
-                    conversation_uid: named(id.uid),
-                    partition: id.partition.clone().into(),
-                    key: id.key.clone().into(),
-                    record_revision: row.revision - u64::from(*is_old),
-                    expire_time: *expire_time,
-                })
+                let record_revision = row.revision - u64::from(*is_old);
+                set_expiry(id, named(id.uid), record_revision, *expire_time)
+            }
+            Edit::ExpireAt(spot, expire_time) => {
+                let id = self.id(tenant, spot);
+                let row = state.get(&id)?;
+                set_expiry(&id, named(id.uid), row.revision, *expire_time)
             }
             Edit::End(pick) => {
                 let uid = *pick.get(&self.conversations);
@@ -499,6 +492,22 @@ impl History {
             _ => {}
         }
     }
+}
+
+fn set_expiry(
+    id: &Id,
+    conversation_uid: u64,
+    record_revision: u64,
+    expire_time: Option<i64>,
+) -> wire::Kind {
+    wire::Kind::SetExpiry(wire::SetExpiry {
+        kind: id.kind,
+        conversation_uid,
+        partition: id.partition.clone().into(),
+        key: id.key.clone().into(),
+        record_revision,
+        expire_time,
+    })
 }
 
 fn is_taken(id: &Id, gone: &Id, extent: Extent) -> bool {
