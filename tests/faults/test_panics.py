@@ -15,7 +15,13 @@ from tests.faults.served_store import ServedStore, refused
 from tests.network.honest import reason
 from tests.patience import PATIENCE, eventually
 
-from remora.v1 import conversation_service_pb2, conversation_service_pb2_grpc, memory_service_pb2
+from remora.v1 import (
+    conversation_service_pb2,
+    conversation_service_pb2_grpc,
+    history_service_pb2,
+    memory_service_pb2,
+    working_memory_pb2,
+)
 from remora_server import failpoints
 
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
@@ -57,6 +63,18 @@ def search(store: ServedStore) -> list[str]:
     )
     found = store.memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
     return [hit.message.text for hit in found.hits]
+
+
+def list_steps(store: ServedStore) -> None:
+    request = history_service_pb2.ListStepsRequest(conversation_id="held")
+    store.memory.stubs.history.ListSteps(request, timeout=PATIENCE)
+
+
+def get_memory(store: ServedStore) -> None:
+    """Get a user's working memory."""
+    scope = working_memory_pb2.WorkingMemoryScope(user_id="sarah")
+    request = memory_service_pb2.GetWorkingMemoryRequest(scope=scope)
+    store.memory.stubs.memory.GetWorkingMemory(request, timeout=PATIENCE)
 
 
 def use(store: ServedStore, rounds: int) -> list[str]:
@@ -183,6 +201,33 @@ def test_memory_that_may_hold_half_of_a_change_is_shown_no_more(tmp_path: Path, 
         listed = store.listed()
         assert [text for text in listed if text in store.acknowledged] == store.acknowledged
         assert set(listed) <= {*store.acknowledged, *store.refused}
+        require_works(store)
+
+
+def test_a_panic_below_a_list_of_records_ends_that_call(tmp_path: Path) -> None:
+    with served(tmp_path, **{ENGINE: "records_listing=panic@1"}) as store:
+        store.append()
+        outcomes = [outcome(lambda: list_steps(store)) for _ in range(4)]
+
+        assert sorted(outcomes) == ["INTERNAL", "OK", "OK", "OK"]
+        require_told(store)
+        require_works(store)
+
+
+def test_half_of_what_was_loaded_of_records_is_never_shown(tmp_path: Path) -> None:
+    with served(tmp_path, **{ENGINE: "records_loading=panic"}) as store:
+        store.append()
+        assert outcome(lambda: get_memory(store)) == "INTERNAL"
+
+        assert outcome(lambda: get_memory(store)) == "STORE_FAILED"
+        assert outcome(store.append) == "STORE_FAILED"
+        assert eventually(lambda: store.health("readiness") == NOT_SERVING)
+        require_told(store)
+
+        store.sidecar.failpoints = {}
+        store.sidecar.kill()
+        store.sidecar.start()
+        assert outcome(lambda: get_memory(store)) == "OK"
         require_works(store)
 
 

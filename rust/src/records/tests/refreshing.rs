@@ -2,6 +2,7 @@
 
 use super::model::NOTES;
 use super::residency::{Keeper, note};
+use crate::records::{Content, Extent, Loaded, LoadedRecord};
 use crate::wire;
 
 fn taken(keeper: &Keeper, older_than: i64) -> Vec<Option<i64>> {
@@ -115,4 +116,54 @@ fn what_expired_is_there_for_writers_only() {
     assert!(get(99));
     assert!(!get(100));
     assert!(keeper.records.accepted(&place, b"k").unwrap().is_some());
+}
+
+/// Answers as the database did while a record had no expire time.
+fn load(keeper: &Keeper, revision: u64, as_of: u64) -> bool {
+    let record = LoadedRecord {
+        key: b"k".as_slice().into(),
+        revision,
+        content: Content {
+            ordinal: 0,
+            user: "".into(),
+            upload_id: "".into(),
+            columns: Box::new([]),
+        },
+        expire_time: None,
+        body: None,
+    };
+    let loaded = Loaded {
+        records: vec![record],
+        absent: Vec::new(),
+        extent: Extent::Keys,
+        as_of,
+    };
+    let place = keeper.place(NOTES, 0, b"ann");
+    keeper.records.load(&place, loaded)
+}
+
+/// A keeper whose one record left memory, and gets an expire time now.
+fn expiring() -> (Keeper, u64) {
+    let mut keeper = Keeper::new(1);
+    let revision = keeper.commit(note(b"ann", b"k", 1));
+    keeper.look_elsewhere();
+    keeper.mark_applied();
+    assert_eq!(keeper.records.partitions(), 0);
+    keeper.commit(expiry(revision, 100));
+    (keeper, revision)
+}
+
+#[test]
+fn a_record_that_is_loaded_gets_the_expire_time_that_the_database_lacks() {
+    let (keeper, revision) = expiring();
+    assert!(load(&keeper, revision, revision));
+    assert_eq!(expire_time(&keeper), Some(100));
+}
+
+#[test]
+fn a_load_that_was_asked_before_an_expire_time_was_applied_is_stale() {
+    let (keeper, revision) = expiring();
+    keeper.mark_applied();
+    assert!(!load(&keeper, revision, revision));
+    assert!(load(&keeper, revision, keeper.revision));
 }
