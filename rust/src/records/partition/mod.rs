@@ -224,20 +224,25 @@ impl Partition {
         }
     }
 
-    /// Adds a version to an entry.
+    /// Adds a version to an entry. An expire time that only memory has is seen until the version is published.
     fn push(&mut self, key: &Key, version: Version) {
+        let revision = version.revision;
         if let Some(held) = &version.held {
-            self.orders.insert(key, version.revision, held);
+            self.orders.insert(key, revision, held);
         }
-        let was_refreshed = self.change(key, |entry| {
+        let pushed = self.change(key, |entry| {
             let replaced = entry.push(version);
             (std::mem::take(&mut entry.is_refreshed), replaced)
         });
-        if let Some((was_refreshed, replaced)) = was_refreshed {
-            self.refreshed -= usize::from(was_refreshed);
-            if let Some(replaced) = replaced {
-                self.orders.remove(&replaced);
-            }
+        let Some((was_refreshed, replaced)) = pushed else {
+            return;
+        };
+        if was_refreshed {
+            self.refreshed -= 1;
+            self.touched = self.touched.max(revision);
+        }
+        if let Some(replaced) = replaced {
+            self.orders.remove(&replaced);
         }
     }
 
