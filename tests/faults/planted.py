@@ -59,13 +59,13 @@ def write_in_halves() -> None:
     Commits.finish = die  # type: ignore[method-assign]
 
 
-def _spoil_records(spoil: Callable[[record_pb2.Record], None]) -> None:
+def _spoil_records(spoil: Callable[[record_pb2.Record], None], every: int = EVERY) -> None:
     """What is applied of some records is not what the journal has."""
     add = Batch.add
 
     def spoiled(self: Batch, revision: int, payload: bytes) -> None:
         record = record_pb2.Record.FromString(payload)
-        if revision % EVERY == 0:
+        if revision % every == 0:
             spoil(record)
         add(self, revision, record.SerializeToString())
 
@@ -112,7 +112,7 @@ def lose_vectors() -> None:
 
 
 def lose_records_of(kind: Kind) -> None:
-    """The database does not get some records of a kind."""
+    """The database does not get the records of a kind."""
 
     def lose(record: record_pb2.Record) -> None:
         kept = [change for change in record.changes if change.put_record.kind != kind.number]

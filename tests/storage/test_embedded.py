@@ -99,6 +99,7 @@ def test_a_refused_directory_is_free_again(directory: Path) -> None:
 def test_a_lost_database_is_rebuilt_from_the_journal(directory: Path) -> None:
     store = open_store(directory)
     append(store, "kept")
+    store.expiry.close()
     store.core.close()  # the process ends here: nothing was applied, nothing was checkpointed
     store.applier._stopping = True
     store.applier._thread.join()

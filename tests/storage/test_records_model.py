@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.examples import examples
 from tests.storage.declared import FAMILY, ITEMS, LINES, NOTES, PROFILES, Item
 from tests.storage.opening import READ, WRITE, open_store
 
@@ -345,7 +346,7 @@ class WithoutMemory(RecordsMachine):
     record_bytes = 1
 
 
-SETTINGS = settings(max_examples=15, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(30), stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow])
 TestRecords = RecordsMachine.TestCase
 TestRecords.settings = SETTINGS
 TestWithoutMemory = WithoutMemory.TestCase
