@@ -170,6 +170,19 @@ def test_a_version_that_does_not_know_a_kind_refuses_the_store_by_its_name(data:
     assert [finding.remedy for finding in inspect_store(data).findings] == ["upgrade Remora"]
 
 
+def test_a_journal_with_records_of_an_unknown_kind_is_refused(data: Path, tmp_path: Path) -> None:
+    store = open_store(data, kinds=WITH_ITEMS)
+    store.records.write(WRITE, [Put(ITEMS, 0, Item(namespace=["a"], id="i"))])
+    store.close()
+    for file in data.glob(f"{FILE_NAME}*"):
+        file.unlink()
+
+    with pytest.raises(DirectoryError, match=r"kind 100 .*: upgrade Remora"):
+        open_store(data)
+    with pytest.raises(RepairError, match="kind 100"):
+        repair(data, tmp_path / "saved")
+
+
 def test_a_version_that_knows_more_kinds_opens_the_store(data: Path) -> None:
     open_store(data).close()
 

@@ -30,6 +30,13 @@ _USER = (("tenant_id", arrow.TEXT), ("user_id", arrow.TEXT))
 _EXPIRY = (*RECORD, ("revision", arrow.UINT64), ("expire_time", arrow.INT64))
 
 
+class NotApplicable(Exception):
+    """A record whose changes, or whose kinds of records, this version of Remora does not know."""
+
+    def __init__(self, cause: ValueError) -> None:
+        super().__init__(f"the journal holds what this version of Remora cannot apply: {cause}")
+
+
 class Batch:
     """The rows of a run of records. Fill it with `add`, in order of revision; then `write` it in one transaction.
 
@@ -42,8 +49,11 @@ class Batch:
         self._rows = Rows(kinds.native())
 
     def add(self, revision: int, payload: bytes) -> None:
-        """Take in the next record. Raises ValueError where it cannot be applied."""
-        self._rows.add(revision, payload)
+        """Take in the next record. Raises NotApplicable."""
+        try:
+            self._rows.add(revision, payload)
+        except ValueError as error:
+            raise NotApplicable(error) from error
         self.revision = revision
 
     def write(self, cursor: duckdb.DuckDBPyConnection) -> None:

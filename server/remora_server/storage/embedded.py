@@ -20,6 +20,7 @@ from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.store import Store
 from remora_server.storage.applier import Applier
 from remora_server.storage.backups import Backups
+from remora_server.storage.batch import NotApplicable
 from remora_server.storage.clock import SteadyClock, wall_clock
 from remora_server.storage.commands import Commands
 from remora_server.storage.commits import Commits
@@ -107,6 +108,8 @@ class EmbeddedStore:
             if self._directory is not None:
                 self._directory.close()
             failure = _failure_behind(error)
+            if isinstance(failure, NotApplicable):
+                raise DirectoryError(f"{failure}: upgrade Remora") from error
             if isinstance(failure, duckdb.Error | OSError | _native.JournalError):
                 raise DirectoryError(_why_it_cannot_be_used(options.directory, failure)) from error
             raise

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from remora_server import _native
 from remora_server.domain.errors import RemoraError, one_line
 from remora_server.storage import taking_over
-from remora_server.storage.batch import Batch
+from remora_server.storage.batch import Batch, NotApplicable
 from remora_server.storage.database import FILE_NAME, KIND_FACT, SCHEMA_VERSION, Database, is_damage
 from remora_server.storage.directory import (
     FORMAT_VERSION,
@@ -103,7 +103,7 @@ def repair(source: Path, target: Path, kinds: Kinds = KINDS) -> RepairReport:
         before = _digest(source)
         try:
             report = _Repair(source, target, kinds).run()
-        except (RemoraError, duckdb.Error, OSError, _native.JournalError) as error:
+        except (RemoraError, NotApplicable, duckdb.Error, OSError, _native.JournalError) as error:
             raise _not_saved(target, error) from error
         if _digest(source) != before:
             raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
