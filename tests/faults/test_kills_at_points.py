@@ -18,6 +18,9 @@ WRITERS = 3
 KILLED, ABORTED = -9, -6
 
 
+TESTS = Path(__file__).parent.parent
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[KillRun]:
     with KillRun(tmp_path, "points", writers=WRITERS).open() as opened:
@@ -31,7 +34,7 @@ def filled(run: KillRun) -> KillRun:
 
 
 def test_every_point_is_used_by_a_test() -> None:
-    texts = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")]
+    texts = [path.read_text("utf-8") for path in TESTS.rglob("test_*.py")]
 
     assert len(failpoints.POINTS) > 5
     for point in failpoints.POINTS:
