@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Records;
+use super::partition::Size;
 use crate::fingerprint::Fingerprint;
 
 /// The last uses: what they used stays, so that whoever loaded it finds it.
@@ -56,10 +57,14 @@ impl Records {
         let applied = self.applied.load(Ordering::Relaxed);
         let _whole = self.torn.where_panicking();
         let mut shard = self.shard(name);
-        if let Some(partition) = shard.evict(name, used, applied) {
-            self.born.forget(partition.name().uid);
-            self.count(partition.size(), Default::default());
-        }
+        let Some(partition) = shard.evict(name, used, applied) else {
+            return;
+        };
+        self.born.forget(partition.name().uid);
+        self.count(partition.size(), Size::default());
+        // What is freed may be large.
+        drop(shard);
+        drop(partition);
     }
 
     /// Drops about as many bytes of bodies of a partition, those that were used least recently first.

@@ -250,7 +250,7 @@ impl Records {
     /// A partition of which nothing is in memory.
     fn unknown(&self, place: &Place<'_>) -> Partition {
         let is_empty = place.conversation_uid != 0 && self.born.has(place.conversation_uid);
-        Partition::new(place.name(), is_empty)
+        Partition::new(place.name(), is_empty, self.tick())
     }
 
     /// Reads a partition as it is; one that is not resident is as good as its name.
@@ -342,21 +342,38 @@ impl Records {
     /// Takes in what the database answered. False where it is too old: what left memory since it was asked is newer.
     pub fn load(&self, place: &Place<'_>, loaded: Loaded) -> bool {
         let name = place.name();
+        let mut begun = None;
+        let is_fresh = loaded
+            .into_parts()
+            .all(|part| self.load_part(place, &name, part, &mut begun));
+        let _upkeep = self.upkeep.lock();
+        self.evict();
+        is_fresh
+    }
+
+    /// Takes in a part of what was loaded. `begun`: when the partition became resident that took in the parts before,
+    /// which are gone where it is another one.
+    fn load_part(
+        &self,
+        place: &Place<'_>,
+        name: &PartitionName,
+        part: Loaded,
+        begun: &mut Option<u64>,
+    ) -> bool {
         let fingerprint = self.fingerprint(place);
         let mut shard = self.shard(fingerprint);
         let resident = shard.residents.get(&fingerprint);
         let needed = resident.map_or(0, Partition::needed);
         let needed = needed.max(shard.absences.needed(fingerprint));
-        let later = self.removals.after(loaded.as_of, &name);
-        let Some(later) = later.filter(|_| loaded.as_of >= needed) else {
+        let is_same = begun.is_none() || *begun == resident.map(Partition::begun);
+        let later = self.removals.after(part.as_of, name);
+        let Some(later) = later.filter(|_| is_same && part.as_of >= needed) else {
             return false;
         };
         self.with_resident(&mut shard, fingerprint, place, |partition| {
-            partition.load(loaded, &later);
+            partition.load(part, &later);
+            *begun = Some(partition.begun());
         });
-        drop(shard);
-        let _upkeep = self.upkeep.lock();
-        self.evict();
         true
     }
 

@@ -14,7 +14,7 @@ impl Partition {
         let orders = self.orders.count();
         let keys = self.entries.iter();
         let keys = keys.map(|(key, entry)| PLACE_BYTES + key.len() + entry.key_bytes(orders));
-        let empty = Self::new(self.name.clone(), false).size.keys;
+        let empty = Self::new(self.name.clone(), false, 0).size.keys;
         assert_eq!(self.size.keys, empty + keys.sum::<usize>());
         let versions = entries().flat_map(Entry::versions);
         let held = versions.filter(|version| version.held.is_some()).count();

@@ -49,7 +49,8 @@ pub(super) struct Partition {
     needed: u64,
     /// How many entries have an expire time that the journal lacks.
     refreshed: usize,
-    /// When it was last used, in ticks.
+    /// When it became resident and when it was last used, in ticks.
+    begun: u64,
     used: u64,
     size: Size,
 }
@@ -59,7 +60,7 @@ const PLACE_BYTES: usize = 48;
 
 impl Partition {
     /// A partition of which nothing is known, or that is known to be empty.
-    pub(super) fn new(name: PartitionName, is_empty: bool) -> Self {
+    pub(super) fn new(name: PartitionName, is_empty: bool, begun: u64) -> Self {
         let orders = Orders::new(Arc::clone(&name.kind));
         let bytes = name.bytes.len() + name.tenant.len();
         Self {
@@ -73,7 +74,8 @@ impl Partition {
             touched: 0,
             needed: 0,
             refreshed: 0,
-            used: 0,
+            begun,
+            used: begun,
             size: Size {
                 keys: size_of::<Self>() + PLACE_BYTES + bytes,
                 bodies: 0,
@@ -101,6 +103,10 @@ impl Partition {
     /// The revision that a load must have seen.
     pub(super) fn needed(&self) -> u64 {
         self.needed
+    }
+
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
     }
 
     pub(super) fn used(&self) -> u64 {

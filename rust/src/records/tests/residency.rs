@@ -245,3 +245,56 @@ fn only_what_somebody_may_see_is_kept_of_a_key() {
     }
     assert!(keeper.records.bytes() < 3 * once);
 }
+
+fn loaded(keys: u32, extent: Extent) -> Loaded {
+    let record = |number: u32| LoadedRecord {
+        key: number.to_be_bytes().as_slice().into(),
+        revision: 1,
+        content: Content {
+            ordinal: number,
+            user: "".into(),
+            upload_id: "".into(),
+            columns: Box::new([]),
+        },
+        expire_time: None,
+        body: None,
+    };
+    Loaded {
+        records: (0..keys).map(record).collect(),
+        absent: vec![b"absent".as_slice().into()],
+        extent,
+        as_of: 1,
+    }
+}
+
+#[test]
+fn a_load_of_any_size_is_taken_in_whole() {
+    for keys in [0, 1, 127, 128, 129, 1_000] {
+        let keeper = Keeper::new(1 << 20);
+        let place = keeper.place(NOTES, 0, b"ann");
+        assert!(keeper.records.load(&place, loaded(keys, Extent::Whole)));
+        let count = keeper.records.count_records(&place, &Vec::new(), 0, || 1);
+        assert_eq!(count, Ok((keys as usize, 1)));
+        assert_eq!(keeper.get(&place, b"absent"), Ok(None));
+    }
+}
+
+/// Its parts are taken in one by one: what came before is lost where the partition left memory between two of them.
+#[test]
+fn a_load_whose_first_part_left_memory_is_refused() {
+    let keeper = Keeper::new(1 << 20);
+    let place = keeper.place(NOTES, 0, b"ann");
+    let mut parts = loaded(200, Extent::Whole).into_parts();
+    let mut begun = None;
+    let mut load = |keeper: &Keeper| {
+        let part = parts.next().unwrap();
+        keeper
+            .records
+            .load_part(&place, &place.name(), part, &mut begun)
+    };
+    assert!(load(&keeper));
+    let fingerprint = keeper.records.fingerprint(&place);
+    keeper.records.shard(fingerprint).residents.clear();
+    assert!(!load(&keeper));
+    assert!(keeper.get(&place, b"absent").is_err());
+}
