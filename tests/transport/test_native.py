@@ -138,12 +138,15 @@ def test_a_held_lock_delays_its_own_conversation_and_no_other(
     serving: Serving, stub: conversation_service_pb2_grpc.ConversationServiceStub
 ) -> None:
     stub.AppendMessages(append(), timeout=PATIENCE)
-    lock = serving.store.loader._locks.of(Read("default"), "c")
+    locks, terms = serving.store.loader._locks, Read("default")
+    lock = locks.of(terms, "c")
+    # Two conversations may share a lock: those that share this one wait, too.
+    others = [name for name in map(str, range(20)) if locks.of(terms, name)._lock is not lock._lock]
     with lock:
         waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
-        for number in range(20):
+        for name in others:
             other = append()
-            other.conversation_id = f"other-{number}"
+            other.conversation_id = name
             stub.AppendMessages(other, timeout=PATIENCE)
         assert not waiting.done()
 
