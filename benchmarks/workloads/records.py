@@ -22,7 +22,7 @@ from benchmarks.engines.server import Calls, Server
 from benchmarks.interleaving import Bench, Cell, measure, started
 from benchmarks.report import show
 from benchmarks.slices import Figure, Measured, Row, beside, cpu, latency, over
-from benchmarks.workloads import record_lists, records_stored
+from benchmarks.workloads import record_lists, record_scans, records_stored
 from benchmarks.workloads.comparison import present, ratio, row
 
 REMORA, FASTAPI, RAW = "remora", "fastapi+sqlite", "write+fdatasync"
@@ -36,7 +36,7 @@ BUDGET = 120.0
 
 def run(bench: Bench) -> dict[str, Figure]:
     """Measure and show; the figures by name."""
-    return compare(bench) | records_stored.run(bench) | record_lists.run(bench)
+    return compare(bench) | records_stored.run(bench) | record_lists.run(bench) | record_scans.run(bench)
 
 
 def compare(bench: Bench) -> dict[str, Figure]:
