@@ -1,6 +1,8 @@
 """What all tests share: where the embedding model is, how Hypothesis searches, and how tests are spread."""
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +20,13 @@ hypothesis.settings.load_profile("remora")
 
 LONG = ("faults", "storage", "commands", "network")
 """The folders of the modules that take longest."""
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """The test's own, with a path that is short enough for a socket, and gone with the test: stores take up room."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+        yield Path(name)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -8,7 +8,6 @@ import platform
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,13 +32,6 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ.keys() - CLEAN.keys():
         monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    """A path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="remora-") as name:
-        yield Path(name)
 
 
 def command(directory: Path, *arguments: str) -> list[str]:

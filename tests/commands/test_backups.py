@@ -35,13 +35,6 @@ TOGETHER = 3
 """Messages of one request."""
 
 
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    """A path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="remora-") as name:
-        yield Path(name)
-
-
 @contextmanager
 def serving(directory: Path, *arguments: str, token: str | None = None) -> Iterator[Sidecar]:
     directory.mkdir(exist_ok=True)

@@ -51,12 +51,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
 
 
 @pytest.fixture
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short enough for a socket."""
-    return tmp_path_factory.mktemp("d")
-
-
-@pytest.fixture
 def damaged(case: Case, stores: dict[str, Written], directory: Path) -> Path:
     data = stores[case.store].copy(directory)
     case.damage(data, stores[case.store])

@@ -98,12 +98,6 @@ def server() -> Iterator[EmbeddingServer]:
         yield running
 
 
-@pytest.fixture
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short enough for a socket."""
-    return tmp_path_factory.mktemp("e")
-
-
 def test_while_the_endpoint_is_down_words_find_and_later_vectors(directory: Path, server: EmbeddingServer) -> None:
     server.down()
     with serving(directory, {"letters": endpoint(server)}) as sidecar, client(sidecar) as memory:

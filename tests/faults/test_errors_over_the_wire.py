@@ -381,12 +381,6 @@ def started(directory: Path, fault: Fault) -> Sidecar:
 
 
 @pytest.fixture
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short enough for a socket."""
-    return tmp_path_factory.mktemp("e")
-
-
-@pytest.fixture
 def sidecar(fault: Fault, directory: Path) -> Iterator[Sidecar]:
     server = started(directory, fault)
     yield server

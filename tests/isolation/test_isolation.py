@@ -64,12 +64,6 @@ def headers_of(tenant: int, tokens: str) -> Headers:
     return [("authorization", f"Bearer secret-{tenant}"), ("remora-tenant", f"tenant-{(tenant + 1) % len(TENANTS)}")]
 
 
-@pytest.fixture
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short enough for a socket."""
-    return tmp_path_factory.mktemp("i")
-
-
 @pytest.fixture(params=["names", "tokens"])
 def identity(request: pytest.FixtureRequest) -> str:
     return str(request.param)

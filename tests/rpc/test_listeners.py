@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +20,6 @@ from remora_server.rpc.listeners import (
 )
 from remora_server.rpc.server import TRANSPORTS
 from remora_server.rpc.transports import ServerOptions, Transport
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    """A path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="remora-") as name:
-        yield Path(name)
 
 
 @pytest.fixture(params=TRANSPORTS)
