@@ -12,6 +12,8 @@ from benchmarks import recall
 
 from remora import Remora
 
+pytestmark = pytest.mark.slow
+
 SITTING = 1_001
 """Messages without sessions: more than one request takes."""
 

@@ -124,6 +124,7 @@ def test_any_text_has_the_count_of_tiktoken(text: str) -> None:
     assert [count(name, text) for name in ENCODINGS] == [expected(name, text) for name in ENCODINGS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["A{0}B{0}c", "1{0}1!{0}!\n", "\n {0}\n{0}z"])
 def test_every_character_has_the_class_that_tiktoken_gives_it(encoding: str, context: str) -> None:
     blocks = [

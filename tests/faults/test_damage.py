@@ -39,6 +39,8 @@ from tests.faults.sidecar import Sidecar
 from remora_server.main import main
 from remora_server.storage.inspection import inspect_store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
@@ -139,7 +141,6 @@ def test_what_the_journal_does_not_hold_is_refused_with_what_to_do(case: Case, d
     assert data_files(damaged) == before, "nothing is moved"
 
 
-@pytest.mark.slow
 @each_case(becomes="refused")
 def test_repair_saves_the_rest_into_a_new_directory_and_lists_what_is_lost(
     case: Case,

@@ -16,6 +16,8 @@ from tests.patience import PATIENCE, eventually
 from remora import Remora
 from remora.errors import RemoraError
 
+pytestmark = pytest.mark.slow
+
 SEGMENT_BYTES = 1 << 20
 LOOK_SECONDS = 2.0
 BURST_SECONDS = 0.002

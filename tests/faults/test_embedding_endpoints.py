@@ -23,6 +23,8 @@ from remora.search import SearchResult
 from remora.v1.admin_service_pb2 import ModelStatus
 from remora_server.storage.database import FILE_NAME
 
+pytestmark = pytest.mark.slow
+
 LONG = 3600.0
 """The deadline of a call that ends by itself: who used it up would find no end."""
 TEXTS = ("tea with milk", "a red boat", "the old piano", "green lanterns", "no more words")

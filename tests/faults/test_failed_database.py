@@ -23,6 +23,8 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage import applier
 from remora_server.storage.embedded import EmbeddedStore
 
+pytestmark = pytest.mark.slow
+
 SEGMENT_BYTES = 1 << 20
 PART_BYTES = 32 << 10
 

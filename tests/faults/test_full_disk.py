@@ -17,6 +17,8 @@ from tests.patience import PATIENCE, eventually
 from remora.errors import RemoraError
 from remora.v1.memory_service_pb2 import Profile, SearchMessagesRequest, SearchOptions
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = 1 << 20
 SEGMENT = MEBIBYTE
 

@@ -14,6 +14,8 @@ from tests.faults.sidecar import Sidecar
 from remora_server import failpoints
 from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
 
+pytestmark = pytest.mark.slow
+
 WRITERS = 3
 KILLED, ABORTED = -9, -6
 
@@ -74,7 +76,6 @@ def test_a_start_that_is_killed_again_and_again_goes_on_where_it_was(filled: Kil
     filled.look()
 
 
-@pytest.mark.slow
 def test_a_start_that_is_killed_while_it_cuts_a_torn_end_leaves_it_to_the_next(filled: KillRun) -> None:
     tear(filled.sidecar.directory / "data" / "journal")
 

@@ -19,6 +19,8 @@ from remora.v1 import memory_service_pb2 as memory_pb2
 from remora_server import failpoints
 from remora_server.storage.database import FILE_NAME
 
+pytestmark = pytest.mark.slow
+
 WRITERS, KILLS, BATCH = 3, 3, 4
 
 SUBJECTS = "the harbour|my sister|a red kite|the old piano|our neighbour|the last train|a grey cat|the bakery".split(
@@ -143,7 +145,6 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
     assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", some_points())
 def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
     sidecar: Sidecar, point: str
@@ -181,7 +182,6 @@ def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, 
 LEFT, LEFT_IN_FAULTS = 300, 3_000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [LEFT, pytest.param(LEFT_IN_FAULTS, marks=pytest.mark.faults)])
 def test_a_backlog_that_is_killed_again_and_again_is_embedded_in_the_end(sidecar: Sidecar, count: int) -> None:
     texts = [f"{sentence(number)} {number}" for number in range(count)]

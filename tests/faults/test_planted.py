@@ -13,6 +13,8 @@ from tests.faults.kill_checks import Faults
 from tests.faults.kills import SERVE, KillRun
 from tests.faults.planted import FAULTS
 
+pytestmark = pytest.mark.slow
+
 WRITERS, ROUNDS, ANSWERS = 3, 10, 100
 ARGUMENTS = (*SERVE, "--transport", "grpcio")
 """The native transport waits for the disk itself; what is planted waits in the handlers."""

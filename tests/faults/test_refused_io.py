@@ -11,6 +11,8 @@ from tests.faults.preloading import RefusedIo
 from tests.faults.served_store import ServedStore, refused
 from tests.patience import eventually
 
+pytestmark = pytest.mark.slow
+
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
 JOURNAL, DATABASE, DATABASE_LOG = ".journal", "remora.duckdb", "remora.duckdb.wal"
 

@@ -16,6 +16,8 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
 
+pytestmark = pytest.mark.slow
+
 MINUTE, HOUR = 60, 3600
 
 

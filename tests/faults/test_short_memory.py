@@ -29,6 +29,8 @@ from remora_server.domain.search import OfUser, Profile, QueryVector, SearchOpti
 from remora_server.storage import applier, database
 from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = 1 << 20
 LEAST, TOO_LITTLE, ENOUGH = 32 * MEBIBYTE, 12 * MEBIBYTE, 96 * MEBIBYTE
 MODEL, DIMENSION = "a-callers-model", 384

@@ -43,6 +43,7 @@ def wait_for_sockets(target: Target, count: int, seconds: float = PATIENCE) -> N
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "transport"), [("unix", "native"), ("tcp", "native"), ("tcp", "grpcio")])
 def test_half_open_connections_are_closed_and_idle_ones_are_kept(kind: str, transport: str) -> None:
     with serving("--transport", transport) as target, honest(target.endpoint_of(kind)) as clients:

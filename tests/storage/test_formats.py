@@ -36,8 +36,6 @@ WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Stores, and what is taken from them before they are opened."""
 STORES = [(folder, *store) for folder in FORMATS for store in WITHOUT]
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def test_there_are_samples() -> None:
     assert FORMATS
@@ -76,6 +74,7 @@ def require_same(sidecar: Sidecar, folder: Path, name: str) -> None:
         assert exported == (folder / f"{name}.{tenant}.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "name", "gone"), STORES, ids=lambda part: getattr(part, "name", str(part)))
 def test_a_store_of_an_earlier_format_reads_as_before(
     folder: Path, name: str, gone: tuple[str, ...], tmp_path: Path
