@@ -37,4 +37,4 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no worker is left with it in the end."""
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    items.sort(key=lambda item: set(LONG).isdisjoint(item.path.relative_to(ROOT).parts))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remora_server.embedding_models import Models, ModelsError
-from remora_server.settings import Loaded, SettingsError, describe, load
+from remora_server.settings.settings import Loaded, SettingsError, describe, load
 
 URL = "https://host/v1"
 LARGE = {"provider": "openai", "base_url": URL, "model": "ada"}

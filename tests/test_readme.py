@@ -10,7 +10,7 @@ import pytest
 
 from remora import Remora
 from remora.testing import serve
-from remora_server.settings import load
+from remora_server.settings.settings import load
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 ANSWER = {"role": "assistant", "content": "Yes, for up to thirty days a year."}

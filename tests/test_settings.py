@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from remora.address import default_endpoint
-from remora_server.settings import KEYS, Key, Loaded, SettingsError, describe, load
+from remora_server.settings.settings import KEYS, Key, Loaded, SettingsError, describe, load
 
 VALUES = {
     "listen": "unix:/s",

@@ -29,7 +29,6 @@ from remora_server.domain.status import ProcessStatus
 from remora_server.domain.store import Store
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
-from remora_server.embedding_settings import NONE
 from remora_server.engine.encoder import LocalEmbedder
 from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
@@ -38,24 +37,25 @@ from remora_server.engine.panics import PanicLog
 from remora_server.engine.processors import Priority, processors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
-from remora_server.rpc.admin import AdminHandlers
-from remora_server.rpc.conversations import ConversationHandlers
+from remora_server.rpc.handlers.admin import AdminHandlers
+from remora_server.rpc.handlers.conversations import ConversationHandlers
+from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.rpc.handlers.messages import MessageHandlers
+from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.handlers.steps import StepHandlers
+from remora_server.rpc.handlers.text import TextHandlers
+from remora_server.rpc.handlers.transfers import TransferHandlers
+from remora_server.rpc.handlers.users import UserHandlers
+from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
-from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
-from remora_server.rpc.memory import MemoryHandlers
-from remora_server.rpc.messages import MessageHandlers
-from remora_server.rpc.page_tokens import PageTokens
 from remora_server.rpc.server import Server
-from remora_server.rpc.steps import StepHandlers
-from remora_server.rpc.text import TextHandlers
-from remora_server.rpc.transfers import TransferHandlers
-from remora_server.rpc.transports import ServerOptions
-from remora_server.rpc.users import UserHandlers
-from remora_server.rpc.working_memory import WorkingMemoryHandlers
-from remora_server.settings import IN_MEMORY, Settings
-from remora_server.storage.directory import DirectoryError
-from remora_server.storage.embedded import NotApplied, StoreOptions, open_store
-from remora_server.storage.message_reader import StoredMessageReader
+from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
+from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.settings.embedding import NONE
+from remora_server.settings.settings import IN_MEMORY, Settings
+from remora_server.storage.database.directory import DirectoryError
+from remora_server.storage.local_store import NotApplied, StoreOptions, open_store
+from remora_server.storage.schema.message_reader import StoredMessageReader
 
 logger = logging.getLogger(__name__)
 

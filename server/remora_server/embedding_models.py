@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from remora_server.domain.models import PerTenant, ServedModel, ServedModels
 from remora_server.domain.search import Embedder
-from remora_server.embedding_settings import BUILTIN, EndpointSettings, ModelChoice
 from remora_server.engine.encoder import LocalEmbedder, load_embedder
-from remora_server.settings import Settings
+from remora_server.settings.embedding import BUILTIN, EndpointSettings, ModelChoice
+from remora_server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from remora_server.engine.endpoint_embedder import EndpointEmbedder

@@ -23,7 +23,7 @@ def services_of(path: Path) -> list[str]:
 
 
 def classes_of_rpc() -> Iterator[type]:
-    for module in pkgutil.iter_modules(remora_server.rpc.__path__, "remora_server.rpc."):
+    for module in pkgutil.walk_packages(remora_server.rpc.__path__, "remora_server.rpc."):
         for _, member in inspect.getmembers(import_module(module.name), inspect.isclass):
             if member.__module__ == module.name:
                 yield member

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / "server" / "remora_server"
 NATIVE = "remora_server._native"
 ALLOWED = {"engine", "storage"}
-TRANSPORT = Path("rpc") / "native_transport.py"
+TRANSPORT = Path("rpc") / "transport" / "native_transport.py"
 
 
 def imported_names(source: str) -> Iterator[str]:

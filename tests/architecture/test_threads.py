@@ -16,8 +16,8 @@ ENGINE = ROOT / "rust" / "src"
 STARTERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "Process", "start_new_thread", "fork"}
 SUPERVISION = "supervision.py"
 OTHERS = {
-    "rpc/workers.py": "an executor's threads outlive what they run, whatever it raises",
-    "rpc/gate.py": "an executor's thread, too",
+    "rpc/transport/workers.py": "an executor's threads outlive what they run, whatever it raises",
+    "rpc/transport/gate.py": "an executor's thread, too",
     "commands/output.py": "a note for a person at a terminal",
     "failpoints.py": "it kills the process",
 }

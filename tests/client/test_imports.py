@@ -64,5 +64,5 @@ def test_one_face_does_not_bring_the_other() -> None:
 def test_a_server_starts_without_a_client() -> None:
     imported = imported_by("import remora_server.application")
 
-    assert "remora_server.rpc.native_transport" in imported
+    assert "remora_server.rpc.transport.native_transport" in imported
     assert not imported & set(CLIENTS)

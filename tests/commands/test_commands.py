@@ -148,7 +148,11 @@ def test_serving_imports_no_terminal_no_grpcio_and_no_client_of_http() -> None:
 def test_serving_imports_nothing_that_installs_models_reads_yaml_or_mends_names() -> None:
     imported = modules_after("import remora_server.main, remora_server.commands.serve")
 
-    assert {"remora_server.engine.model_files", "remora_server.yaml_text", "remora_server.spelling"} <= imported
+    assert {
+        "remora_server.engine.model_files",
+        "remora_server.settings.yaml_text",
+        "remora_server.settings.spelling",
+    } <= imported
     assert not imported & {"remora_server.engine.model_installation", "yaml", "difflib"}
 
 

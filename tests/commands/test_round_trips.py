@@ -23,8 +23,8 @@ from remora.v1 import transfer_service_pb2 as transfers
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.commands.records import parse_line, parse_record, record_line
 from remora_server.domain.status import ModelStatus
-from remora_server.rpc.exported import conversation_of
-from remora_server.storage.exports import CONVERSATIONS_AT_ONCE
+from remora_server.rpc.handlers.exported import conversation_of
+from remora_server.storage.transfer.exports import CONVERSATIONS_AT_ONCE
 
 USERS = ("u", "v")
 CONVERSATIONS = ("c", "d", "é\0")

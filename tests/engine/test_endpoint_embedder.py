@@ -19,11 +19,11 @@ from tests.patience import PATIENCE
 from remora_server import _native
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.embedding_models import open_endpoint
-from remora_server.embedding_settings import EndpointSettings
 from remora_server.engine import endpoint_requests
 from remora_server.engine.breaker import FAILURES
 from remora_server.engine.endpoint_embedder import UNANSWERED, EndpointEmbedder
 from remora_server.engine.endpoint_requests import PROBE
+from remora_server.settings.embedding import EndpointSettings
 
 SECRET = "a secret text"
 

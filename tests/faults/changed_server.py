@@ -23,15 +23,18 @@ from remora_server.engine.endpoint_embedder import EndpointEmbedder
 from remora_server.main import main
 from remora_server.rpc import methods
 from remora_server.rpc.calls import Call
-from remora_server.storage import applier, backups, database, embedded, restoring
-from remora_server.storage.applier import Applier
-from remora_server.storage.clock import wall_clock
-from remora_server.storage.conversations import Conversations
-from remora_server.storage.database import Database
-from remora_server.storage.embedded import EmbeddedStore
-from remora_server.storage.embeddings import PendingEmbeddings
-from remora_server.storage.lacks import Lack
-from remora_server.storage.loading import Loader
+from remora_server.storage import local_store
+from remora_server.storage.commit import applier
+from remora_server.storage.commit.applier import Applier
+from remora_server.storage.commit.clock import wall_clock
+from remora_server.storage.database import database
+from remora_server.storage.database.database import Database
+from remora_server.storage.database.lacks import Lack
+from remora_server.storage.embedding.queues import PendingEmbeddings
+from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.loading import Loader
+from remora_server.storage.recovery import backups, restoring
 
 T = TypeVar("T")
 MARK = "a mark of the next schema"
@@ -146,7 +149,7 @@ def sync_no_snapshot() -> None:
 
 def trust_the_wall_clock() -> None:
     """Records bear what the wall clock shows, even where it was set back."""
-    embedded.SteadyClock = lambda: wall_clock  # type: ignore[assignment,attr-defined,misc]
+    local_store.SteadyClock = lambda: wall_clock  # type: ignore[assignment,attr-defined,misc]
 
 
 def look_without_a_pause() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 from tests.faults.kill_checks import Faults
 
-from remora_server.storage.database import FILE_NAME
-from remora_server.storage.kinds import KINDS, Kind
+from remora_server.storage.database.database import FILE_NAME
+from remora_server.storage.schema.kinds import KINDS, Kind
 
 _FAULTS = {
     "messages with another's place": """

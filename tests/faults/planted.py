@@ -14,12 +14,12 @@ from tests.storage.written import OF_CALLERS
 
 from remora_server.domain.calls import Outcome, Write
 from remora_server.failpoints import JOURNAL_VARIABLE
-from remora_server.storage import commits
-from remora_server.storage.batch import Batch
-from remora_server.storage.changes import Change
-from remora_server.storage.commits import Accepted, Commits
-from remora_server.storage.embedded import EmbeddedStore
-from remora_server.storage.kinds import Kind
+from remora_server.storage.commit import commits
+from remora_server.storage.commit.batch import Batch
+from remora_server.storage.commit.changes import Change
+from remora_server.storage.commit.commits import Accepted, Commits
+from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.schema.kinds import Kind
 from remora_server.storage.v1 import record_pb2
 
 EVERY = 10

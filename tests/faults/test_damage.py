@@ -37,7 +37,7 @@ from tests.faults.damaged_stores import (
 from tests.faults.sidecar import Sidecar
 
 from remora_server.main import main
-from remora_server.storage.inspection import inspect_store
+from remora_server.storage.recovery.inspection import inspect_store
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from remora.errors import ModelUnavailableError, ModelUnreachableError, RemoraEr
 from remora.messages import Message
 from remora.search import SearchResult
 from remora.v1.admin_service_pb2 import ModelStatus
-from remora_server.storage.database import FILE_NAME
+from remora_server.storage.database.database import FILE_NAME
 
 pytestmark = pytest.mark.slow
 

@@ -20,8 +20,8 @@ from remora.v1 import conversation_pb2, message_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.storage import applier
-from remora_server.storage.embedded import EmbeddedStore
+from remora_server.storage.commit import applier
+from remora_server.storage.local_store import EmbeddedStore
 
 pytestmark = pytest.mark.slow
 

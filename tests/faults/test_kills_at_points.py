@@ -12,7 +12,7 @@ from tests.faults.kills import KillRun
 from tests.faults.sidecar import Sidecar
 
 from remora_server import failpoints
-from remora_server.storage.database import FILE_NAME, SCHEMA_VERSION
+from remora_server.storage.database.database import FILE_NAME, SCHEMA_VERSION
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE, eventually
 from remora import Remora
 from remora.v1 import memory_service_pb2 as memory_pb2
 from remora_server import failpoints
-from remora_server.storage.database import FILE_NAME
+from remora_server.storage.database.database import FILE_NAME
 
 pytestmark = pytest.mark.slow
 

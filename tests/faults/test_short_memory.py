@@ -26,8 +26,9 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import MemoryExhausted
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import OfUser, Profile, QueryVector, SearchOptions, SearchQuery
-from remora_server.storage import applier, database
-from remora_server.storage.embedded import EmbeddedStore, NotApplied, StoreOptions
+from remora_server.storage.commit import applier
+from remora_server.storage.database import database
+from remora_server.storage.local_store import EmbeddedStore, NotApplied, StoreOptions
 
 pytestmark = pytest.mark.slow
 

@@ -24,12 +24,12 @@ from remora_server.domain.status import ModelStatus
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
+from remora_server.rpc.checks.limits import Limits
 from remora_server.rpc.errors import to_status
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.limits import Limits
 from remora_server.rpc.methods import Method, methods_of
 from remora_server.rpc.server import SERVICES
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import EmbeddedStore, StoreOptions
 
 M = TypeVar("M", bound=Message)
 Headers: TypeAlias = Sequence[tuple[str, str]]

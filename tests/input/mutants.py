@@ -9,7 +9,7 @@ from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
-from remora_server.rpc.rules import MessageRules, anything
+from remora_server.rpc.checks.rules import MessageRules, anything
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from tests.input.places import Place
 
-from remora_server.rpc import options
+from remora_server.rpc.checks import options
 
 OPTIONS = options.of_contract()
 

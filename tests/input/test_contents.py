@@ -12,8 +12,8 @@ from tests.storage.opening import WRITE
 from tests.storage.written import OF_CALLERS
 
 from remora_server.domain.calls import Outcome
-from remora_server.storage import changes
-from remora_server.storage.kinds import Kind
+from remora_server.storage.commit import changes
+from remora_server.storage.schema.kinds import Kind
 
 
 @pytest.fixture

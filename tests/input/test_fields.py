@@ -15,9 +15,9 @@ from tests.input.table import LEAST, MODEL, REQUESTS, UNLIMITED, Case, cases, va
 
 from remora.v1.calls_pb2 import Origin
 from remora_server.domain.errors import InvalidField
-from remora_server.rpc.limits import Limits
-from remora_server.rpc.options import ContractOptions, Stated
-from remora_server.rpc.request_rules import RequestRules
+from remora_server.rpc.checks.limits import Limits
+from remora_server.rpc.checks.options import ContractOptions, Stated
+from remora_server.rpc.checks.request_rules import RequestRules
 
 CONTRACT = (resources.files("remora_server.rpc") / "contract" / "image.binpb").read_bytes()
 LIMITS = Limits(lambda name: MODEL.dimension if name == MODEL.name else 0)

@@ -19,9 +19,9 @@ from tests.input.places import Place, places, put
 from tests.input.table import REQUESTS, TEMPLATES, cases, least, values_of
 from tests.input.test_fields import CONTRACT
 
-from remora_server.rpc.options import ContractOptions
-from remora_server.rpc.request_rules import RequestRules
-from remora_server.rpc.rules import Violation
+from remora_server.rpc.checks.options import ContractOptions
+from remora_server.rpc.checks.request_rules import RequestRules
+from remora_server.rpc.checks.rules import Violation
 
 RULES = RequestRules(ContractOptions(CONTRACT), {}, {})
 """Those of the options alone."""

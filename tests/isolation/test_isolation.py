@@ -23,8 +23,8 @@ from tests.storage.written import OF_CALLERS, written_kinds
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Write
-from remora_server.rpc.page_tokens import PageTokens
-from remora_server.storage.messages import Messages
+from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.storage.nouns.messages import Messages
 
 TENANTS = range(3)
 SEED = 7

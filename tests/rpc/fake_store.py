@@ -16,7 +16,7 @@ from remora_server.domain.steps import StepPage
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
-from remora_server.storage.deadlines import require_time
+from remora_server.storage.commit.deadlines import require_time
 
 STATUS = StoreStatus(
     store_id="0123456789abcdef0123456789abcdef",

@@ -24,20 +24,20 @@ from remora_server.domain.models import PerTenant
 from remora_server.domain.publication import Publication
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
-from remora_server.rpc.admin import AdminHandlers
-from remora_server.rpc.conversations import ConversationHandlers
+from remora_server.rpc.handlers.admin import AdminHandlers
+from remora_server.rpc.handlers.conversations import ConversationHandlers
+from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.rpc.handlers.messages import MessageHandlers
+from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.handlers.steps import StepHandlers
+from remora_server.rpc.handlers.text import TextHandlers
+from remora_server.rpc.handlers.transfers import TransferHandlers
+from remora_server.rpc.handlers.users import UserHandlers
+from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.listeners import UnixListener
-from remora_server.rpc.memory import MemoryHandlers
-from remora_server.rpc.messages import MessageHandlers
-from remora_server.rpc.page_tokens import PageTokens
 from remora_server.rpc.server import SERVICES, Server
-from remora_server.rpc.steps import StepHandlers
-from remora_server.rpc.text import TextHandlers
-from remora_server.rpc.transfers import TransferHandlers
-from remora_server.rpc.transports import ServerOptions
-from remora_server.rpc.users import UserHandlers
-from remora_server.rpc.working_memory import WorkingMemoryHandlers
+from remora_server.rpc.transport.listeners import UnixListener
+from remora_server.rpc.transport.transports import ServerOptions
 
 M = TypeVar("M", bound=Message)
 

@@ -21,7 +21,7 @@ from remora_server.domain.calls import Read
 from remora_server.rpc.health import REFLECTION
 from remora_server.rpc.identity import Identity, Tokens
 from remora_server.rpc.server import SERVICES
-from remora_server.rpc.transports import ServerOptions
+from remora_server.rpc.transport.transports import ServerOptions
 
 Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 

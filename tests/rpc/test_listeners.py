@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.listeners import (
+from remora_server.rpc.server import TRANSPORTS
+from remora_server.rpc.transport.listeners import (
     Listener,
     ListenError,
     TcpListener,
@@ -18,8 +19,7 @@ from remora_server.rpc.listeners import (
     parse_listener,
     require_guarded,
 )
-from remora_server.rpc.server import TRANSPORTS
-from remora_server.rpc.transports import ServerOptions, Transport
+from remora_server.rpc.transport.transports import ServerOptions, Transport
 
 
 @pytest.fixture(params=TRANSPORTS)

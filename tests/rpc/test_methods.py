@@ -11,7 +11,7 @@ from tests.rpc.running_server import METHODS, RunningServer, detail
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora_server.domain.messages import MessageDraft
-from remora_server.rpc.limits import Limits
+from remora_server.rpc.checks.limits import Limits
 from remora_server.rpc.methods import methods_of, snake_case
 from remora_server.rpc.server import SERVICES
 

@@ -14,7 +14,7 @@ from remora_server.domain.errors import InvalidPageToken
 from remora_server.domain.steps import StepPosition
 from remora_server.domain.transfers import ExportPlace, ExportPosition
 from remora_server.rpc.calls import Call
-from remora_server.rpc.page_tokens import ListRequest, PageTokens
+from remora_server.rpc.handlers.page_tokens import ListRequest, PageTokens
 
 TOKENS = PageTokens(b"key")
 CALL = Call("ListMessages", "t", 0.0)

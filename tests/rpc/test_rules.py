@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.v1.message_pb2 import Embedding
-from remora_server.rpc.limits import _is_vector
-from remora_server.rpc.rules import Rule, Violation, each, text
+from remora_server.rpc.checks.limits import _is_vector
+from remora_server.rpc.checks.rules import Rule, Violation, each, text
 
 IS_VECTOR = partial(_is_vector, lambda _model: 0)
 

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
 from google.protobuf.message_factory import GetMessageClass
 
 from remora.v1 import step_pb2, working_memory_pb2
-from remora_server.storage.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, KINDS, Kind, Kinds
+from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, KINDS, Kind, Kinds
 
 _Field = descriptor_pb2.FieldDescriptorProto
 

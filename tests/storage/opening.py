@@ -11,9 +11,9 @@ from remora_server.domain.calls import Read, Write
 from remora_server.domain.messages import MessageQuery
 from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.domain.search import Lane, Portion, Unembedded
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
-from remora_server.storage.embeddings import PendingEmbeddings
-from remora_server.storage.kinds import KINDS, Kinds
+from remora_server.storage.embedding.queues import PendingEmbeddings
+from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.schema.kinds import KINDS, Kinds
 
 TENANT = "acme"
 READ = Read(TENANT)

@@ -16,8 +16,8 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageEmbedding
 from remora_server.domain.search import MessageVector
 from remora_server.domain.transfers import ExportPosition, ExportQuery
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
-from remora_server.storage.exports import PAGE_BYTES
+from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.transfer.exports import PAGE_BYTES
 
 CONVERSATIONS, EACH, TEXT_BYTES = 16, 800, 3_300
 MODEL, DIMENSION, EVERY = "a-callers-model", 64, 5

@@ -20,10 +20,10 @@ from tests.faults.sidecar import Sidecar
 from tests.storage.formats.make import TENANTS
 from tests.storage.formats.wire import answers
 
-from remora_server.storage.database import FILE_NAME
-from remora_server.storage.inspection import inspect_store
-from remora_server.storage.mending import WAL_NAME
-from remora_server.storage.salvage import repair
+from remora_server.storage.database.database import FILE_NAME
+from remora_server.storage.recovery.inspection import inspect_store
+from remora_server.storage.recovery.mending import WAL_NAME
+from remora_server.storage.recovery.salvage import repair
 
 FORMATS = sorted(path.parent for path in Path(__file__).with_name("formats").glob("*/closed.json"))
 WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -11,9 +11,9 @@ from unittest.mock import patch
 import duckdb
 import pytest
 
-from remora_server.storage import taking_over
-from remora_server.storage.database import FILE_NAME, Database
-from remora_server.storage.kinds import STEPS, Kind
+from remora_server.storage.database import taking_over
+from remora_server.storage.database.database import FILE_NAME, Database
+from remora_server.storage.schema.kinds import STEPS, Kind
 
 SAMPLE = Path(__file__).with_name("formats") / "schema_2" / "closed.tar.xz"
 COPIES = 50
@@ -89,7 +89,7 @@ def test_an_interrupted_take_over_goes_on_where_it_was(data: Path) -> None:
 
     with patch.object(taking_over, "PIECE_BYTES", 50_000):
         with (
-            patch("remora_server.storage.database.copy_piece", interrupted),
+            patch("remora_server.storage.database.database.copy_piece", interrupted),
             pytest.raises(KeyboardInterrupt),
         ):
             Database(data, ROOM)

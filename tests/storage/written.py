@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from remora_server import _native
-from remora_server.storage.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, KINDS
+from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, KINDS
 from remora_server.storage.v1 import record_pb2
 
 OF_CALLERS = [kind for kind in KINDS if kind not in (BODY_PARTS, CONVERSATION_BODY_PARTS)]

@@ -10,7 +10,7 @@ from tests.store.model import open_model
 
 from remora_server.domain.models import ServedModels
 from remora_server.domain.store import Store
-from remora_server.storage.embedded import StoreOptions, open_store
+from remora_server.storage.local_store import StoreOptions, open_store
 
 
 def embedded(directory: Path | None, window_bytes: int) -> Store:

@@ -79,7 +79,7 @@ from remora_server.domain.transfers import (
     require_distinct,
 )
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
-from remora_server.storage.encoding import conversation_row, list_entry, timestamp
+from remora_server.storage.schema.encoding import conversation_row, list_entry, timestamp
 
 PAGE_BYTES = 3 << 20
 STEPS = (1, 7, 2, 1_000, 3)

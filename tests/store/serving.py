@@ -15,9 +15,9 @@ from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.listeners import UnixListener
 from remora_server.rpc.server import Server
-from remora_server.rpc.transports import ServerOptions
+from remora_server.rpc.transport.listeners import UnixListener
+from remora_server.rpc.transport.transports import ServerOptions
 
 
 @contextmanager

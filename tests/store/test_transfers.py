@@ -14,7 +14,7 @@ from remora_server.domain.errors import ConversationNotFound, InvalidField, Reco
 from remora_server.domain.messages import MessageEmbedding
 from remora_server.domain.transfers import ExportQuery, Import
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
-from remora_server.rpc.transfers import import_of
+from remora_server.rpc.handlers.transfers import import_of
 
 VECTOR = MessageEmbedding("a-model", struct.pack("<3f", 1, 2, 3))
 

@@ -17,14 +17,14 @@ from google.protobuf.message import Message
 
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.calls import Call
+from remora_server.rpc.checks.limits import Limits
+from remora_server.rpc.checks.rules import Rule
 from remora_server.rpc.health import Health, Reflection
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.limits import Limits
 from remora_server.rpc.methods import methods_of
-from remora_server.rpc.rules import Rule
 from remora_server.rpc.server import TRANSPORTS
 from remora_server.rpc.streams import Subscription
-from remora_server.rpc.transports import ServerOptions, Transport
+from remora_server.rpc.transport.transports import ServerOptions, Transport
 
 COUNT, WATCH, ASK = (f"/tests.Streams/{name}" for name in ("Count", "Watch", "Ask"))
 MESSAGE_BYTES = 40_000

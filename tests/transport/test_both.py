@@ -25,7 +25,7 @@ from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.health import REFLECTION
 from remora_server.rpc.identity import Identity, Tokens
 from remora_server.rpc.server import SERVICES, TRANSPORTS
-from remora_server.rpc.transports import ServerOptions
+from remora_server.rpc.transport.transports import ServerOptions
 
 Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 

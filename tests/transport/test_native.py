@@ -27,10 +27,10 @@ from remora_server.domain.calls import Read, Write
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.listeners import TcpListener, UnixListener
 from remora_server.rpc.server import Server
-from remora_server.rpc.transports import ServerOptions
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
+from remora_server.rpc.transport.listeners import TcpListener, UnixListener
+from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.storage.local_store import EmbeddedStore, StoreOptions
 
 GET = pb.GetConversationRequest(conversation_id="c")
 THREADS = 2

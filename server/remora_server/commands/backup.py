@@ -22,7 +22,7 @@ from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.domain.errors import one_line
-from remora_server.storage.directory import OPERATOR_TOKEN_FILE
+from remora_server.storage.database.directory import OPERATOR_TOKEN_FILE
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from remora_server import settings
 from remora_server.commands import standard_output
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.settings import settings
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from remora.errors import DeadlineExceededError
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import name
 from remora_server.domain.errors import one_line
-from remora_server.settings import TENANT_VARIABLE, TOKEN_VARIABLE
+from remora_server.settings.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 60.0

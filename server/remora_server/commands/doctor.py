@@ -24,15 +24,15 @@ from remora_server.commands.setting_flags import add_setting_flags, load_setting
 from remora_server.domain.errors import one_line
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.embedding_models import open_endpoint
-from remora_server.embedding_settings import BUILTIN, NONE, OPENAI, EndpointSettings
 from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
 from remora_server.release import version
 from remora_server.rpc.identity import TokenFileError, Tokens
-from remora_server.rpc.listeners import ListenError, parse_listener, require_guarded
-from remora_server.settings import IN_MEMORY, Settings
-from remora_server.storage.inspection import Finding, StoreReport, inspect_store
+from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
+from remora_server.settings.embedding import BUILTIN, NONE, OPENAI, EndpointSettings
+from remora_server.settings.settings import IN_MEMORY, Settings
+from remora_server.storage.recovery.inspection import Finding, StoreReport, inspect_store
 
 LEAST_OPEN_FILES = 1024
 SLOW_SYNC_MICROS = 20_000

@@ -20,7 +20,7 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled
 from remora_server.commands.records import LineError, parse_line, parse_record, require_format
-from remora_server.rpc.exported import conversation_of
+from remora_server.rpc.handlers.exported import conversation_of
 
 STANDARD_INPUT = "-"
 LONGEST_LINE = 64 << 20

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from remora_server import settings
 from remora_server.commands import standard_output
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import Parser, path
 from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.model_installation import install
+from remora_server.settings import settings
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

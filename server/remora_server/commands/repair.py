@@ -8,8 +8,8 @@ from typing import Any
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.output import add_json_flag, output, printable, write_json
 from remora_server.commands.parsing import path
-from remora_server.storage.directory import DirectoryError
-from remora_server.storage.salvage import RepairError, RepairReport, repair, saved_facts
+from remora_server.storage.database.directory import DirectoryError
+from remora_server.storage.recovery.salvage import RepairError, RepairReport, repair, saved_facts
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

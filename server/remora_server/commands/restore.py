@@ -11,8 +11,8 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import Manifest, ManifestError
 from remora_server.commands.output import diagnostics
 from remora_server.commands.parsing import path
-from remora_server.storage.directory import DirectoryError
-from remora_server.storage.restoring import SnapshotError, require_whole, restore
+from remora_server.storage.database.directory import DirectoryError
+from remora_server.storage.recovery.restoring import SnapshotError, require_whole, restore
 
 PRIVATE = 0o077
 """What the command creates is its own user's alone."""

@@ -6,9 +6,9 @@ import argparse
 import os
 from typing import Any
 
-from remora_server import settings
 from remora_server.commands.failures import Misused
 from remora_server.commands.parsing import filled
+from remora_server.settings import settings
 
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from remora_server.commands.failures import CommandFailed
-from remora_server.storage.directory import sync_folder
+from remora_server.storage.database.directory import sync_folder
 
 MARK = "UNFINISHED"
 """An empty file, locked by who makes the backup. A lock ends with its process: a mark without one is left over."""

@@ -17,9 +17,9 @@ from msgspec import Struct
 from remora_server import failpoints
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.calls import NO_TIME, Call
+from remora_server.rpc.checks.limits import Limits
+from remora_server.rpc.checks.rules import Rule
 from remora_server.rpc.errors import answer_to
-from remora_server.rpc.limits import Limits
-from remora_server.rpc.rules import Rule
 from remora_server.rpc.streams import Subscription
 
 Handler: TypeAlias = Callable[[Call, Any], Any]

@@ -16,13 +16,13 @@ from remora.v1 import (
     user_service_pb2,
 )
 from remora_server.domain.publication import Publication
+from remora_server.rpc.checks.limits import DimensionOf, Limits
 from remora_server.rpc.health import Health, Reflection
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.limits import DimensionOf, Limits
-from remora_server.rpc.listeners import Listener
 from remora_server.rpc.methods import methods_of
-from remora_server.rpc.native_transport import NativeTransport
-from remora_server.rpc.transports import ServerOptions, Transport
+from remora_server.rpc.transport.listeners import Listener
+from remora_server.rpc.transport.native_transport import NativeTransport
+from remora_server.rpc.transport.transports import ServerOptions, Transport
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
@@ -44,7 +44,7 @@ HEALTH_INTERVAL = 0.5
 
 def _grpcio_transport(options: ServerOptions, identity: Identity) -> Transport:
     """Imported where it serves: grpcio takes a while, for which the start of the other would wait."""
-    from remora_server.rpc.grpcio_transport import GrpcioTransport  # noqa: PLC0415
+    from remora_server.rpc.transport.grpcio_transport import GrpcioTransport  # noqa: PLC0415
 
     return GrpcioTransport(options, identity)
 

@@ -707,7 +707,7 @@ Global___Value: _TypeAlias = Value  # noqa: Y015
 
 @_typing.final
 class PutRecord(_message.Message):
-    """A record of a kind (`remora_server/storage/kinds.py`), in its place. The last put of a key wins."""
+    """A record of a kind (`remora_server/storage/schema/kinds.py`), in its place. The last put of a key wins."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -726,7 +726,7 @@ class PutRecord(_message.Message):
     conversation_uid: _builtins.int
     """The conversation that it belongs to; 0 means the record's own revision. 0 where its kind belongs to none."""
     partition: _builtins.bytes
-    """The leading parts of its key, encoded (`remora_server/storage/keys.py`)."""
+    """The leading parts of its key, encoded (`remora_server/storage/schema/keys.py`)."""
     key: _builtins.bytes
     """The other parts."""
     user_id: _builtins.str

@@ -1,0 +1,177 @@
+"""What requests may hold: what the contract's options say of each field, and here what spans several."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias, cast
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message as AnyMessage
+
+from remora.v1 import conversation_service_pb2 as conversations
+from remora.v1 import memory_service_pb2 as memory
+from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
+from remora.v1.message_pb2 import Embedding
+from remora_server.domain.errors import InvalidField
+from remora_server.domain.search import Profile, leave_nothing
+from remora_server.domain.vectors import FLOAT_BYTES
+from remora_server.rpc.checks import options
+from remora_server.rpc.checks.request_rules import RequestRules
+from remora_server.rpc.checks.rules import Rule, Violation
+
+DimensionOf: TypeAlias = Callable[[str], int]
+"""The dimension of the vectors of a model, by their name; 0 where it is none of the server's, or not known yet."""
+
+_WRITTEN = ("id", "user_id", "create_time", "update_time")
+
+REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
+    "remora.v1.UpdateConversationRequest.conversation": ("id",),
+    "remora.v1.Edit.replace": ("id",),
+    "remora.v1.ConversationRecord.conversation": _WRITTEN,
+    "remora.v1.MessageRecord.message": (*_WRITTEN, "sequence"),
+    "remora.v1.Record.step": ("user_id", "create_time"),
+}
+"""What a message needs where it is the value of these fields, and not elsewhere."""
+
+
+def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
+    values = embedding.values
+    count, rest = divmod(len(values), FLOAT_BYTES)
+    if rest:
+        raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", "values")
+    numbers = struct.unpack(f"<{count}f", values)
+    if not any(numbers):
+        raise Violation("must not be all zero", "values")
+    if not math.isfinite(sum(numbers)):  # in double, where finite f32 values cannot overflow
+        raise Violation("must be finite", "values")
+    dimension = dimension_of(embedding.model)
+    if dimension and count != dimension:
+        raise Violation(f"must have the model's {dimension} dimensions", "values")
+
+
+MAX_LEVELS, MAX_CONDITIONS = 8, 64
+
+_ARITY = {Operator.OPERATOR_PRESENT: (0, 0), Operator.OPERATOR_ABSENT: (0, 0), Operator.OPERATOR_IN: (1, 256)}
+_ORDERING = (Operator.OPERATOR_LT, Operator.OPERATOR_LTE, Operator.OPERATOR_GT, Operator.OPERATOR_GTE)
+_ORDERED_KINDS = ("integer", "number", "text")
+
+
+def _values_fit(condition: Condition) -> None:
+    least, most = _ARITY.get(condition.operator, (1, 1))
+    if not least <= len(condition.values) <= most:
+        wanted = f"{least} to {most} values" if most > least else ("one value", "no values")[most == 0]
+        raise Violation(f"{Operator.Name(condition.operator)} takes {wanted}", "values")
+    if condition.operator in _ORDERING and condition.values[0].WhichOneof("kind") not in _ORDERED_KINDS:
+        raise Violation(f"{Operator.Name(condition.operator)} takes a number or text", "values[0]")
+
+
+_HYBRID = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID, memory.PROFILE_HYBRID_LATE)
+
+
+def _weights_of_profile(options: memory.SearchOptions) -> None:
+    given = {field.name: weight for field, weight in options.weights.ListFields()}
+    if not given:
+        return
+    if options.profile not in _HYBRID:
+        raise Violation("only hybrid profiles have weights", "weights")
+    profile = Profile.HYBRID_LATE if options.profile == memory.PROFILE_HYBRID_LATE else Profile.HYBRID
+    if "late" in given and profile is Profile.HYBRID:
+        raise Violation("only PROFILE_HYBRID_LATE has this weight", "weights.late")
+    if leave_nothing(profile, given):
+        raise Violation("leave nothing to rank by: all are 0 but of what only passes on what others give", "weights")
+
+
+def _attributes_alone(given: memory.MessageFilter) -> None:
+    """A filter of messages, which is not too large, compares no paths: the bodies are opaque."""
+    if not given.HasField("where"):
+        return
+    for count, (path, condition) in enumerate(_conditions(given.where, "where", 1), 1):
+        if count > MAX_CONDITIONS:
+            raise Violation(f"has more than {MAX_CONDITIONS} conditions", "where")
+        if condition.HasField("path"):
+            raise Violation("bodies of messages are opaque: only attributes can be compared", f"{path}.path")
+
+
+def _conditions(given: Filter, path: str, level: int) -> Iterator[tuple[str, Condition]]:
+    """The conditions of a filter, each with its path. Raises Violation where it is too deep."""
+    if level > MAX_LEVELS:
+        raise Violation(f"is more than {MAX_LEVELS} levels deep", path)
+    match given.WhichOneof("kind"):
+        case "condition":
+            yield f"{path}.condition", given.condition
+        case "negated":
+            yield from _conditions(given.negated, f"{path}.negated", level + 1)
+        case "all_of":
+            yield from _conditions_of_each(given.all_of, f"{path}.all_of", level + 1)
+        case "any_of":
+            yield from _conditions_of_each(given.any_of, f"{path}.any_of", level + 1)
+
+
+def _conditions_of_each(given: Filters, path: str, level: int) -> Iterator[tuple[str, Condition]]:
+    for index, part in enumerate(given.filters):
+        yield from _conditions(part, f"{path}.filters[{index}]", level)
+
+
+def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
+    if request.HasField("embedding"):
+        _vector_profile(request.options, "options")
+
+
+def _context_by_vector(request: memory.AssembleContextRequest) -> None:
+    if request.HasField("query_embedding"):
+        _vector_profile(request.search, "search")
+
+
+def _vector_profile(options: memory.SearchOptions, name: str) -> None:
+    if options.weights.ListFields():
+        raise Violation(
+            "only the hybrid profiles have weights, and an embedding selects PROFILE_VECTOR", f"{name}.weights"
+        )
+    if options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
+        raise Violation("an embedding is searched for with PROFILE_VECTOR", f"{name}.profile")
+
+
+def _whole_fields(request: conversations.UpdateConversationRequest) -> None:
+    for index, path in enumerate(request.update_mask.paths):
+        if "." in path:
+            raise Violation("must name a whole field, which is replaced", f"update_mask.paths[{index}]")
+
+
+def _user_or_conversation(request: conversations.ClearMessagesRequest) -> None:
+    if not request.conversation_id and not request.user_id:
+        raise Violation("is required where no conversation is given", "user_id")
+
+
+TOGETHER: Mapping[str, Rule] = {
+    "remora.v1.Condition": _values_fit,
+    "remora.v1.MessageFilter": _attributes_alone,
+    "remora.v1.SearchOptions": _weights_of_profile,
+    "remora.v1.SearchMessagesRequest": _vectors_by_vector,
+    "remora.v1.AssembleContextRequest": _context_by_vector,
+    "remora.v1.UpdateConversationRequest": _whole_fields,
+    "remora.v1.ClearMessagesRequest": _user_or_conversation,
+}
+"""Rules that see more than one field of a message, or more than the options can say of one."""
+
+
+class Limits:
+    """Checks requests. Embeddings that bear the name of a model of the server must have its dimension."""
+
+    def __init__(self, dimension_of: DimensionOf) -> None:
+        together: dict[str, Rule] = {**TOGETHER, Embedding.DESCRIPTOR.full_name: partial(_is_vector, dimension_of)}
+        self._rules = RequestRules(options.of_contract(), together, REQUIRED_WITHIN)
+
+    def rules(self, request_type: type[AnyMessage]) -> Rule:
+        """The check of one type of request, which raises InvalidField. KeyError where the contract has no such type."""
+        rules = self._rules.of(cast("Descriptor", request_type.DESCRIPTOR))
+
+        def check(request: AnyMessage) -> None:
+            try:
+                rules(request)
+            except Violation as violation:
+                raise InvalidField(violation.path, violation.description) from None
+
+        return check

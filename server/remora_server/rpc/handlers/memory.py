@@ -1,0 +1,193 @@
+"""The RPCs of searching and of assembling a context."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from google.protobuf.message import Message
+from msgspec import Struct
+
+from remora.v1 import memory_service_pb2 as pb
+from remora_server.domain.calls import Read
+from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
+from remora_server.domain.search import (
+    Component,
+    Hit,
+    InConversation,
+    IndexState,
+    MessageFilter,
+    OfTenant,
+    OfUser,
+    Profile,
+    QueryVector,
+    Scope,
+    SearchOptions,
+    SearchQuery,
+    SearchResult,
+    WordsOnly,
+)
+from remora_server.domain.tokens import TokenCounter
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import decode, encode
+
+DEFAULT_HITS, MAX_HITS = 10, 1_000
+DEFAULT_INDEX_WAIT = 0.25
+
+PROFILES = {
+    pb.PROFILE_HYBRID: Profile.HYBRID,
+    pb.PROFILE_HYBRID_LATE: Profile.HYBRID_LATE,
+    pb.PROFILE_VECTOR: Profile.VECTOR,
+    pb.PROFILE_LEXICAL: Profile.LEXICAL,
+}
+MERGES = {
+    pb.MERGE_UNSPECIFIED: Merge.PREPEND,
+    pb.MERGE_APPEND: Merge.APPEND,
+    pb.MERGE_PREPEND: Merge.PREPEND,
+    pb.MERGE_INTERLEAVE: Merge.INTERLEAVE,
+}
+WORDS_ONLY_REASONS = {
+    None: pb.WORDS_ONLY_REASON_UNSPECIFIED,
+    WordsOnly.PROFILE: pb.WORDS_ONLY_REASON_PROFILE,
+    WordsOnly.NO_MODEL: pb.WORDS_ONLY_REASON_NO_MODEL,
+    WordsOnly.MODEL_UNREACHABLE: pb.WORDS_ONLY_REASON_MODEL_UNREACHABLE,
+}
+
+
+class Searcher(Protocol):
+    """Finds messages: `domain.recollection.Recollection`."""
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult: ...
+
+
+class Assembler(Protocol):
+    """Makes contexts: `domain.context.ContextAssembler`."""
+
+    def assemble(self, read: Read, request: ContextRequest) -> Context: ...
+
+
+class MemoryHandlers(Struct, frozen=True):
+    """Answers the RPCs of searching and of assembling a context."""
+
+    searcher: Searcher
+    assembler: Assembler
+    tokens: TokenCounter
+
+    def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
+        vector = decode.query_vector(request, "embedding")
+        query = SearchQuery(
+            scope=_scope(request),
+            text=request.text,
+            vector=vector,
+            options=_options(request.options, vector),
+            index_wait=_index_wait(request),
+        )
+        result = self.searcher.search(call.read(request), query)
+        hits = encode.fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
+        rest = pb.SearchMessagesResponse(
+            revision=result.revision,
+            index=_index(result.index),
+            profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
+            truncated=len(hits) < len(result.hits),
+        )
+        return encode.embedded(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
+
+    def assemble_context(self, call: Call, request: pb.AssembleContextRequest) -> bytes:
+        context = self.assembler.assemble(call.read(request), _context_request(request, self.tokens))
+        rest = pb.AssembleContextResponse(
+            text=context.text,
+            tokens_used=context.tokens_used,
+            overhead_tokens=context.overhead_tokens,
+            left_out=context.left_out,
+            uncounted_parts=context.uncounted_parts,
+            exact=context.exact,
+            revision=context.revision,
+            index=None if context.index is None else _index(context.index),
+        )
+        items = map(_item, context.items)
+        return encode.embedded(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
+
+
+def _scope(request: pb.SearchMessagesRequest) -> Scope:
+    match request.WhichOneof("scope"):
+        case "conversation":
+            return InConversation(request.conversation.conversation_id, request.conversation.user_id)
+        case "user_id":
+            return OfUser(request.user_id)
+        case _:
+            return OfTenant()
+
+
+def _options(given: pb.SearchOptions, vector: QueryVector | None) -> SearchOptions:
+    return SearchOptions(
+        k=min(given.k or DEFAULT_HITS, MAX_HITS),
+        profile=PROFILES[given.profile or (pb.PROFILE_HYBRID if vector is None else pb.PROFILE_VECTOR)],
+        threshold=given.threshold if given.HasField("threshold") else None,
+        filter=_filter(given.filter),
+        weights={field.name: value for field, value in given.weights.ListFields()},
+    )
+
+
+def _filter(given: pb.MessageFilter) -> MessageFilter:
+    return MessageFilter(
+        roles=tuple(given.roles),
+        sent=decode.between(given, "sent"),
+        received=decode.between(given, "received"),
+        where=decode.attribute_filter(given.where) if given.HasField("where") else None,
+    )
+
+
+def _index_wait(request: pb.SearchMessagesRequest | pb.AssembleContextRequest) -> float:
+    return decode.seconds(request.index_wait) if request.HasField("index_wait") else DEFAULT_INDEX_WAIT
+
+
+def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -> ContextRequest:
+    transcript = request.rendering == pb.RENDERING_TRANSCRIPT
+    vector = decode.query_vector(request, "query_embedding")
+    return ContextRequest(
+        conversation_id=request.conversation_id,
+        max_tokens=request.max_tokens,
+        user_id=request.user_id,
+        query=request.query,
+        vector=vector,
+        encoding=decode.encoding(request.encoding, tokens),
+        recent_messages=request.recent_messages if request.HasField("recent_messages") else None,
+        search=_options(request.search, vector) if request.HasField("search") else None,
+        search_user_scope=request.search_user_scope,
+        merge=MERGES[request.merge],
+        rendering=Rendering.TRANSCRIPT if transcript else Rendering.MESSAGES,
+        index_wait=_index_wait(request),
+    )
+
+
+def _hit(hit: Hit, *, explain: bool) -> bytes:
+    components = list(map(_component, hit.components)) if explain else []
+    rest = pb.Hit(conversation_id=hit.conversation_id, score=hit.score, components=components)
+    return _with_message(pb.Hit.MESSAGE_FIELD_NUMBER, hit.encoded, rest)
+
+
+def _component(component: Component) -> pb.Component:
+    return pb.Component(name=component.name, value=component.value, weight=component.weight)
+
+
+def _item(item: Item) -> bytes:
+    rest = pb.Item(
+        conversation_id=item.conversation_id,
+        section=pb.Section.Value(f"SECTION_{item.section.name}"),
+        score=item.score,
+        tokens=item.tokens,
+        reason=item.reason,
+    )
+    return _with_message(pb.Item.MESSAGE_FIELD_NUMBER, item.encoded, rest)
+
+
+def _with_message(field_number: int, message: bytes, rest: Message) -> bytes:
+    return encode.embedded(field_number, [message]) + rest.SerializeToString()
+
+
+def _index(state: IndexState) -> pb.IndexState:
+    return pb.IndexState(
+        model=state.model,
+        pending=state.pending,
+        words_only=state.words_only is not None,
+        words_only_reason=WORDS_ONLY_REASONS[state.words_only],
+    )

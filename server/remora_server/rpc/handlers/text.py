@@ -1,0 +1,51 @@
+"""The RPCs of counting tokens and of embedding."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from remora.v1 import text_service_pb2 as pb
+from remora.v1.message_pb2 import Embedding
+from remora_server.domain.costs import REPLY_PRIMING, message_costs
+from remora_server.domain.errors import InvalidField, ModelUnavailable, ModelUnreachable
+from remora_server.domain.models import PerTenant
+from remora_server.domain.search import Embedder, EmbeddingFailed
+from remora_server.domain.tokens import TokenCounter
+from remora_server.domain.vectors import FLOAT_BYTES
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import decode
+
+
+class TextHandlers(Struct, frozen=True):
+    """Answers the RPCs of counting tokens and of embedding. A tenant without an embedder gets no embeddings."""
+
+    tokens: TokenCounter
+    embedders: PerTenant[Embedder | None]
+
+    def count_tokens(self, _call: Call, request: pb.CountTokensRequest) -> pb.CountTokensResponse:
+        encoding = decode.encoding(request.encoding, self.tokens)
+        if request.messages:
+            counts = message_costs(self.tokens, encoding, list(map(decode.chat_message, request.messages)))
+        else:
+            counts = self.tokens.count(encoding, list(request.texts))
+        return pb.CountTokensResponse(
+            counts=counts,
+            total=sum(counts) + (REPLY_PRIMING if request.messages else 0),
+            encoding=encoding.name,
+            exact=encoding.exact,
+            margin=encoding.margin,
+            uncounted_parts=sum(bool(message.parts) for message in request.messages),
+        )
+
+    def embed(self, call: Call, request: pb.EmbedRequest) -> pb.EmbedResponse:
+        embedder = self.embedders.of(call.tenant_id)
+        if embedder is None:
+            raise ModelUnavailable
+        try:
+            vectors = [made.values for made in embedder.embed_now(list(request.texts), call.deadline)]
+        except EmbeddingFailed as error:
+            raise ModelUnreachable(str(error), error.wait) from error
+        if b"" in vectors:
+            raise InvalidField(f"texts[{vectors.index(b'')}]", "is refused by the model")
+        embeddings = [Embedding(model=embedder.model, values=values) for values in vectors]
+        return pb.EmbedResponse(embeddings=embeddings, dimension=len(vectors[0]) // FLOAT_BYTES)

@@ -1,0 +1,93 @@
+"""The RPCs of exports and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from remora.v1 import transfer_service_pb2 as pb
+from remora.v1.message_pb2 import Message
+from remora_server.domain.errors import InvalidField
+from remora_server.domain.transfers import (
+    ExportPosition,
+    ExportQuery,
+    ExportStore,
+    Import,
+    ImportedConversation,
+    ImportedMessage,
+    ImportedRecord,
+    ImportStore,
+)
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import decode, encode
+from remora_server.rpc.handlers.exported import conversation_of
+from remora_server.rpc.handlers.page_tokens import PageTokens
+
+
+class TransferHandlers(Struct, frozen=True):
+    """Answers the RPCs of exports and imports."""
+
+    exports: ExportStore
+    imports: ImportStore
+    page_tokens: PageTokens
+
+    def export_records(self, call: Call, request: pb.ExportRecordsRequest) -> bytes:
+        query = ExportQuery(
+            user_id=request.user_id,
+            conversation_id=request.conversation_id,
+            limit=decode.page_size(request.page_size),
+            position=self.page_tokens.position(call, request, ExportPosition),
+        )
+        page = self.exports.page(call.read(request), query)
+        token = self.page_tokens.make(call, request, page.following) if page.following else ""
+        rest = pb.ExportRecordsResponse(next_page_token=token, revision=page.revision)
+        records = encode.embedded(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
+        return records + rest.SerializeToString()
+
+    def import_records(self, call: Call, request: pb.ImportRecordsRequest) -> pb.ImportRecordsResponse:
+        write = call.write(request)
+        outcome = self.imports.store(write, import_of(request.records))
+        return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
+
+
+def import_of(records: Iterable[pb.Record]) -> Import:
+    """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
+    conversation: ImportedConversation | None = None
+    messages: list[ImportedMessage] = []
+    others: list[ImportedRecord] = []
+    owners: dict[str, str] = {}
+    for index, record in enumerate(records):
+        kind = str(record.WhichOneof("kind"))
+        field = f"records[{index}].{kind}"
+        owners.setdefault(conversation_of(record), field)
+        match kind:
+            case "conversation":
+                if index:
+                    raise InvalidField(field, "must come first")
+                conversation = _conversation(field, record.conversation)
+            case "message":
+                messages.append(_message(field, record.message.message))
+            case _:
+                others.append(ImportedRecord(field, kind, decode.encoded_record(getattr(record, kind))))
+    if len(owners) > 1:
+        raise InvalidField(list(owners.values())[1], "is not of the conversation of the records before")
+    return Import(next(iter(owners)), conversation, tuple(messages), tuple(others))
+
+
+def _conversation(field: str, given: pb.ConversationRecord) -> ImportedConversation:
+    own = given.conversation
+    return ImportedConversation(
+        field=field,
+        draft=decode.conversation(own, own.id, own.user_id),
+        last_sequence=own.last_sequence,
+        last_time=decode.optional_micros(given, "last_append_time") or 0,
+        create_time=decode.micros(own.create_time),
+        update_time=decode.micros(own.update_time),
+    )
+
+
+def _message(field: str, given: Message) -> ImportedMessage:
+    user_id, sequence = given.user_id, given.sequence
+    create_time, update_time = decode.micros(given.create_time), decode.micros(given.update_time)
+    return ImportedMessage(field, decode.message(given), user_id, sequence, create_time, update_time)

@@ -1,0 +1,50 @@
+"""The RPCs of working memory."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from remora.v1 import memory_service_pb2 as pb
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
+from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner, WorkingMemoryStore
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import encode
+from remora_server.rpc.methods import quick
+
+
+class WorkingMemoryHandlers(Struct, frozen=True):
+    """Answers the RPCs of working memory."""
+
+    working_memories: WorkingMemoryStore
+
+    @quick
+    def get_working_memory(self, call: Call, request: pb.GetWorkingMemoryRequest) -> pb.GetWorkingMemoryResponse:
+        memory = self.working_memories.get(call.read(request), _owner(request.scope, request.user_id))
+        if memory.content is None:
+            return pb.GetWorkingMemoryResponse(revision=memory.revision)
+        return pb.GetWorkingMemoryResponse(
+            content=memory.content,
+            found=True,
+            update_time=encode.timestamp(memory.update_time),
+            revision=memory.revision,
+        )
+
+    @quick
+    def set_working_memory(self, call: Call, request: pb.SetWorkingMemoryRequest) -> pb.SetWorkingMemoryResponse:
+        owner = _owner(request.scope, request.user_id)
+        outcome = self.working_memories.set(call.write(request), owner, request.content)
+        return pb.SetWorkingMemoryResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
+
+    @quick
+    def delete_working_memory(
+        self, call: Call, request: pb.DeleteWorkingMemoryRequest
+    ) -> pb.DeleteWorkingMemoryResponse:
+        owner = _owner(request.scope, request.user_id)
+        outcome = self.working_memories.delete(call.write(request), owner)
+        return pb.DeleteWorkingMemoryResponse(deleted=outcome.deleted, revision=outcome.revision)
+
+
+def _owner(scope: WorkingMemoryScope, user_id: str) -> WorkingMemoryOwner:
+    if scope.WhichOneof("owner") == "conversation_id":
+        return ConversationMemory(scope.conversation_id, user_id)
+    return UserMemory(scope.user_id)

@@ -1,0 +1,252 @@
+"""The transport of grpcio's synchronous server, with threads that answer every call."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any, TypeAlias
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health, health_pb2
+from msgspec import Struct
+
+from remora_server.domain.errors import Overloaded, ServerStopping, StreamUnsupported
+from remora_server.domain.publication import Publication
+from remora_server.rpc.calls import Call, traceparent
+from remora_server.rpc.health import HEALTH, REFLECTION, Reflection
+from remora_server.rpc.identity import Identity, Metadata
+from remora_server.rpc.methods import Method
+from remora_server.rpc.streams import Subscription
+from remora_server.rpc.transport.aborts import abort
+from remora_server.rpc.transport.gate import Gate
+from remora_server.rpc.transport.listeners import UNIX
+from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.rpc.transport.workers import Workers
+
+Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[Any, Any]]"
+
+# What grpcio says of a call without a deadline is centuries away.
+_FAR_AWAY = 86_400 * 365
+
+FAREWELL_SECONDS = 0.5
+"""Before the end of the grace, in which streams that have to end say why."""
+
+
+class Calls(Struct, frozen=True):
+    """Makes the Call of a call of grpcio. One without a deadline gets `default_timeout`, in seconds."""
+
+    identity: Identity
+    default_timeout: float
+
+    def open(self, context: grpc.ServicerContext, method: str) -> Call:
+        """The call of a method, by its short name. Raises Unauthenticated."""
+        metadata: Metadata = context.invocation_metadata()
+        remaining = context.time_remaining()
+        timeout = self.default_timeout if remaining > _FAR_AWAY else remaining
+        trace = next((value for key, value in metadata if key == "traceparent"), "")
+        caller = self.identity.caller(metadata)
+        return Call(
+            method, caller.tenant_id, time.monotonic() + timeout, traceparent(trace), is_operator=caller.is_operator
+        )
+
+    def answer(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> bytes:
+        """The reply of a method, or the end of the call with a status."""
+        try:
+            return method.answer(self.open(context, method.name), encoded)[0]
+        except BaseException as error:  # noqa: BLE001 - the place of this transport where any failure becomes a status
+            abort(context, error, method.name)
+
+
+class Streams:
+    """Streams, each of which holds a thread until its reader has all of it: at most half of them.
+
+    What waits for something to happen would hold one for nothing, and is refused.
+    """
+
+    def __init__(self, calls: Calls, threads: int) -> None:
+        self._calls = calls
+        self._room = threading.BoundedSemaphore(max(1, threads // 2))
+        self._until = math.inf
+
+    def end(self, grace: float) -> None:
+        """End those that go on when so many seconds are nearly up."""
+        self._until = time.monotonic() + max(0.0, grace - FAREWELL_SECONDS)
+
+    def carry(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        """The messages of a method, or the end of the call with a status."""
+        try:
+            with self._place():
+                yield from self._messages(method, encoded, context)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see Calls.answer
+            abort(context, error, method.name)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """A thread's while a stream holds it. Raises Overloaded."""
+        if not self._room.acquire(blocking=False):
+            raise Overloaded
+        try:
+            yield
+        finally:
+            self._room.release()
+
+    def _messages(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        stream = method.open(self._calls.open(context, method.name), encoded)
+        if isinstance(stream, Subscription):
+            stream.ended()
+            raise StreamUnsupported
+        with closing(stream):
+            for message in stream:
+                if time.monotonic() > self._until:
+                    raise ServerStopping
+                yield message
+
+
+class GrpcioTransport:
+    """Answers through grpcio."""
+
+    def __init__(self, options: ServerOptions, identity: Identity) -> None:
+        self._calls = Calls(identity, options.default_timeout)
+        self._streams = Streams(self._calls, options.threads)
+        self._workers = Workers(options.threads, options.waiting, "worker")
+        self._health_workers = Workers(2, 64, "health")
+        self._reflection_workers = Workers(2, 2, "reflection")
+        self._pools = (self._workers, self._health_workers, self._reflection_workers)
+        self._gate = Gate(
+            identity,
+            self._workers,
+            {REFLECTION.full_name: self._reflection_workers},
+            open_services=frozenset({HEALTH.full_name}),
+        )
+        self._health = health.HealthServicer()
+        self._grpc = grpc.server(
+            self._workers,
+            interceptors=[self._gate],
+            options=_channel_arguments(options),
+            # Behind the gate's own bounds: what is refused counts until its answer is written.
+            maximum_concurrent_rpcs=2 * sum(pool.capacity for pool in self._pools),
+        )
+
+    def bind_unix(self, path: str) -> None:
+        self._add_port(f"{UNIX}{path}")
+
+    def bind_tcp(self, host: str, port: int) -> int:
+        _require_free(host, port)
+        return self._add_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+    def _add_port(self, endpoint: str) -> int:
+        try:
+            port = self._grpc.add_insecure_port(endpoint)
+        except RuntimeError as error:
+            raise OSError(errno.EADDRNOTAVAIL, str(error)) from error
+        if port == 0:
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+        return port
+
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:  # noqa: ARG002
+        handlers = {method.path: self._handled(method) for method in methods}
+        standard = (
+            _standard(HEALTH, self._health, self._health_workers),
+            _standard(REFLECTION, _ReflectionServicer(reflection), self._reflection_workers),
+        )
+        self._grpc.add_generic_rpc_handlers((_ByPath(handlers), *standard))
+        self._grpc.start()
+
+    def _handled(self, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
+        if method.streams:
+            return grpc.unary_stream_rpc_method_handler(partial(self._streams.carry, method))
+        return grpc.unary_unary_rpc_method_handler(partial(self._calls.answer, method))
+
+    def say(self, service: str, serving: bool) -> None:
+        states = health_pb2.HealthCheckResponse
+        self._health.set(service, states.SERVING if serving else states.NOT_SERVING)
+
+    def failure(self) -> str:
+        return ""  # its threads are grpcio's, which outlive what they run
+
+    def stop(self, grace: float) -> None:
+        self._streams.end(grace)
+        stopped: threading.Event = self._grpc.stop(grace)
+        stopped.wait()
+        for pool in self._pools:
+            pool.shutdown()
+        self._gate.close()
+
+
+class _ByPath(grpc.GenericRpcHandler):
+    """Handlers by their paths."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        return self._handlers.get(handler_call_details.method)
+
+
+class _ReflectionServicer:
+    """Reflection, message by message."""
+
+    def __init__(self, reflection: Reflection) -> None:
+        self._reflection = reflection
+
+    def ServerReflectionInfo(self, requests: Any, _context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802
+        return map(self._reflection.answer, requests)
+
+
+def _require_free(host: str, port: int) -> None:
+    """Take the port for a moment: of grpcio's own failure only the log says why."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
+
+
+def _standard(service: ServiceDescriptor, servicer: object, pool: ThreadPoolExecutor) -> grpc.GenericRpcHandler:
+    handlers = {method.name: _handler(method, getattr(servicer, method.name), pool) for method in service.methods}
+    return grpc.method_handlers_generic_handler(service.full_name, handlers)
+
+
+def _handler(
+    method: MethodDescriptor, behavior: Callable[..., Any], pool: ThreadPoolExecutor
+) -> grpc.RpcMethodHandler[Message, Message]:
+    on_pool: Any = partial(behavior)
+    on_pool.experimental_thread_pool = pool
+    on_pool.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)
+    make = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[method.client_streaming, method.server_streaming]
+    return make(
+        on_pool, GetMessageClass(method.input_type).FromString, GetMessageClass(method.output_type).SerializeToString
+    )
+
+
+def _channel_arguments(options: ServerOptions) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", options.receive_limit_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", 100),
+        ("grpc.server_handshake_timeout_ms", 5_000),
+        ("grpc.so_reuseport", 0),
+        # Connections whose other end is gone are closed, and their calls with them.
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]

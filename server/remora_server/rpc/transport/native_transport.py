@@ -1,0 +1,285 @@
+"""The transport of the Rust module: one thread carries all calls and answers quick ones, others answer the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
+from grpc_reflection.v1alpha import reflection_pb2
+from msgspec import Struct
+
+from remora_server import _native, failpoints
+from remora_server.domain.errors import (
+    DeadlineExceeded,
+    InvalidField,
+    Overloaded,
+    ServerStopping,
+    SlowReader,
+    StoreFailed,
+)
+from remora_server.domain.publication import Publication
+from remora_server.rpc.calls import NO_TIME, Call, traceparent
+from remora_server.rpc.errors import logged_status, to_status
+from remora_server.rpc.health import REFLECTION, Reflection
+from remora_server.rpc.identity import AUTHORIZATION, TENANT, Caller, Identity
+from remora_server.rpc.methods import Method
+from remora_server.rpc.streams import Subscription
+from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.supervision import LongLived
+
+Failure: TypeAlias = tuple[int, str, bytes]
+"""A code, a message and the encoded status with the details."""
+Answers: TypeAlias = "Callable[[bytes, Caller, float | None, str], object]"
+"""Called by the Rust module: see `_native.Transport.start`. Nothing is raised there: it would be told to nobody."""
+
+NOWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""What an address fails with whose kind this machine does not have."""
+
+logger = logging.getLogger(__name__)
+
+
+class NativeTransport:
+    """Answers through the Rust module's transport.
+
+    With a publication, a write is answered when its revision is published, and no thread waits for that.
+    """
+
+    def __init__(self, options: ServerOptions, identity: Identity) -> None:
+        self._identity = identity
+        self._threads = options.threads
+        self._sockets: list[_SocketFile] = []
+        self._serving: LongLived | None = None
+        self._workers: list[LongLived] = []
+        self._native = _native.Transport(
+            room=options.threads + options.waiting,
+            connections=options.connections,
+            receive_limit_bytes=options.receive_limit_bytes,
+            default_timeout=options.default_timeout,
+        )
+
+    def bind_unix(self, path: str) -> None:
+        self._native.bind_unix(path)
+        self._sockets.append(_SocketFile.at(path))
+
+    def bind_tcp(self, host: str, port: int) -> int:
+        """Take the port of every address of the host that this machine has."""
+        taken, missing = False, OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+        for address in _addresses(host):
+            try:
+                port = self._native.bind_tcp(address, port)
+            except OSError as error:
+                if error.errno not in NOWHERE:
+                    raise
+                missing = error
+            else:
+                taken = True
+        if not taken:
+            raise missing
+        return port
+
+    def say(self, service: str, serving: bool) -> None:
+        self._native.set_health(service, serving)
+
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
+        reflected = (f"/{REFLECTION.full_name}/ServerReflectionInfo", "each", partial(_reflect, reflection))
+        self._native.start(
+            methods=[*(self._listed(method, waits_for_disk=publication is None) for method in methods), reflected],
+            identify=partial(_identify, self._identity),
+            report=logger.error,
+            overloaded=_failure(to_status(Overloaded())),
+            deadline_exceeded=_failure(to_status(DeadlineExceeded())),
+            not_published=_failure(to_status(StoreFailed())),
+            internal=_failure(to_status(RuntimeError())),
+            stopping=_failure(to_status(ServerStopping())),
+            slow_reader=_failure(to_status(SlowReader())),
+            publication=publication,
+        )
+        self._serving = LongLived("transport", self._serve)
+        self._workers = [LongLived(f"worker-{number}", self._work) for number in range(self._threads)]
+        for thread in (self._serving, *self._workers):
+            thread.start()
+
+    def _listed(self, method: Method, *, waits_for_disk: bool) -> tuple[str, str, Answers]:
+        """A method's path, how its calls are answered, and by what."""
+        if method.streams:
+            return method.path, "stream", _Streamed(method, self._native.subscription)
+        return method.path, "quick" if method.is_quick else "pool", _Served(method, waits_for_disk)
+
+    def _serve(self) -> None:
+        failpoints.hit("transport_run")
+        self._native.run()
+
+    def _work(self) -> None:
+        failpoints.hit("worker_run")
+        self._native.work()
+
+    def failure(self) -> str:
+        threads = [self._serving, *self._workers]
+        return next((thread.failure for thread in threads if thread is not None and thread.failure), "")
+
+    def stop(self, grace: float) -> None:
+        if self._serving is not None:
+            for thread in (self._serving, *self._workers):
+                thread.end()
+            self._native.stop(grace)
+            self._serving.join()
+        self._native.close()
+        for worker in self._workers:
+            worker.join()
+        for file in self._sockets:
+            file.remove()
+
+
+class _SocketFile(Struct, frozen=True):
+    """The file of a Unix socket, told from another that took its place."""
+
+    path: Path
+    inode: int
+
+    @classmethod
+    def at(cls, path: str) -> _SocketFile:
+        return cls(Path(path), Path(path).stat().st_ino)
+
+    def remove(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self.path.stat().st_ino == self.inode:
+                self.path.unlink()
+
+
+def _addresses(host: str) -> list[str]:
+    """The addresses of a host, each once. Raises OSError."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _identify(identity: Identity, authorization: str, tenant: str) -> Caller | Failure:
+    """The caller of a call, or why it is refused."""
+    try:
+        return identity.caller(((AUTHORIZATION, authorization), (TENANT, tenant)))
+    except BaseException as error:  # noqa: BLE001 - see Answers
+        return _failure(logged_status(error, "identify"))
+
+
+class _Served(Struct, frozen=True):
+    """A method as the Rust module calls it."""
+
+    method: Method
+    waits_for_disk: bool
+
+    def __call__(
+        self, encoded: bytes, caller: Caller, timeout: float | None, trace: str
+    ) -> tuple[bytes, int] | Failure | None:
+        """The reply and the revision that it waits for, why there is none, or None where no time is not enough."""
+        call = _call(self.method, caller, timeout, trace, waits_for_disk=self.waits_for_disk)
+        try:
+            return self.method.answer(call, encoded)
+        except DeadlineExceeded as error:
+            return None if timeout is None else _failure(to_status(error))
+        except BaseException as error:  # noqa: BLE001 - see Answers
+            return _failure(logged_status(error, self.method.name))
+
+
+class _Streamed(Struct, frozen=True):
+    """A method that streams as the Rust module calls it."""
+
+    method: Method
+    subscription: Callable[[], _native.Subscription]
+
+    def __call__(
+        self, encoded: bytes, caller: Caller, timeout: float | None, trace: str
+    ) -> tuple[_Pulled | _Pushed, _native.Subscription | None] | Failure:
+        """What the messages come from and, where they are pushed, to where; or why there are none."""
+        try:
+            stream = self.method.open(_call(self.method, caller, timeout, trace, waits_for_disk=True), encoded)
+            if not isinstance(stream, Subscription):
+                return _Pulled(stream, self.method.name), None
+            pushed = self.subscription()
+            stream.attach(_Sink(pushed, self.method.name))
+            return _Pushed(stream, self.method.name), pushed
+        except BaseException as error:  # noqa: BLE001 - see Answers
+            return _failure(logged_status(error, self.method.name))
+
+
+class _Pulled(Struct, frozen=True):
+    """A stream whose messages are asked for."""
+
+    messages: Generator[bytes, None, None]
+    method: str
+
+    def next(self) -> bytes | Failure | None:
+        """The next message, None at the end."""
+        try:
+            failpoints.hit("stream_pulled")
+            return next(self.messages, None)
+        except BaseException as error:  # noqa: BLE001 - see Answers
+            return _failure(logged_status(error, self.method))
+
+    def close(self) -> None:
+        _finish(self.messages.close, self.method)
+
+
+class _Pushed(Struct, frozen=True):
+    """A stream whose messages are pushed."""
+
+    subscription: Subscription
+    method: str
+
+    def close(self) -> None:
+        _finish(self.subscription.ended, self.method)
+
+
+class _Sink(Struct, frozen=True):
+    """`rpc.streams.Sink` of the Rust module."""
+
+    pushed: _native.Subscription
+    method: str
+
+    def push(self, message: bytes) -> bool:
+        return self.pushed.push(message)
+
+    def close(self, failure: Exception | None) -> None:
+        self.pushed.close(None if failure is None else _failure(logged_status(failure, self.method)))
+
+
+def _finish(close: Callable[[], None], method: str) -> None:
+    try:
+        close()
+    except BaseException:
+        logger.exception("a stream cannot be closed", extra={"method": method})
+
+
+def _call(method: Method, caller: Caller, timeout: float | None, trace: str, *, waits_for_disk: bool) -> Call:
+    return Call(
+        method=method.name,
+        tenant_id=caller.tenant_id,
+        deadline=NO_TIME if timeout is None else time.monotonic() + timeout,
+        traceparent=traceparent(trace),
+        is_operator=caller.is_operator,
+        waits_for_disk=waits_for_disk,
+    )
+
+
+def _reflect(
+    reflection: Reflection, encoded: bytes, _caller: Caller, _timeout: float | None, _trace: str
+) -> tuple[bytes, int] | Failure:
+    try:
+        request = reflection_pb2.ServerReflectionRequest.FromString(encoded)
+        return reflection.answer(request).SerializeToString(), 0
+    except DecodeError:
+        return _failure(to_status(InvalidField("request", "cannot be decoded as a ServerReflectionRequest")))
+    except BaseException as error:  # noqa: BLE001 - see Answers
+        return _failure(logged_status(error, "reflect"))
+
+
+def _failure(status: Status) -> Failure:
+    return status.code, status.message, status.SerializeToString()

@@ -1,0 +1,47 @@
+"""What the server asks of a transport, and how much a transport takes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from remora_server.domain.publication import Publication
+from remora_server.rpc.health import Reflection
+from remora_server.rpc.methods import Method
+from remora_server.rpc.transport.listeners import Binder
+
+
+class ServerOptions(Struct, frozen=True):
+    """How much the server takes on: threads that answer, calls that may wait for one, connections, bytes of a request.
+
+    `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets
+    `default_timeout`, in seconds.
+    """
+
+    transport: str = "native"
+    threads: int = 16
+    waiting: int = 256
+    connections: int = 4_096
+    receive_limit_bytes: int = 4 * 1024 * 1024
+    default_timeout: float = 30.0
+
+
+class Transport(Binder, Protocol):
+    """Carries calls to methods. It takes addresses, is started and stopped, each once."""
+
+    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
+        """Answer calls. With a publication, the transport may wait for it in the place of methods that write."""
+
+    def say(self, service: str, serving: bool) -> None:
+        """Tell who asks for the health of a service."""
+
+    def failure(self) -> str:
+        """Why it does not work as it should; empty where it does."""
+
+    def stop(self, grace: float) -> None:
+        """Take no new calls, give those under way so many seconds, and end.
+
+        Streams that wait end at once, others when the time is nearly up: UNAVAILABLE, SERVER_STOPPING.
+        """

@@ -1,0 +1,392 @@
+"""The settings: what can be set, where values come from, and the one frozen value that the server is built from.
+
+A flag overrides the environment, which overrides the file, which overrides the default. What is not known is an error,
+wherever it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from remora.address import ENDPOINT_VARIABLE, default_endpoint
+from remora_server import failpoints, logs
+from remora_server.settings import embedding, spelling
+from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
+from remora_server.settings.yaml_text import NotYaml, read_yaml
+
+IN_MEMORY = ":memory:"
+PREFIX = "REMORA_"
+CONFIG_VARIABLE = "REMORA_CONFIG"
+# What the commands that ask a server are told besides its address.
+TENANT_VARIABLE = "REMORA_TENANT"
+TOKEN_VARIABLE = "REMORA_TOKEN"  # noqa: S105 - a variable's name
+
+# Kubernetes sets these in every pod beside a service that is named `remora`.
+_OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+# Tests switch failpoints on with the last two.
+_NO_SETTINGS = {
+    ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE,
+    failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.ENGINE_VARIABLE,
+}  # fmt: skip
+_DIGITS = re.compile(r"\d{1,30}")
+_SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+Parse = Callable[[Any], Any]
+
+
+class SettingsError(Exception):
+    """A setting is not known, or its value cannot be used; the message names it and where it stands."""
+
+
+class Settings(Struct, frozen=True):
+    """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
+
+    `models` is what those of embedding come to.
+    """
+
+    listen: tuple[str, ...]
+    data: Path | None
+    model_dir: Path
+    model: str
+    precision: str
+    late: bool
+    embedding_url: str | None
+    embedding_model: str | None
+    embedding_api_key_file: Path | None
+    embedding_api_key_variable: str | None
+    embedding_models: Declared
+    tenant_models: Mapping[str, Mapping[str, str]]
+    token_file: Path | None
+    insecure: bool
+    log_format: str
+    log_level: str
+    transport: str
+    threads: int
+    waiting_calls: int
+    connections: int
+    receive_limit_bytes: int
+    default_timeout: float
+    window_bytes: int
+    recall_bytes: int
+    segment_bytes: int
+    queue_bytes: int
+    database_bytes: int
+    kernels: str
+    shutdown_grace: float
+    models: ModelChoice
+
+
+class Key(Struct, frozen=True):
+    """One setting: what it means to people, and how its value is read from text or from YAML."""
+
+    name: str
+    help: str
+    parse: Parse
+    default: object = None
+    repeated: bool = False
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return f"{PREFIX}{self.name.upper()}"
+
+
+class Loaded(Struct, frozen=True):
+    """Settings and, for each, where its value stood: a flag, a variable, the file or `default`."""
+
+    settings: Settings
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be text")
+    return value
+
+
+def _path(value: object) -> Path:
+    return Path(_text(value)).expanduser().absolute()
+
+
+def _data(value: object) -> Path | None:
+    return None if value == IN_MEMORY else _path(value)
+
+
+def _endpoints(value: object) -> tuple[str, ...]:
+    """A list, or text with commas between."""
+    listed = value if isinstance(value, list) else _text(value).split(",")
+    endpoints = tuple(_text(part).strip() for part in listed)
+    if not endpoints:
+        raise ValueError("must name an endpoint")
+    return endpoints
+
+
+def _flag(value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
+
+
+def _on_or_off(value: object) -> bool:
+    words = {"on": True, "off": False, "true": True, "false": False}  # YAML 1.1 reads on and off as these
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError("must be on or off")
+    return found
+
+
+def _whole(minimum: int, maximum: int) -> Parse:
+    def parse(value: object) -> int:
+        if not _DIGITS.fullmatch(str(value)) or not minimum <= int(str(value)) <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+        return int(str(value))
+
+    return parse
+
+
+def _size(smallest: str, largest: str) -> Parse:
+    """Bytes, as a number or with a unit: 64 MiB."""
+    minimum, maximum = _bytes(smallest), _bytes(largest)
+
+    def parse(value: object) -> int:
+        size = _bytes(str(value))
+        if not minimum <= size <= maximum:
+            raise ValueError(f"must be from {smallest} to {largest}")
+        return size
+
+    return parse
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a number of bytes, such as 1048576, 64MiB or 1GiB")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _seconds(value: object) -> float:
+    if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
+        raise ValueError("must be a number of seconds")
+    return float(str(value))
+
+
+def _one_of(*words: str) -> Parse:
+    def parse(value: object) -> str:
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return str(value)
+
+    return parse
+
+
+LARGEST_MEMORY = "16384 GiB"
+
+KEYS: tuple[Key, ...] = (
+    Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
+    Key("data", f"the data directory, or {IN_MEMORY}", _data),
+    Key("model_dir", "the directory of the embedding model's files", _path),
+    Key(
+        "model",
+        "auto: embed by embedding_url, else by the built-in model where its files are there; none: search by words "
+        "alone; or one of embedding_models",
+        _text,
+        "auto",
+    ),
+    Key("precision", "what the built-in model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
+    Key("late", "keep word pieces for the profile hybrid_late: 1.8 KB a message", _on_or_off, default="on"),
+    Key(
+        "embedding_url",
+        "an OpenAI-compatible endpoint: http://host/v1, before /embeddings",
+        embedding.endpoint_url,
+    ),
+    Key("embedding_model", "the model that this endpoint is asked for", _text),
+    Key("embedding_api_key_file", "the file with this endpoint's key, read again for every request", _path),
+    Key("embedding_api_key_variable", "the variable with this endpoint's key", embedding.variable),
+    Key(
+        "embedding_models",
+        "models by name, each a mapping of its provider (builtin, openai or none) and options, in YAML",
+        embedding.models,
+        default={},
+    ),
+    Key(
+        "tenant_models",
+        "tenants whose collections another model embeds: {TENANT: {messages: MODEL}}, in YAML",
+        embedding.tenants,
+        default={},
+    ),
+    Key("token_file", "the file of bearer tokens: lines `token tenant`; without it no token is asked for", _path),
+    Key("insecure", "let other machines in without a token", _flag, default=False),
+    Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
+    Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
+    Key("transport", "native, or grpcio for callers who mean no harm", _one_of("native", "grpcio"), "native"),
+    Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
+    Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
+    Key("connections", "connections at a time, over the native transport", _whole(1, 1_000_000), 4_096),
+    Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
+    Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
+    Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 48 << 20),
+    Key(
+        "recall_bytes",
+        "memory for the search indexes of users in use; the user asked for last stays whatever it takes",
+        _size("0", LARGEST_MEMORY),
+        128 << 20,
+    ),
+    Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
+    Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
+    Key(
+        "database_bytes",
+        "memory for the database; vectors of more than 512 dimensions add to it what reading them takes, and 2,048 long"
+        " messages in a row what a checkpoint takes",
+        _size("32 MiB", LARGEST_MEMORY),
+        64 << 20,
+    ),
+    Key(
+        "kernels",
+        "the instruction set: auto, avx512, avx2, neon or scalar",
+        _one_of("auto", "avx512", "avx2", "neon", "scalar"),
+        "auto",
+    ),
+    Key("shutdown_grace", "seconds that calls under way get when the server stops", _seconds, 10.0),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+_OF_SINGLE_ENDPOINT = ("embedding_url", "embedding_model", "embedding_api_key_file", "embedding_api_key_variable")
+
+
+def load(flags: Mapping[str, object], environment: Mapping[str, str], config: str | None = None) -> Loaded:
+    """The effective settings. `flags` are those that were given, by the settings' names; `config` the file, where a
+    flag names one. Raises SettingsError.
+    """
+    given = {
+        **_defaults(environment),
+        **_from_file(config or environment.get(CONFIG_VARIABLE)),
+        **_from_environment(environment),
+        **{name: (value, _BY_NAME[name].flag) for name, value in flags.items()},
+    }
+    values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
+    origins = {name: origin for name, (_, origin) in given.items()}
+    try:
+        models = _models(values, environment)
+    except ChoiceError as error:
+        raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
+    return Loaded(Settings(**values, models=models), origins)
+
+
+def _models(values: Mapping[str, Any], environment: Mapping[str, str]) -> ModelChoice:
+    chosen = embedding.choose(
+        values["model"], values["embedding_models"], values["tenant_models"], _single_endpoint(values)
+    )
+    endpoints = {name: _with_key(endpoint, environment) for name, endpoint in chosen.endpoints.items()}
+    return replace(chosen, endpoints=endpoints)
+
+
+def _single_endpoint(values: Mapping[str, Any]) -> EndpointSettings | None:
+    """The endpoint that the settings `embedding_*` define together."""
+    url, model = values["embedding_url"], values["embedding_model"]
+    file, variable = values["embedding_api_key_file"], values["embedding_api_key_variable"]
+    given = [name for name in _OF_SINGLE_ENDPOINT if values[name] is not None]
+    if not given:
+        return None
+    if url is None or model is None:
+        raise ChoiceError(given[0], "needs both embedding_url and embedding_model")
+    if file is not None and variable is not None:
+        raise ChoiceError("embedding_api_key_file", "and embedding_api_key_variable are set: one is enough")
+    vectors = embedding.default_vectors(model, None)
+    return EndpointSettings(url, model, vectors, api_key_file=file, api_key_variable=variable)
+
+
+def _with_key(endpoint: EndpointSettings, environment: Mapping[str, str]) -> EndpointSettings:
+    if endpoint.api_key_variable is None:
+        return endpoint
+    return replace(endpoint, api_key=environment.get(endpoint.api_key_variable))
+
+
+def _parsed(key: Key, value: object, origin: str) -> object:
+    if value is None and origin == "default":
+        return None
+    try:
+        return key.parse(value)
+    except ValueError as error:
+        raise SettingsError(f"{origin}: {key.name} {error}") from error
+
+
+def _defaults(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    share = Path(environment.get("XDG_DATA_HOME") or "~/.local/share")
+    found: dict[str, tuple[object, str]] = {key.name: (key.default, "default") for key in KEYS}
+    found["data"] = (str(share / "remora"), "default")
+    found["model_dir"] = (str(share / "remora-models" / "all-MiniLM-L6-v2"), "default")
+    endpoint = environment.get(ENDPOINT_VARIABLE)
+    found["listen"] = (endpoint, ENDPOINT_VARIABLE) if endpoint else (default_endpoint(), "default")
+    return found
+
+
+def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
+    if path is None:
+        return {}
+    try:
+        content = read_yaml(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except (NotYaml, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content or {}, dict):
+        raise SettingsError(f"{path} is no mapping of settings to values")
+    for name in content or {}:
+        _require_known(str(name), _BY_NAME, path)
+    return {name: (value, path) for name, value in (content or {}).items() if value is not None}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    variables = {key.variable: key.name for key in KEYS}
+    found: dict[str, tuple[object, str]] = {}
+    for variable, value in environment.items():
+        if not variable.startswith(PREFIX) or _is_no_setting(variable):
+            continue
+        _require_known(variable, variables, "the environment")
+        found[variables[variable]] = (value, variable)
+    return found
+
+
+def _is_no_setting(variable: str) -> bool:
+    return variable in _NO_SETTINGS or _OF_KUBERNETES.fullmatch(variable) is not None
+
+
+def _require_known(name: str, known: Iterable[str], place: str) -> None:
+    names = list(known)
+    if name in names:
+        return
+    raise SettingsError(f"{place}: there is no setting {name}{spelling.hint(name, names, 0.8)}")
+
+
+def describe(loaded: Loaded) -> str:
+    """The settings as a YAML file that says of each value where it comes from."""
+    lines = []
+    for key in KEYS:
+        value = json.dumps(_plain(key.name, getattr(loaded.settings, key.name)), ensure_ascii=False)
+        lines.append(f"{key.name}: {value}  # {loaded.origins[key.name]}\n")
+    return "".join(lines)
+
+
+def _plain(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    if name == "data" and value is None:
+        return IN_MEMORY
+    if isinstance(value, Mapping):
+        return {inner: _plain(inner, each) for inner, each in value.items()}
+    if isinstance(value, EndpointSettings | OwnModel):
+        return value.as_mapping()
+    return os.fspath(value) if isinstance(value, Path) else value

@@ -1,0 +1,61 @@
+"""How a write command runs: a repeat gets its first outcome, anything else is planned and accepted under its locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from msgspec import Struct
+
+from remora_server.domain.calls import Outcome, Write
+from remora_server.storage.commit.changes import Change
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.commits import Accepted, Commits
+
+T = TypeVar("T")
+
+
+class Planned(Struct, frozen=True):
+    """What a command decided: its changes, what they come to, and whose they are.
+
+    `time` is the record's; None for the time that the plan was given. `tell` is told the revision of an accepted plan
+    while the locks are held.
+    """
+
+    changes: Iterable[Change]
+    outcome: Outcome
+    user_id: str = ""
+    time: int | None = None
+    tell: Callable[[int], object] | None = None
+
+
+class Commands:
+    """Runs write commands."""
+
+    def __init__(self, commits: Commits, clock: Clock) -> None:
+        self._commits = commits
+        self._clock = clock
+
+    def run(self, write: Write, held: AbstractContextManager[T], plan: Callable[[T, int], Planned | None]) -> Outcome:
+        """Run one command.
+
+        Entering `held` takes the command's locks and gives what has been accepted. `plan` decides on that and the time;
+        None says that there is nothing to change.
+        """
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        with held as found:
+            now = self._clock()
+            accepted = self._accept(write, plan(found, now), now)
+        return self._commits.finish(write, accepted)
+
+    def _accept(self, write: Write, planned: Planned | None, now: int) -> Accepted:
+        if planned is None:
+            return self._commits.nothing(write, now)
+        time = now if planned.time is None else planned.time
+        accepted = self._commits.accept(write, time, planned.changes, planned.outcome, planned.user_id)
+        if planned.tell is not None and not accepted.repeated:
+            planned.tell(accepted.revision)
+        return accepted

@@ -1,0 +1,262 @@
+"""A data directory: its format, its store's id, and the lock that keeps a second process out."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta, Struct
+
+from remora_server import failpoints
+from remora_server.storage.database.database import FILE_NAME
+
+FORMAT_VERSION = 1
+OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
+_FORMAT_FILE = "FORMAT"
+_LOCK_FILE = "LOCK"
+_JOURNAL = "journal"
+_NEW = ".new"
+_UNFINISHED_FILE = "FORMAT.unfinished"
+# What may stand in a directory that is still to be begun: the lock, what a start that was killed left, and what a new
+# file system brings.
+_HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+found"}
+
+
+class DirectoryError(Exception):
+    """The data directory cannot be used; the message says why and what to do."""
+
+
+class Format(Struct, frozen=True):
+    """What the file FORMAT says. `begun`: the store was open once, so that its database and its journal were there."""
+
+    format_version: Annotated[int, Meta(ge=1)]
+    store_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    begun: bool = False
+
+
+class FormatDamaged(Exception):
+    """The file FORMAT cannot be read as one."""
+
+
+def read_format(directory: Path) -> Format:
+    """The format of a data directory, be it one that this version knows or not. Raises OSError, FormatDamaged."""
+    file = directory / _FORMAT_FILE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Format)
+    except msgspec.DecodeError as error:
+        raise FormatDamaged(f"{file} is damaged: restore it from a backup of the directory") from error
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether a restore or a repair into a directory was interrupted."""
+    return (directory / _UNFINISHED_FILE).exists()
+
+
+class DataDirectory:
+    """An open data directory. Holds the lock until `close`, or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._has_begun = False
+        self._lock = _locked(path)
+        try:
+            self.store_id = self._read_format()
+            self._require_journal()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the store was open once: then its database and its journal were there."""
+        return self._has_begun
+
+    def mark_begun(self) -> None:
+        """Note that the store is open."""
+        if not self._has_begun:
+            self._has_begun = True
+            _write_durably(self.path / _FORMAT_FILE, _format(self.store_id, begun=True))
+
+    @property
+    def journal(self) -> Path:
+        """Where the journal lives."""
+        return self.path / _JOURNAL
+
+    @property
+    def backups(self) -> Path:
+        """Where snapshots wait to be read."""
+        return self.path / "backups"
+
+    def write_operator_token(self, token: str) -> None:
+        """Leave the operator's token where only the owner of the directory can read it."""
+        _write_durably(self.path / OPERATOR_TOKEN_FILE, token.encode())
+
+    def close(self) -> None:
+        """Let other processes in."""
+        os.close(self._lock)
+
+    def _read_format(self) -> bytes:
+        """The id of the store; a new directory gets one."""
+        if not (self.path / _FORMAT_FILE).exists():
+            return self._begin()
+        try:
+            found = read_format(self.path)
+        except FormatDamaged as error:
+            raise DirectoryError(str(error)) from error
+        if found.format_version > FORMAT_VERSION:
+            raise DirectoryError(
+                f"{self.path} has format {found.format_version}; this version of Remora reads up to {FORMAT_VERSION}: "
+                "upgrade Remora"
+            )
+        self._has_begun = found.begun
+        return bytes.fromhex(found.store_id)
+
+    def _begin(self) -> bytes:
+        names = {entry.name for entry in contents(self.path)}
+        if _UNFINISHED_FILE not in names and self._holds_store():
+            raise DirectoryError(
+                f"{self.path} holds a store, but its file {_FORMAT_FILE} is missing. Save the store with it into a new "
+                f"directory: `remora repair --data {self.path} --to NEWDIR`"
+            )
+        if names:
+            raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
+        store_id = uuid.uuid4().bytes
+        _write_durably(self.path / _FORMAT_FILE, _format(store_id, begun=False))
+        failpoints.hit("directory_begun")
+        return store_id
+
+    def _holds_store(self) -> bool:
+        return (self.path / FILE_NAME).exists() or self._holds_journal()
+
+    def _require_journal(self) -> None:
+        """A store that was open has a journal from then on. Begun anew, it would hide the loss of what was in it."""
+        if self._has_begun and not self._holds_journal():
+            raise DirectoryError(
+                f"{self.path} holds a store, but its journal is missing, and what was in it alone is lost: restore a "
+                f"backup, or save the rest into a new directory: `remora repair --data {self.path} --to NEWDIR`"
+            )
+
+    def _holds_journal(self) -> bool:
+        try:
+            return any(entry.name.endswith(".journal") for entry in self.journal.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+
+class NewDirectory:
+    """A data directory that is made of something else, while it is entered. Nobody serves it before `finish`.
+
+    What failed, or was interrupted, leaves nothing that the next does not clear. Raises DirectoryError where the
+    directory is not empty.
+    """
+
+    def __init__(self, path: Path, store_id: bytes) -> None:
+        self.path = path
+        self._store_id = store_id
+
+    @property
+    def journal(self) -> Path:
+        """Where the journal lives."""
+        return self.path / _JOURNAL
+
+    def __enter__(self) -> Self:
+        self._lock = _locked(self.path)
+        try:
+            self._require_empty()
+            _write_durably(self.path / _UNFINISHED_FILE, _format(self._store_id, begun=True))
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def finish(self) -> None:
+        """Everything is there: from now on it can be served."""
+        (self.path / _UNFINISHED_FILE).rename(self.path / _FORMAT_FILE)
+        sync_folder(self.path)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._clear_unfinished()
+        finally:
+            os.close(self._lock)
+
+    def _require_empty(self) -> None:
+        self._clear_unfinished()
+        if (self.path / _FORMAT_FILE).exists() or contents(self.path):
+            raise DirectoryError(f"{self.path} is not empty: name another directory, or empty it")
+
+    def _clear_unfinished(self) -> None:
+        unfinished = self.path / _UNFINISHED_FILE
+        if unfinished.exists():
+            for entry in contents(self.path) - {unfinished}:
+                _remove(entry)
+            unfinished.unlink()
+
+
+def contents(path: Path) -> set[Path]:
+    """What is in a directory, without what may stand in one that is still to be begun. Raises OSError."""
+    return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
+
+
+def _locked(path: Path) -> int:
+    """The lock of a directory, which is made where it is not there. Raises DirectoryError where another holds it."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise DirectoryError(f"the data directory {path} cannot be made: {error.strerror}") from error
+    try:
+        lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DirectoryError(f"the data directory {path} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise DirectoryError(f"another process serves {path}: stop it, or use another directory (--data)") from error
+    return lock
+
+
+def _format(store_id: bytes, *, begun: bool) -> bytes:
+    return json.dumps({"format_version": FORMAT_VERSION, "store_id": store_id.hex(), "begun": begun}).encode()
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
+
+
+def _write_durably(file: Path, content: bytes) -> None:
+    """Write a file whole, for its owner alone: it has its content, or is not there."""
+    fresh = file.with_name(file.name + _NEW)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.rename(file)
+    sync_folder(file.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Have a file's content survive a crash."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Have a folder's entries survive a crash."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,31 @@
+"""What a failure of the database says is lacking: room on the disk, or memory. Both pass, and nothing was written."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import duckdb
+
+from remora_server.domain.errors import MemoryExhausted, StoreFull
+from remora_server.storage.database.disk_space import is_lack_of_space
+
+Lack: TypeAlias = type[StoreFull] | type[MemoryExhausted]
+
+_NO_MEMORY = "Out of Memory Error"
+"""How DuckDB begins to say so; where a checkpoint was cut short, within the text of another error."""
+_NOTHING_ALLOCATED = ("failed to allocate data of size", "could not allocate block", "failed to pin block")
+
+
+def lack_of(error: BaseException) -> Lack | None:
+    """The refusal that names what is lacking; None where the failure is of another kind."""
+    if is_lack_of_space(error):
+        return StoreFull
+    return MemoryExhausted if is_lack_of_memory(error) else None
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Whether what failed would have gone well with more memory for the database."""
+    text = str(error)
+    return isinstance(error, duckdb.OutOfMemoryException | MemoryError) or (
+        isinstance(error, duckdb.Error) and any(told in text for told in (_NO_MEMORY, *_NOTHING_ALLOCATED))
+    )

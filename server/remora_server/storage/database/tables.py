@@ -1,0 +1,131 @@
+"""The columns of every table as DuckDB and Arrow have them; those of the kinds are made from the declarations."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from remora_server.storage.database import arrow
+from remora_server.storage.schema.kinds import ColumnType, Kind, parts_of
+
+Columns: TypeAlias = tuple[tuple[str, arrow.ArrowType], ...]
+
+CONVERSATIONS: Columns = (
+    ("tenant_id", arrow.TEXT),
+    ("id", arrow.TEXT),
+    ("uid", arrow.UINT64),
+    ("user_id", arrow.TEXT),
+    ("resource_id", arrow.TEXT),
+    ("title", arrow.TEXT),
+    ("storage_limit", arrow.INT32),
+    ("body", arrow.BLOB),
+    ("create_time", arrow.INT64),
+)
+HEADS: Columns = (
+    ("tenant_id", arrow.TEXT),
+    ("uid", arrow.UINT64),
+    ("last_sequence", arrow.UINT64),
+    ("message_count", arrow.INT64),
+    ("last_time", arrow.INT64),
+    ("update_time", arrow.INT64),
+    ("revision", arrow.UINT64),
+)
+MESSAGES: Columns = (
+    ("tenant_id", arrow.TEXT),
+    ("conversation_uid", arrow.UINT64),
+    ("sequence", arrow.UINT64),
+    ("revision", arrow.UINT64),
+    ("user_id", arrow.TEXT),
+    ("id", arrow.TEXT),
+    ("role", arrow.TEXT),
+    ("name", arrow.TEXT),
+    ("text", arrow.TEXT),
+    ("body", arrow.BLOB),
+    ("sent_time", arrow.INT64),
+    ("session_id", arrow.TEXT),
+    ("create_time", arrow.INT64),
+    ("update_time", arrow.INT64),
+    ("token_count", arrow.INT32),
+)
+EMBEDDINGS: Columns = (
+    ("tenant_id", arrow.TEXT),
+    ("conversation_uid", arrow.UINT64),
+    ("sequence", arrow.UINT64),
+    ("message_revision", arrow.UINT64),
+    ("model", arrow.TEXT),
+    ("by_caller", arrow.BOOL),
+    ("dimension", arrow.INT32),
+    ("values", arrow.VECTOR),
+    ("text_digest", arrow.UINT64),
+    ("pieces", arrow.BLOB),
+)
+REQUESTS: Columns = (
+    ("tenant_id", arrow.TEXT),
+    ("request_id", arrow.TEXT),
+    ("fingerprint", arrow.BLOB),
+    ("revision", arrow.UINT64),
+    ("time", arrow.INT64),
+    ("outcome", arrow.BLOB),
+)
+
+OWNER: Columns = (("tenant_id", arrow.TEXT), ("conversation_uid", arrow.UINT64))
+PARTITION: Columns = (("place", arrow.UINT64), *OWNER, ("partition", arrow.BLOB))
+"""What finds a partition: `place` is a hash of the others, so that a search reads 8 bytes of a row."""
+RECORD: Columns = (*PARTITION, ("key", arrow.BLOB))
+
+_ARROW: dict[ColumnType, arrow.ArrowType] = {
+    "bool": arrow.BOOL,
+    "int64": arrow.INT64,
+    "double": arrow.DOUBLE,
+    "text": arrow.TEXT,
+    "bytes": arrow.BLOB,
+}
+_SQL = {"bool": "BOOLEAN", "int64": "BIGINT", "double": "DOUBLE", "text": "TEXT", "bytes": "BLOB"}
+
+
+def columns_of(kind: Kind) -> Columns:
+    """The columns of a kind's table."""
+    own = ((field.name, _ARROW[field.column_type]) for field in kind.columns)
+    return (
+        *OWNER,
+        ("place", arrow.UINT64),
+        ("partition", arrow.BLOB),
+        ("key", arrow.BLOB),
+        ("user_id", arrow.TEXT),
+        ("revision", arrow.UINT64),
+        ("ordinal", arrow.INT32),
+        ("expire_time", arrow.INT64),
+        ("upload_id", arrow.TEXT),
+        *own,
+        ("body", arrow.BLOB),
+    )
+
+
+def creation(kind: Kind) -> str:
+    """The statement that makes a kind's table."""
+    own = "".join(f"{field.name} {_SQL[field.column_type]}, " for field in kind.columns)
+    return f"""CREATE TABLE {kind.name} (
+        tenant_id TEXT NOT NULL, conversation_uid UBIGINT NOT NULL, place UBIGINT NOT NULL,
+        partition BLOB NOT NULL, key BLOB NOT NULL, user_id TEXT NOT NULL,
+        revision UBIGINT NOT NULL, ordinal INTEGER NOT NULL, expire_time BIGINT, upload_id TEXT NOT NULL,
+        {own}body BLOB NOT NULL)"""
+
+
+def shape(kind: Kind) -> str:
+    """What must not change in a kind: its name and its columns."""
+    own = ", ".join(f"{field.name} {field.column_type}" for field in kind.columns)
+    return f"{kind.name}({own})"
+
+
+def without_parent(kind: Kind, parent: Kind) -> str:
+    """The condition of records whose parent's record is not there."""
+    return f"""NOT EXISTS (SELECT 1 FROM {parent.name} AS parent WHERE parent.tenant_id = {kind.name}.tenant_id
+        AND parent.conversation_uid = {kind.name}.conversation_uid
+        AND parent.partition || parent.key = {kind.name}.partition)"""  # noqa: S608 - tables of ours
+
+
+def incomplete(kind: Kind) -> str:
+    """The condition of records of whose bodies a part is not there."""
+    parts = parts_of(kind).name
+    return f"""upload_id <> '' AND split_part(upload_id, '/', 2)::BIGINT <> (SELECT count(*) FROM {parts} AS parts
+        WHERE parts.tenant_id = {kind.name}.tenant_id AND parts.conversation_uid = {kind.name}.conversation_uid
+        AND parts.partition = encode(split_part({kind.name}.upload_id, '/', 1)) || '\\x00\\x01'::BLOB)"""  # noqa: S608

@@ -1,0 +1,158 @@
+"""Stored messages that an earlier process, an import or another model left without a vector of their tenant's model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+from msgspec import Struct
+
+from remora_server.domain.models import ServedModel, Tenants
+from remora_server.domain.search import Unembedded
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS
+from remora_server.storage.database.database import Database
+from remora_server.storage.embedding.places import Part, Place
+
+SCAN_ROWS = 2048
+PLACE_ROWS = 64
+"""Of the messages of a place that is searched, as many as are embedded soon."""
+
+_SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
+_MISSING = f"""
+FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
+WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
+    SELECT 1 FROM embeddings e
+    WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
+"""  # noqa: S608 - constants
+_MESSAGE = "SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text"
+# Keys first, texts after: what a join passes on, it may have to keep.
+_KEY = "SELECT m.conversation_uid, m.sequence"
+_NEXT = f"{_KEY} {_MISSING} LIMIT $rows"
+_NEWEST_OF_PLACE = f"""
+{_KEY} {_MISSING} AND m.tenant_id = $tenant
+AND ($user IS NULL OR m.user_id = $user) AND ($uid IS NULL OR m.conversation_uid = $uid)
+ORDER BY m.revision DESC, m.sequence DESC LIMIT $rows
+"""
+_TEXTS = f"""
+SELECT tenant_id, conversation_uid, user_id, sequence, revision, text FROM messages WHERE {CHOSEN_MESSAGES}
+"""  # noqa: S608 - a constant
+_IDS = f"SELECT uid, id FROM conversations WHERE uid IN {UIDS}"  # noqa: S608 - a constant
+_COUNT = f"SELECT count(*) {_MISSING}"
+_REFUSED = f"""
+SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dimension = 0
+"""  # noqa: S608 - constants
+
+_DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
+
+_OF_PARTS = f"""
+SELECT m.tenant_id, m.conversation_uid, m.user_id, m.sequence, m.revision, m.text, m.name FROM messages m
+WHERE m.conversation_uid IN {UIDS}
+    AND (m.conversation_uid, m.user_id) IN (SELECT (unnest($uids::UBIGINT[]), unnest($users::TEXT[]))) AND {_SERVED}
+"""  # noqa: S608 - constants
+_DIGESTS = f"""
+SELECT conversation_uid, sequence, message_revision, text_digest FROM embeddings
+WHERE conversation_uid IN {UIDS} AND model = $model AND NOT by_caller
+"""  # noqa: S608 - a constant
+_NAMED = f"""
+SELECT m.tenant_id, m.user_id, m.conversation_uid AS uid FROM messages m WHERE m.name <> '' AND {_SERVED}
+UNION SELECT m.tenant_id, m.user_id, m.conversation_uid
+FROM embeddings e JOIN messages m ON m.conversation_uid = e.conversation_uid AND m.sequence = e.sequence
+WHERE e.text_digest <> 0 AND {_SERVED}
+ORDER BY uid
+"""  # noqa: S608 - constants
+
+
+class Embedded(Struct, frozen=True):
+    """A stored message, the name of who speaks, and the digest of the text that its vector is of; None without one."""
+
+    message: Unembedded
+    name: str
+    digest: int | None
+
+
+class LeftBehind:
+    """Asks DuckDB, when it has everything that was accepted, about the messages of a model's tenants. For a late model,
+    vectors without word pieces do not count.
+    """
+
+    def __init__(self, database: Database, commits: Commits, model: ServedModel, tenants: Tenants) -> None:
+        self._database = database
+        self._commits = commits
+        self._of_model = {"model": model.name}
+        self._of_tenants = {**self._of_model, "tenants": sorted(tenants.names), "others": tenants.others}
+        self._wanted = {**self._of_tenants, "late": model.late}
+
+    def count(self) -> int:
+        """How many there are, among the applied messages."""
+        return self._number(_COUNT, self._wanted)
+
+    def refused(self) -> int:
+        """How many messages the model makes no vector of."""
+        return self._number(_REFUSED, self._of_tenants)
+
+    def dimension(self) -> int:
+        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        return self._number(_DIMENSION, self._of_model)
+
+    def _number(self, sql: str, parameters: object) -> int:
+        rows = self._database.rows(sql, parameters)
+        return int(rows[0][0]) if rows else 0
+
+    def some(self) -> tuple[list[Unembedded], bool]:
+        """Some of them, and whether there are more."""
+        self._commits.settle()
+        found = self._found(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
+        return found, len(found) == SCAN_ROWS
+
+    def newest_of(self, place: Place) -> tuple[list[Unembedded], bool]:
+        """The newest ones of a place, the oldest of these first, and whether there are more."""
+        self._commits.settle()
+        where = {"tenant": place.tenant_id, "user": place.user_id, "uid": place.uid}
+        found = self._found(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
+        return found[::-1], len(found) == PLACE_ROWS
+
+    def _found(self, sql: str, parameters: dict[str, object]) -> list[Unembedded]:
+        """The messages whose keys a query finds, in its order."""
+        return self._database.snapshot(lambda cursor: _messages(cursor, cursor.execute(sql, parameters).fetchall()))
+
+    def named(self) -> list[Part]:
+        """The parts of conversations that have names, or vectors that were made without some, among the applied
+        messages.
+        """
+        rows = self._database.rows(_NAMED, {name: self._of_tenants[name] for name in ("tenants", "others")})
+        return [(tenant_id, user_id, uid) for tenant_id, user_id, uid in rows]
+
+    def parts(self, parts: Sequence[Part]) -> tuple[list[Embedded], int]:
+        """All messages of some parts of conversations, and the revision that shows them."""
+        revision = self._commits.settle()
+        return self._database.snapshot(lambda cursor: self._embedded(cursor, parts)), revision
+
+    def _embedded(self, cursor: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> list[Embedded]:
+        uids, users = [uid for _, _, uid in parts], [user_id for _, user_id, _ in parts]
+        ids = dict(cursor.execute(_IDS, {"uids": uids}).fetchall())
+        digests = {
+            tuple(key): digest for *key, digest in cursor.execute(_DIGESTS, {**self._of_model, "uids": uids}).fetchall()
+        }
+        served = {name: self._of_tenants[name] for name in ("tenants", "others")}
+        rows = cursor.execute(_OF_PARTS, {**served, "uids": uids, "users": users}).fetchall()
+        found = [
+            Embedded(
+                Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text),
+                name,
+                digests.get((uid, sequence, revision)),
+            )
+            for tenant_id, uid, user_id, sequence, revision, text, name in rows
+        ]
+        return sorted(found, key=lambda each: (each.message.conversation_uid, each.message.sequence))
+
+
+def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:
+    places = {"uids": [uid for uid, _ in keys], "sequences": [sequence for _, sequence in keys]}
+    ids = dict(cursor.execute(_IDS, {"uids": places["uids"]}).fetchall())
+    found = {
+        (uid, sequence): Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text)
+        for tenant_id, uid, user_id, sequence, revision, text in cursor.execute(_TEXTS, places).fetchall()
+    }
+    return [found[key] for key in keys]

@@ -1,0 +1,432 @@
+"""Which messages have no vector of their tenant's model yet, and where finished vectors go: a queue for each model.
+
+What is embedded is a message's text without the names of those who speak in its thread. A vector does not depend on
+when it was made: where these names change, the texts that this changes are embedded again. A digest of the text stands
+with the vector, so that a vector of another text is found after a restart, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from remora_server import failpoints
+from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.messages import Plan
+from remora_server.domain.models import EVERYBODY, ServedModel, ServedModels, Tenants
+from remora_server.domain.search import Lane, MessageVector, Portion, Unembedded
+from remora_server.domain.status import EmbeddingStatus
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.database.database import Database
+from remora_server.storage.embedding.left_behind import LeftBehind
+from remora_server.storage.embedding.order import EmbeddingOrder, part_of
+from remora_server.storage.embedding.places import Part, Place, Tally
+from remora_server.storage.embedding.review_schedule import ReviewSchedule
+from remora_server.storage.embedding.reviews import Reviews
+from remora_server.storage.embedding.speakers import Speakers
+from remora_server.storage.embedding.texts import without_names
+from remora_server.storage.embedding.throughput import Throughput
+from remora_server.storage.v1 import record_pb2
+
+logger = logging.getLogger(__name__)
+
+QUEUE_BYTES = 16 << 20
+HINTS = 16
+"""Places that were searched last without waiting for what they miss."""
+REPORT_SECONDS = 60.0
+"""Between two lines of the log about a backlog."""
+
+Key: TypeAlias = tuple[int, int, int]
+"""A conversation's uid, a sequence and the message's revision."""
+
+
+class Wait(Struct, eq=False):
+    """A search that waits for what is pending in its place."""
+
+    place: Place
+    is_empty: bool = False
+    """Nothing is left to be taken for it."""
+    must_scan: bool = True
+    """Whether the database may hold more."""
+
+
+class PendingEmbeddings:
+    """Messages of some tenants that a model is to embed. New ones are kept here, bounded in bytes. What does not fit,
+    and what was left by an earlier process, an import or another model, is found by scans of DuckDB; for a late model
+    also what has a vector and no word pieces. Safe to share between threads.
+    """
+
+    def __init__(
+        self, database: Database, commits: Commits, clock: Clock, model: ServedModel, tenants: Tenants = EVERYBODY
+    ) -> None:
+        self._commits = commits
+        self._clock = clock
+        self._model = model.name
+        self._left_behind = LeftBehind(database, commits, model, tenants)
+        self._schedule = ReviewSchedule()
+        self._speakers = Speakers(database, commits, self._schedule)
+        self._reviews = Reviews(self._left_behind, self._speakers, self._schedule, self._hold_again)
+        self._order = EmbeddingOrder(QUEUE_BYTES)
+        self._held: Counter[Key] = Counter()
+        """What is in the order, or was taken from it and has no vector yet."""
+        self._again: dict[Key, Part] = {}
+        """What of that has a vector of another text."""
+        self._again_in = Tally()
+        """How many of these are in each place, which every search asks."""
+        self._names: dict[Key, list[str]] = {}
+        """The names without which texts are embedded now."""
+        self._waits: list[Wait] = []
+        self._hints: OrderedDict[Place, None] = OrderedDict()
+        self._must_scan = bool(model.name)
+        self._scanning = threading.Lock()
+        self._filled = threading.Condition()
+        self._throughput = Throughput()
+        self._last_report = 0.0
+
+    def status(self) -> EmbeddingStatus:
+        """How many messages wait for a vector, how many the model makes none of, and how fast it is, of late."""
+        if not self._model:
+            return EmbeddingStatus()
+        with self._filled:
+            rate = self._throughput.rate()
+        return EmbeddingStatus(self._count(), self._left_behind.refused(), rate)
+
+    def dimension(self) -> int:
+        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        return self._left_behind.dimension()
+
+    def _count(self) -> int:
+        """How many messages have no vector yet, or are known to have one of another text; and how many reviews may find
+        more of these.
+        """
+        applied = self._commits.applied()
+        with self._filled:
+            not_applied = sum(revision > applied for _, _, revision in self._held)
+            again = len(self._again)
+        return self._left_behind.count() + not_applied + again + self._schedule.total()
+
+    def count_again(self, place: Place) -> int:
+        """How many messages of a place are known to have a vector of another text."""
+        with self._filled:
+            return self._again_in.count(place)
+
+    def count_reviews(self, place: Place) -> int:
+        """How many parts of conversations in a place may have vectors of other texts that are not known yet."""
+        return self._schedule.count(place)
+
+    def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """Take in the messages of an accepted plan."""
+        fresh = self._follow(tenant_id, conversation_id, plan, revision)
+        if fresh:
+            with self._filled:
+                for message in fresh:
+                    self._hold(message, self._order.add)
+                self._wake()
+
+    def add_imported(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """The same for messages that were sent long ago: they do not go before others."""
+        if self._follow(tenant_id, conversation_id, plan, revision):
+            with self._filled:
+                self._must_scan = True
+                self._wake()
+
+    def _follow(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> list[Unembedded]:
+        """Those messages of a plan that are to be embedded."""
+        if not self._model:
+            return []
+        uid = plan.head.uid or revision
+        self._speakers.follow(tenant_id, uid, plan, revision)
+        return [
+            Unembedded(tenant_id, uid, conversation_id, put.user_id, put.sequence, revision, put.draft.text)
+            for put in plan.puts
+            if put.draft.text and put.draft.embedding is None
+        ]
+
+    def erased(self, user_id: str) -> None:
+        """A user's messages are gone, from some conversations at least."""
+        self._speakers.erased(user_id)
+
+    @contextmanager
+    def wanted(self, place: Place) -> Iterator[None]:
+        """Embed what waits in a place before everything else, for as long as somebody waits for it."""
+        wait = Wait(place)
+        self._schedule.hurry(place)
+        with self._filled:
+            self._order.prefer(place)
+            self._waits.append(wait)
+            self._filled.notify_all()
+        try:
+            yield
+        finally:
+            with self._filled:
+                self._waits.remove(wait)
+
+    def hint(self, place: Place) -> None:
+        """A place is searched where much waits, and nobody waits for it: its newest messages are the next."""
+        with self._filled:
+            self._order.prefer(place)
+            self._remember_hint(place)
+
+    def _remember_hint(self, place: Place) -> None:
+        self._hints[place] = None
+        if len(self._hints) > HINTS:
+            self._hints.popitem(last=False)
+
+    def _wake(self) -> None:
+        for wait in self._waits:
+            wait.is_empty, wait.must_scan = False, True
+        self._filled.notify_all()
+
+    def _hold(self, message: Unembedded, put_in: Callable[[Unembedded], bool]) -> bool:
+        """Put a message into the order; where there is no room, it is found again."""
+        held = put_in(message)
+        if held:
+            self._held[_key(message)] += 1
+        else:
+            self._must_scan = True
+        return held
+
+    def next_unembedded(self, lane: Lane, portion: Portion, timeout: float) -> list[Unembedded]:
+        """See `domain.search.EmbeddingQueue`."""
+        if lane is Lane.WANTED:
+            return self._prepared(self._take_wanted(portion, timeout))
+        taken = self._prepared(self._take(portion, timeout))
+        try:
+            if self._model and self._review(busy=bool(taken)) and not taken:
+                return self._prepared(self._take(portion, 0))
+        except BaseException:
+            self._give_back(taken)
+            raise
+        return taken
+
+    def _take(self, portion: Portion, timeout: float) -> list[Unembedded]:
+        with self._filled:
+            self._filled.wait_for(lambda: self._order or self._must_scan or self._reviews.are_due(), timeout)
+            taken = self._order.take(portion)
+        if not taken and self._must_scan and self._scan():
+            return self._take(portion, 0)
+        return taken
+
+    def _take_wanted(self, portion: Portion, timeout: float) -> list[Unembedded]:
+        with self._filled:
+            if not self._filled.wait_for(self._has_wait, timeout):
+                return []
+            wait = self._next_wait()
+            taken = self._order.take_of(wait.place, portion)
+            must_scan = not taken and wait.must_scan and self._must_scan
+            wait.is_empty = not taken and not must_scan
+        if must_scan:
+            self._scan_place(wait)
+        return taken
+
+    def _has_wait(self) -> bool:
+        return any(not wait.is_empty for wait in self._waits)
+
+    def _next_wait(self) -> Wait:
+        """The search whose turn it is; the next time it is another's."""
+        wait = next(wait for wait in self._waits if not wait.is_empty)
+        self._waits.remove(wait)
+        self._waits.append(wait)
+        return wait
+
+    def _scan(self) -> bool:
+        """Take in some of what was left behind where nothing else waits; whether something does then."""
+        with self._scanning:
+            with self._filled:
+                if self._order or not self._must_scan:
+                    return bool(self._order)
+                held = set(self._held)
+                place = self._hints.popitem()[0] if self._hints else None
+                self._must_scan = False
+            try:
+                left, more = self._left_behind.newest_of(place) if place else self._left_behind.some()
+            except BaseException:
+                with self._filled:
+                    self._must_scan = True
+                    if place is not None:
+                        self._remember_hint(place)
+                raise
+            with self._filled:
+                self._must_scan |= more or place is not None
+                self._hold_left(left, held, self._order.add_left)
+            self._report(more=more)
+            return bool(left)
+
+    def _scan_place(self, wait: Wait) -> None:
+        """Take in what was left behind in a place."""
+        with self._filled:
+            held = set(self._held)
+            wait.must_scan = False
+        try:
+            left, more = self._left_behind.newest_of(wait.place)
+        except BaseException:
+            wait.must_scan = True
+            raise
+        with self._filled:
+            wait.must_scan |= more
+            self._hold_left(left, held, self._order.add)
+
+    def _hold_left(self, left: Iterable[Unembedded], held: set[Key], put_in: Callable[[Unembedded], bool]) -> None:
+        """Put in what was found, but not what was held here before or after."""
+        for message in left:
+            key = _key(message)
+            if key not in held and key not in self._held:
+                self._hold(message, put_in)
+
+    def _report(self, *, more: bool) -> None:
+        """Tell the log how a long backlog gets on."""
+        now = time.monotonic()
+        if more and now - self._last_report > REPORT_SECONDS:
+            self._last_report = now
+            status = self.status()
+            extra = {
+                "model": self._model,
+                "pending": status.pending,
+                "messages_per_second": round(status.per_second, 1),
+            }
+            logger.info("embedding messages that were left behind", extra=extra)
+        elif not more and self._last_report:
+            self._last_report = 0.0
+            logger.info("the last of the messages that were left behind are being embedded")
+
+    def _prepared(self, taken: list[Unembedded]) -> list[Unembedded]:
+        """What was taken, with the texts that are embedded."""
+        try:
+            names = self._speakers.names(map(part_of, taken)) if taken else {}
+        except BaseException:
+            self._give_back(taken)
+            raise
+        with self._filled:
+            self._names |= {_key(message): names[part_of(message)] for message in taken}
+        return without_names(taken, names)
+
+    def _give_back(self, messages: Sequence[Unembedded]) -> None:
+        with self._filled:
+            self._order.give_back(messages)
+
+    def _review(self, *, busy: bool) -> bool:
+        """Have reviews made; False if none is due. Then others may have work, or are to look whether there are more."""
+        reviewed = self._reviews.run(busy=busy)
+        if reviewed:
+            with self._filled:
+                self._filled.notify_all()
+        return reviewed
+
+    def _hold_again(self, messages: Sequence[Unembedded]) -> list[Unembedded]:
+        """Put in messages that have a vector, which no scan finds; those for which there is no room."""
+        with self._filled:
+            left_out = [message for message in messages if not self._put_again(message)]
+            if messages:
+                self._wake()
+        return left_out
+
+    def _put_again(self, message: Unembedded) -> bool:
+        part = part_of(message)
+        is_wanted = any(wait.place.holds(part) for wait in self._waits)
+        if not (self._order.add if is_wanted else self._order.add_left)(message):
+            return False
+        self._held[_key(message)] += 1
+        if _key(message) not in self._again:
+            self._again[_key(message)] = part
+            self._again_in.add(part)
+        return True
+
+    def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
+        """See `domain.search.EmbeddingQueue`."""
+        by_tenant: dict[str, list[changes.Change]] = {}
+        for vector in vectors:
+            by_tenant.setdefault(vector.message.tenant_id, []).append(_put_embedding(self._model, vector))
+        for tenant_id, puts in by_tenant.items():
+            write = Write(tenant_id, method="PutEmbeddings")
+            accepted = self._commits.accept(write, self._clock(), puts, Outcome(revision=0))
+            failpoints.hit("vectors_accepted")
+            self._commits.finish(write, accepted)
+            failpoints.hit("vectors_published")
+        self._let_go([vector.message for vector in vectors])
+
+    def _let_go(self, messages: Sequence[Unembedded]) -> None:
+        """These have their vectors. Where names have come or gone meanwhile, those may be of other texts again."""
+        now = self._speakers.names(map(part_of, messages))
+        with self._filled:
+            self._throughput.add(len(messages))
+            changed = {part_of(m) for m in messages if self._names.pop(_key(m), []) != now[part_of(m)]}
+            self._schedule.soon(changed)
+            for message in messages:
+                self._release(_key(message))
+
+    def _release(self, key: Key) -> None:
+        self._held[key] -= 1
+        if self._held[key] <= 0:
+            del self._held[key]
+            if part := self._again.pop(key, None):
+                self._again_in.add(part, -1)
+
+
+class EmbeddingQueues:
+    """A queue for each model that embeds messages, and the model of each tenant."""
+
+    def __init__(self, database: Database, commits: Commits, clock: Clock, models: ServedModels) -> None:
+        self.models = models
+        self._queues = {
+            model: PendingEmbeddings(database, commits, clock, model, tenants)
+            for model, tenants in models.groups().items()
+        }
+
+    def of(self, model: ServedModel) -> PendingEmbeddings:
+        """The queue of a model. KeyError where it embeds no tenant's messages."""
+        return self._queues[model]
+
+    def dimension(self, model: ServedModel) -> int:
+        """The dimension of the vectors that a model has made so far; 0 where there are none."""
+        return self.of(model).dimension()
+
+    def of_tenant(self, tenant_id: str) -> PendingEmbeddings:
+        """The queue of a tenant's model."""
+        return self._queues[self.models.of(tenant_id)]
+
+    def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """Take in the messages of an accepted plan."""
+        self.of_tenant(tenant_id).add(tenant_id, conversation_id, plan, revision)
+
+    def add_imported(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        """The same for messages that were sent long ago: they do not go before others."""
+        self.of_tenant(tenant_id).add_imported(tenant_id, conversation_id, plan, revision)
+
+    def erased(self, user_id: str) -> None:
+        """A user's messages are gone, from some conversations at least."""
+        for queue in self._queues.values():
+            queue.erased(user_id)
+
+    def status(self) -> Mapping[str, EmbeddingStatus]:
+        """What each model has still to do, by the name of its vectors."""
+        return {model.name: queue.status() for model, queue in self._queues.items() if model.name}
+
+
+def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
+    message = vector.message
+    return changes.put_embedding(
+        record_pb2.PutEmbedding(
+            conversation_uid=message.conversation_uid,
+            conversation_id=message.conversation_id,
+            sequence=message.sequence,
+            message_revision=message.revision,
+            model=model,
+            values=vector.values,
+            user_id=message.user_id,
+            text_digest=message.text_digest,
+            pieces=vector.pieces,
+        )
+    )
+
+
+def _key(message: Unembedded) -> Key:
+    return message.conversation_uid, message.sequence, message.revision

@@ -1,0 +1,47 @@
+"""What is embedded of messages: their texts without the names of those who speak in their part of a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from remora_server import _native
+from remora_server.domain.search import Unembedded
+from remora_server.storage.embedding.order import part_of
+from remora_server.storage.embedding.places import Part
+
+
+def without_names(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[Unembedded]:
+    """The messages with the texts that are embedded; `names` has those of each one's part."""
+    texts = stripped(messages, names)
+    return [
+        message if text == message.text else replace(message, text=text, text_digest=_digest(text))
+        for message, text in zip(messages, texts, strict=True)
+    ]
+
+
+def digests(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[int]:
+    """The digests of the texts that are embedded: 0 where that is the message's own."""
+    texts = stripped(messages, names)
+    return [0 if text == message.text else _digest(text) for message, text in zip(messages, texts, strict=True)]
+
+
+def stripped(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[str]:
+    """The texts of messages without the names in their parts."""
+    texts = [message.text for message in messages]
+    places: dict[Part, list[int]] = {}
+    for place, message in enumerate(messages):
+        places.setdefault(part_of(message), []).append(place)
+    for part, own in places.items():
+        if names[part]:
+            without = _native.strip_names([texts[place] for place in own], names[part])
+            for place, text in zip(own, without, strict=True):
+                texts[place] = text
+    return texts
+
+
+def _digest(text: str) -> int:
+    """64 bits of the text, never 0."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1

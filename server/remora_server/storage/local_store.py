@@ -1,0 +1,402 @@
+"""The embedded store: opening it, and its whole interface."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+
+import duckdb
+from msgspec import Struct
+
+from remora_server import _native, failpoints
+from remora_server._native import Core
+from remora_server.domain.errors import MemoryExhausted, RemoraError, StoreFull, one_line
+from remora_server.domain.models import ServedModels
+from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
+from remora_server.domain.store import Store
+from remora_server.storage.commit.applier import Applier
+from remora_server.storage.commit.batch import NotApplicable
+from remora_server.storage.commit.clock import SteadyClock, wall_clock
+from remora_server.storage.commit.commands import Commands
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.locks import Locks
+from remora_server.storage.database.database import Database, SchemaTooNew, UnknownKind, is_damage
+from remora_server.storage.database.directory import FORMAT_VERSION, DataDirectory, DirectoryError
+from remora_server.storage.database.lacks import Lack, lack_of
+from remora_server.storage.embedding.queues import EmbeddingQueues, PendingEmbeddings
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.loading import Loader
+from remora_server.storage.nouns.messages import CountTokens, Messages
+from remora_server.storage.nouns.steps import Steps
+from remora_server.storage.nouns.users import Users
+from remora_server.storage.nouns.working_memory import WorkingMemories
+from remora_server.storage.recall.index import EmbeddedIndex
+from remora_server.storage.records.expiry import Expiry
+from remora_server.storage.records.reader import RecordReader
+from remora_server.storage.records.records import Records
+from remora_server.storage.recovery.backups import Backups
+from remora_server.storage.recovery.mending import advice, mend, rebuild, require_database, require_owner
+from remora_server.storage.schema.kinds import KINDS, Kinds
+from remora_server.storage.transfer.exports import Exports
+from remora_server.storage.transfer.imports import Imports
+
+logger = logging.getLogger(__name__)
+
+NO_ROOM = "there is no room on the disk"
+NO_MEMORY = "the database has too little memory"
+_TOLD: dict[Lack, str] = {StoreFull: NO_ROOM, MemoryExhausted: f"{NO_MEMORY}: raise database_bytes"}
+REQUEST_SECONDS = 3600
+"""How long requests are remembered."""
+
+
+class NotApplied(Exception):
+    """The store was closed before the database had everything that the journal has."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"not all of the journal was applied to the database; the next start does it: {one_line(cause)}"
+        )
+
+
+class StoreOptions(Struct, frozen=True):
+    """Where the store lives (None: in memory only) and how much memory it may take, in bytes.
+
+    `operator_token` is left in the directory, for the operator's commands. At most `waiting_searches` searches wait for
+    vectors at a time: each holds a thread that others need.
+    """
+
+    directory: Path | None
+    window_bytes: int = 48 << 20
+    recall_bytes: int = 128 << 20
+    segment_bytes: int = 64 << 20
+    queue_bytes: int = 16 << 20
+    database_bytes: int = 64 << 20
+    record_bytes: int = 32 << 20
+    kernels: str | None = None
+    operator_token: str = ""
+    waiting_searches: int = 4
+
+
+class EmbeddedStore:
+    """A store over a journal, windows in memory and DuckDB. What is served of it is a bundle: see `open_store`."""
+
+    def __init__(
+        self,
+        options: StoreOptions,
+        *,
+        count_tokens: CountTokens,
+        models: ServedModels | None = None,
+        kinds: Kinds = KINDS,
+    ) -> None:
+        """Open, recover and begin to apply. `models` are those whose vectors the server makes; None where none. `kinds`
+        are those of the records that it keeps.
+
+        Raises DirectoryError where the directory cannot be used.
+        """
+        self.models = models or ServedModels()
+        self._kinds = kinds
+        self._directory = None
+        try:
+            self._directory = None if options.directory is None else DataDirectory(options.directory)
+            self._open(options, count_tokens)
+        except BaseException as error:
+            if self._directory is not None:
+                self._directory.close()
+            failure = _failure_behind(error)
+            if isinstance(failure, NotApplicable):
+                raise DirectoryError(f"{failure}: upgrade Remora") from error
+            if isinstance(failure, duckdb.Error | OSError | _native.JournalError):
+                raise DirectoryError(_why_it_cannot_be_used(options.directory, failure)) from error
+            raise
+
+    def _open(self, options: StoreOptions, count_tokens: CountTokens) -> None:
+        self.store_id = uuid.uuid4().bytes if self._directory is None else self._directory.store_id
+        if self._directory is None:
+            self._join(options, count_tokens)
+        else:
+            require_database(self._directory)
+            self._join_mending(options, count_tokens, self._directory)
+            self._directory.mark_begun()
+            _leave_operator_token(self._directory, options.operator_token)
+        self.applier.start()
+        self.expiry.start()
+
+    def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
+        """Each mending lets the next attempt come further: first without what is damaged, then from nothing."""
+        for make_good in (mend, rebuild):
+            try:
+                return self._join(options, count_tokens)
+            except (duckdb.Error, RemoraError) as error:
+                failure = _failure_behind(error)
+                if lack_of(failure):
+                    raise
+                make_good(directory, failure)
+        return self._join(options, count_tokens)
+
+    def _join(self, options: StoreOptions, count_tokens: CountTokens) -> None:
+        """Open the database and the journal, bring them together, and build on them what answers requests.
+
+        Raises duckdb.Error or RemoraError with nothing left open.
+        """
+        with ExitStack() as abandoning:
+            self.database = _open_database(options, self.store_id, self._kinds)
+            abandoning.callback(self.database.close)
+            failpoints.hit("database_opened")
+            applied = int(self.database.meta("applied_revision") or 0)
+            self._secret = _secret(self.database)
+            self.core = _open_core(options, self._directory, self.store_id, applied, self._kinds)
+            abandoning.callback(self.core.close)
+            self.applier = Applier(self.core, self.database, applied)
+            self._recover(applied)
+            self._build(options, count_tokens)
+            abandoning.pop_all()
+
+    def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
+        locks, clock = Locks(), SteadyClock()
+        self.commits = Commits(self.core, self.database, self.applier)
+        self.loader = Loader(self.core, self.database, self.applier, locks)
+        self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)
+        commands = Commands(self.commits, clock)
+        reader = RecordReader(self.core, self.database, self.applier, clock)
+        self.clock = clock
+        self.records = Records(self.core, self.database, self.commits, commands=commands, reader=reader, clock=clock)
+        self.expiry = Expiry(self.core, self.database, self.commits, self.records, clock)
+        context = StoreContext(
+            core=self.core,
+            database=self.database,
+            commits=self.commits,
+            commands=commands,
+            loader=self.loader,
+            locks=locks,
+            records=self.records,
+            clock=clock,
+            new_id=_native.new_id,
+        )
+        self.conversations = Conversations(context)
+        self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
+        self.steps = Steps(context, self.conversations)
+        self.working_memories = WorkingMemories(context, self.conversations)
+        self.exports = Exports(context, self.conversations)
+        self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
+        self.users = Users(context, on_erased=self.queues.erased)
+        self.index = EmbeddedIndex(
+            self.core,
+            self.database,
+            self.commits,
+            self.conversations,
+            self.queues,
+            waiters=options.waiting_searches,
+        )
+        folder = None if self._directory is None else self._directory.backups
+        self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
+
+    def _recover(self, applied: int) -> None:
+        """Apply what the journal holds beyond the database, and tell memory what is stored."""
+        began, recovery = time.monotonic(), self.core.recovery
+        if recovery.cut is not None:
+            segment, offset, size, kept_in = recovery.cut
+            logger.warning(
+                "the end of the journal was torn and is cut off: it was never acknowledged",
+                extra={"segment": segment, "offset": offset, "bytes": size, "kept_in": kept_in or "nothing: no room"},
+            )
+        if recovery.noted_applied > applied:
+            logger.warning(
+                "the database has lost what it had; the journal makes it good",
+                extra={"database_revision": applied, "had_revision": recovery.noted_applied},
+            )
+        records = self.applier.catch_up()
+        self.core.mark_applied(self.applier.applied, durable=self.database.logs)
+        self._remember()
+        if self.applier.stuck:
+            self._follow_unapplied(self.applier.stuck)
+        failpoints.hit("store_recovered")
+        logger.info(
+            "store opened",
+            extra={
+                "revision": self.core.published(),
+                "database_revision": applied,
+                "records_applied": records,
+                "seconds": round(time.monotonic() - began, 3),
+            },
+        )
+
+    def _follow_unapplied(self, lack: Lack) -> None:
+        """Have memory follow what the database cannot take now."""
+        followed = self.core.follow_unapplied(self.applier.applied, now=wall_clock())
+        logger.warning(
+            "what the database lacks is served from the journal", extra={"reason": _TOLD[lack], "records": followed}
+        )
+
+    def _remember(self) -> None:
+        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+        now = wall_clock()
+        rows = self.database.rows(
+            "SELECT tenant_id, request_id, fingerprint, revision, time FROM requests WHERE time >= ? ORDER BY revision",
+            [now - REQUEST_SECONDS * 1_000_000],
+        )
+        for *request, made in rows:
+            self.core.load_request(*request, age=max(0, now - made))
+
+    @property
+    def pending(self) -> PendingEmbeddings:
+        """The queue of the default model."""
+        return self.queues.of(self.models.default)
+
+    def close(self) -> None:
+        """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
+        try:
+            try:
+                self.expiry.close()
+                self.applier.close()
+            finally:
+                self.core.close()
+        except (_native.JournalError, duckdb.Error, OSError) as error:
+            raise NotApplied(error) from error
+        finally:
+            self.database.close()
+            if self._directory is not None:
+                self._directory.close()
+
+    def bundle(self) -> Store:
+        """What is served of this store."""
+        return Store(
+            id=self.store_id.hex(),
+            secret=self._secret,
+            conversations=self.conversations,
+            messages=self.messages,
+            steps=self.steps,
+            working_memories=self.working_memories,
+            users=self.users,
+            index=self.index,
+            embeddings=self.queues,
+            exports=self.exports,
+            imports=self.imports,
+            backups=self.backups,
+            health=self,
+            publication=self.core,
+            close=self.close,
+        )
+
+    def failure(self) -> str:
+        """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
+        return self.core.failure() or self.applier.failure or self.applier.thread_failure()
+
+    def _why_it_takes_no_writes(self, refusing: str | None) -> str:
+        """`refusing`: why the journal refuses records that it may take later."""
+        lacking = _TOLD[self.applier.lacking] if self.applier.lacking else ""
+        unprepared = f"no segment of the journal can be prepared: {refusing}" if refusing else ""
+        return self.failure() or lacking or unprepared
+
+    def status(self) -> StoreStatus:
+        journal, engine = self.core.journal_statistics(), self.core.statistics()
+        counts = self.database.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM heads")[0]
+        return StoreStatus(
+            store_id=self.store_id.hex(),
+            format_version=FORMAT_VERSION,
+            in_memory=self._directory is None,
+            failure=self._why_it_takes_no_writes(journal.refusing),
+            revision=self.core.published(),
+            applied_revision=self.applier.applied,
+            database_bytes=self.database.bytes(),
+            conversations=counts[0],
+            messages=int(counts[1]),
+            embeddings=self.queues.status(),
+            journal=JournalStatus(
+                bytes=journal.bytes,
+                segments=journal.segments,
+                records=journal.records,
+                batches=journal.batches,
+                sync_micros=journal.sync_micros,
+            ),
+            engine=EngineStatus(
+                kernels=engine.kernels,
+                conversations=engine.conversations,
+                window_bytes=engine.window_bytes,
+                threads=engine.threads,
+                index_bytes=engine.recall_bytes,
+            ),
+        )
+
+
+def open_store(options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels) -> Store:
+    """Open the embedded store. Raises what `EmbeddedStore` does; closing raises NotApplied."""
+    return EmbeddedStore(options, count_tokens=count_tokens, models=models).bundle()
+
+
+def _leave_operator_token(directory: DataDirectory, token: str) -> None:
+    """Without it the operator's commands do not work; a disk without room is no reason not to serve."""
+    if not token:
+        return
+    try:
+        directory.write_operator_token(token)
+    except OSError as error:
+        logger.warning("the operator's token cannot be written: commands that need it fail", exc_info=error)
+
+
+def _failure_behind(error: BaseException) -> BaseException:
+    """What DuckDB raised, where an error of the domain stands for it."""
+    cause = error.__cause__
+    return cause if isinstance(error, RemoraError) and isinstance(cause, duckdb.Error) else error
+
+
+def _open_database(options: StoreOptions, store_id: bytes, kinds: Kinds) -> Database:
+    try:
+        database = Database(options.directory, options.database_bytes, kinds)
+    except (SchemaTooNew, UnknownKind) as error:
+        raise DirectoryError(f"{error}: upgrade Remora") from error
+    try:
+        _require_store(database, store_id, options.directory)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _require_store(database: Database, store_id: bytes, directory: Path | None) -> None:
+    found = database.meta("store_id")
+    if found is None:
+        database.set_meta("store_id", store_id.hex())
+    elif directory is not None:
+        require_owner(directory, found, store_id)
+
+
+def _secret(database: Database) -> bytes:
+    found = database.meta("secret")
+    if found is None:
+        found = os.urandom(32).hex()
+        database.set_meta("secret", found)
+    return bytes.fromhex(found)
+
+
+def _open_core(
+    options: StoreOptions, directory: DataDirectory | None, store_id: bytes, applied: int, kinds: Kinds
+) -> Core:
+    return Core(
+        None if directory is None else str(directory.journal),
+        store_id=store_id,
+        applied_revision=applied,
+        segment_bytes=options.segment_bytes,
+        queue_bytes=options.queue_bytes,
+        window_bytes=options.window_bytes,
+        recall_bytes=options.recall_bytes,
+        record_bytes=options.record_bytes,
+        kernels=options.kernels,
+        kinds=kinds.native(),
+    )
+
+
+def _why_it_cannot_be_used(directory: Path | None, error: duckdb.Error | OSError | _native.JournalError) -> str:
+    lack = lack_of(error)
+    if lack is StoreFull:
+        return f"{NO_ROOM} of {directory}: make some and start again; nothing that was acknowledged is lost"
+    if lack is MemoryExhausted:
+        return f"{NO_MEMORY}: start again with a larger database_bytes; nothing that was acknowledged is lost"
+    remedy = "" if directory is None else f": {advice(directory)}"
+    if isinstance(error, _native.JournalError):
+        return f"the journal cannot be used: {error}{remedy}"
+    return f"the data in {directory} cannot be opened: {one_line(error)}{remedy if is_damage(error) else ''}"

@@ -1,0 +1,1 @@
+"""What the contract names: conversations, messages, steps, users, working memories. Knows nothing of vectors."""

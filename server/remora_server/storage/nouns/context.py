@@ -1,0 +1,29 @@
+"""What the parts of the embedded store share."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from remora_server._native import Core
+from remora_server.domain.messages import NewId
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.commands import Commands
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.locks import Locks
+from remora_server.storage.database.database import Database
+from remora_server.storage.nouns.loading import Loader
+from remora_server.storage.records.records import Records
+
+
+class StoreContext(Struct, frozen=True):
+    """The engine, the database, the ways of reads and of writes, and where ids come from."""
+
+    core: Core
+    database: Database
+    commits: Commits
+    commands: Commands
+    loader: Loader
+    locks: Locks
+    records: Records
+    clock: Clock
+    new_id: NewId

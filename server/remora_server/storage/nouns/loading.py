@@ -1,0 +1,204 @@
+"""Brings conversations into memory that are not there, and shows what has been accepted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Terms
+from remora_server.domain.conversations import ConversationDraft, Head
+from remora_server.domain.errors import StoreFailed
+from remora_server.storage.commit.applier import Applier
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.commit.locks import Locked, Locks
+from remora_server.storage.database.database import Database
+from remora_server.storage.schema.encoding import STORED_COLUMNS, conversation_draft, stored_message
+
+WINDOW_MESSAGES = 256
+WINDOW_TOKENS = 64 << 10
+"""Of the bodies that are loaded, about: four bytes each are all that a window keeps."""
+
+RELOAD_SECONDS = 0.1
+
+T = TypeVar("T")
+
+_HEAD_FIELDS = (
+    "uid", "user_id", "body", "create_time", "last_sequence", "message_count", "last_time", "update_time", "revision",
+)  # fmt: skip
+_HEAD = """
+SELECT c.uid, c.user_id, c.body, c.create_time, h.last_sequence, h.message_count, h.last_time, h.update_time, h.revision
+FROM conversations c JOIN heads h ON h.uid = c.uid
+WHERE c.tenant_id = ? AND c.id = ?
+"""
+_MESSAGES = """
+SELECT sequence, revision, user_id, id, role, create_time, coalesce(sent_time, create_time), token_count
+FROM messages WHERE conversation_uid = ? ORDER BY sequence
+"""
+_BODIES = f"""
+SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = ? AND sequence >= ? ORDER BY sequence
+"""  # noqa: S608 - a constant
+
+
+class AcceptedConversation:
+    """What has been accepted of a conversation (`domain.messages.ConversationView`), under the conversation's lock.
+
+    A write that concerns many conversations may evict one while it looks at the next: then that is loaded again.
+    """
+
+    def __init__(self, core: Core, loader: Loader, terms: Terms, conversation_id: str, row: _native.Head) -> None:
+        self._core = core
+        self._loader = loader
+        self._terms = terms
+        self._id = conversation_id
+        self.row = row
+        self.head = Head(
+            uid=row.uid,
+            user_id=row.user_id,
+            last_sequence=row.last_sequence,
+            message_count=row.message_count,
+            last_time=row.last_time,
+            update_time=row.update_time,
+            storage_limit=row.storage_limit,
+        )
+
+    @property
+    def draft(self) -> ConversationDraft:
+        """The fields that a caller sets."""
+        return conversation_draft(self.row.body)
+
+    def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+        return self._while_resident(lambda: self._core.find_messages(self._terms.tenant_id, self._id, user_id, ids))
+
+    def live(self, user_id: str | None) -> list[int]:
+        return self._while_resident(lambda: self._core.live_sequences(self._terms.tenant_id, self._id, user_id))
+
+    def oldest(self, count: int) -> list[tuple[int, str]]:
+        return self._while_resident(lambda: self._core.oldest_messages(self._terms.tenant_id, self._id, count))
+
+    def _while_resident(self, look: Callable[[], T]) -> T:
+        return self._loader.while_resident(self._terms, self._id, look)
+
+
+class NewConversation:
+    """A conversation that the write at hand creates: nothing has been accepted of it."""
+
+    def __init__(self, user_id: str, storage_limit: int | None) -> None:
+        self.head = Head(
+            uid=0,
+            user_id=user_id,
+            last_sequence=0,
+            message_count=0,
+            last_time=0,
+            update_time=0,
+            storage_limit=storage_limit,
+        )
+
+    def find(self, _user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
+        return [None] * len(ids)
+
+    def live(self, _user_id: str | None) -> list[int]:
+        return []
+
+    def oldest(self, _count: int) -> list[tuple[int, str]]:
+        return []
+
+
+class Loader:
+    """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it; only
+    after a start that found no room there, the journal holds the rest.
+
+    Whatever asks DuckDB raises DeadlineExceeded instead where the deadline has passed.
+    """
+
+    def __init__(self, core: Core, database: Database, applier: Applier, locks: Locks) -> None:
+        self._core = core
+        self._database = database
+        self._applier = applier
+        self._locks = locks
+
+    def locked(self, terms: Terms, conversation_id: str) -> Locked[AcceptedConversation | None]:
+        """The conversation as accepted, under its lock."""
+        return Locked(self._locks.of(terms, conversation_id), lambda: self.accepted(terms, conversation_id))
+
+    def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation | None:
+        """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
+        row = self.while_resident(
+            terms, conversation_id, lambda: self._core.head(terms.tenant_id, conversation_id, accepted=True)
+        )
+        return None if row is None else AcceptedConversation(self._core, self, terms, conversation_id, row)
+
+    def while_resident(self, terms: Terms, conversation_id: str, look: Callable[[], T]) -> T:
+        """Look at a conversation, loading it where it is not in memory. Call it under the conversation's lock."""
+        while True:
+            try:
+                return look()
+            except KeyError:
+                self.ensure(terms, conversation_id)
+
+    def published(self, terms: Terms, conversation_id: str) -> _native.Head | None:
+        """The head as readers see it."""
+        tenant_id = terms.tenant_id
+        while True:
+            try:
+                return self._core.head(tenant_id, conversation_id, accepted=False)
+            except KeyError:
+                with self._locks.of(terms, conversation_id):
+                    self.ensure(terms, conversation_id)
+
+    def ensure(self, terms: Terms, conversation_id: str) -> None:
+        """Load the conversation where it is not in memory. Call it under the conversation's lock."""
+        if self._core.conversation_state(terms.tenant_id, conversation_id) == "cold":
+            self._load(terms, conversation_id)
+
+    def _load(self, terms: Terms, conversation_id: str) -> None:
+        """Read it from DuckDB, again where it changed meanwhile; what is not applied for want of something, from the
+        journal. Raises StoreFailed where that is never applied.
+        """
+        require_time(terms.deadline)
+        while not self._read(terms.tenant_id, conversation_id, with_journal=self._applier.stuck is not None):
+            if self._core.failure() is not None:
+                raise StoreFailed
+            require_time(terms.deadline)
+            self._applier.wait(self._core.published(), RELOAD_SECONDS)
+
+    def _read(self, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
+        load = partial(
+            self._core.load_conversation,
+            tenant_id,
+            conversation_id,
+            as_of=self._applier.applied,
+            with_journal=with_journal,
+        )
+        found = self._database.rows(_HEAD, [tenant_id, conversation_id])
+        if not found:
+            return load(None, [], [])
+        head = _native.Head(**dict(zip(_HEAD_FIELDS, found[0], strict=True)))
+        messages = self._database.rows(_MESSAGES, [head.uid])
+        start = _window_start(messages)
+        bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
+        return load(head, messages, bodies)
+
+    def missing(self, terms: Terms, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
+        """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
+        require_time(terms.deadline)
+        rows = self._database.rows(
+            f"""SELECT {STORED_COLUMNS} FROM messages
+                WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence""",  # noqa: S608 - a constant
+            [uid, sequences[0], sequences[-1]],
+        )
+        wanted = set(sequences)
+        return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]
+
+
+def _window_start(messages: Sequence[tuple[int, int, str, str, str, int, int, int]]) -> int:
+    """The sequence of the first message whose body is loaded; the last one's is in any case."""
+    start, tokens = 0, 0
+    for sequence, *_, token_count in reversed(messages[-WINDOW_MESSAGES:]):
+        tokens += token_count
+        if start and tokens > WINDOW_TOKENS:
+            break
+        start = sequence
+    return start

@@ -1,0 +1,209 @@
+"""Messages of the embedded store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from remora_server import _native
+from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.messages import (
+    ConversationView,
+    Edit,
+    Keep,
+    MessageDraft,
+    MessagePage,
+    MessageQuery,
+    Plan,
+    Remove,
+    plan_append,
+    plan_clear,
+    plan_delete,
+    plan_edit,
+)
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.schema.encoding import list_entry
+
+PAGE_BYTES = 3 << 20
+
+CountTokens = Callable[[list[str]], list[int]]
+OnPuts = Callable[[str, str, Plan, int], None]
+
+
+class Messages:
+    """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan."""
+
+    def __init__(
+        self, context: StoreContext, conversations: Conversations, *, count_tokens: CountTokens, on_puts: OnPuts
+    ) -> None:
+        self._core = context.core
+        self._commits = context.commits
+        self._records = context.records
+        self._commands = context.commands
+        self._loader = context.loader
+        self._new_id = context.new_id
+        self._conversations = conversations
+        self._count_tokens = count_tokens
+        self._on_puts = on_puts
+
+    def append(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        messages: Sequence[MessageDraft],
+        create_if_missing: ConversationDraft | None,
+    ) -> Outcome:
+        counts = self._token_counts(messages)
+
+        def plan(found: AcceptedConversation | None, now: int) -> Planned:
+            view, created = (found, []) if found else _creation(conversation_id, user_id, create_if_missing, now)
+            appended = plan_append(view, user_id or view.head.user_id, messages, now, self._new_id)
+            return self._planned(write, conversation_id, appended, counts, created)
+
+        return self._commands.run(write, self._loader.locked(write, conversation_id), plan)
+
+    def edit(
+        self, write: Write, conversation_id: str, user_id: str, edits: Sequence[Edit], *, allow_missing: bool
+    ) -> Outcome:
+        counts = self._token_counts([edit.message for edit in edits if not isinstance(edit, Keep | Remove)])
+
+        def plan(view: ConversationView, user: str, now: int) -> Plan:
+            return plan_edit(view, user, edits, now, self._new_id, allow_missing=allow_missing)
+
+        return self._change(write, conversation_id, user_id, plan, counts)
+
+    def delete(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
+        def plan(view: ConversationView, user: str, now: int) -> Plan:
+            return plan_delete(view, user, ids, now)
+
+        return self._change(write, conversation_id, user_id, plan, {})
+
+    def _change(
+        self,
+        write: Write,
+        conversation_id: str,
+        user_id: str,
+        make_plan: Callable[[ConversationView, str, int], Plan],
+        counts: dict[int, int],
+    ) -> Outcome:
+        def plan(found: AcceptedConversation, now: int) -> Planned | None:
+            made = make_plan(found, user_id or found.head.user_id, now)
+            return self._planned(write, conversation_id, made, counts) if made.changes_messages else None
+
+        return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
+
+    def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
+        def plan(found: AcceptedConversation, now: int) -> Planned:
+            user = user_id or found.head.user_id
+            records = self._records.changes(write, self._records.cleared(found.head.uid, user))
+            return self._planned(write, conversation_id, plan_clear(found, user, now), {}, records)
+
+        return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
+
+    def _planned(
+        self,
+        write: Write,
+        conversation_id: str,
+        plan: Plan,
+        counts: dict[int, int],
+        before: Sequence[changes.Change] = (),
+    ) -> Planned:
+        outcome = Outcome(
+            revision=0,
+            conversation_id=conversation_id,
+            messages=plan.placed,
+            created=plan.head.uid == 0,
+            pruned_messages=plan.pruned,
+            deleted_messages=plan.removed,
+        )
+        return Planned(
+            [*before, *changes.message_changes(conversation_id, plan, counts)],
+            outcome,
+            plan.head.user_id,
+            plan.head.update_time,
+            tell=lambda revision: self._on_puts(write.tenant_id, conversation_id, plan, revision),
+        )
+
+    def _token_counts(self, messages: Sequence[MessageDraft]) -> dict[int, int]:
+        counts = self._count_tokens([message.text for message in messages]) if messages else []
+        return {id(message): count for message, count in zip(messages, counts, strict=True)}
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage:
+        self._commits.begin(read)
+        while True:
+            head = self._conversations.published(read, query.conversation_id)
+            try:
+                return self._page(read, query, query.user_id or head.user_id)
+            except KeyError:
+                continue  # evicted since: load it again
+
+    def _page(self, read: Read, query: MessageQuery, user_id: str) -> MessagePage:
+        page = self._core.list_messages(
+            read.tenant_id,
+            query.conversation_id,
+            user_id,
+            roles=list(query.roles),
+            sent=(query.sent.after, query.sent.before),
+            received=(query.received.after, query.received.before),
+            after_sequence=query.after_sequence,
+            before_sequence=query.before_sequence,
+            newest=query.newest,
+            limit=query.limit,
+            max_bytes=PAGE_BYTES,
+        )
+        if page.missing:
+            self._commits.wait_applied(page.missing_revision, read.deadline)
+            return _joined(page, self._loader.missing(read, page.uid, page.missing), newest=query.newest)
+        return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
+
+
+def _creation(
+    conversation_id: str, user_id: str, template: ConversationDraft | None, now: int
+) -> tuple[ConversationView, list[changes.Change]]:
+    """A conversation that an append creates, and the change that does it. Raises ConversationNotFound without one."""
+    if template is None:
+        raise ConversationNotFound(conversation_id)
+    draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
+    return NewConversation(draft.user_id, draft.storage_limit), [changes.put_conversation(0, draft, now)]
+
+
+def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:
+    """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
+    entries = [(sequence, list_entry(encoded)) for sequence, encoded in older]
+    if newest:
+        kept, memory = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1], page.encoded
+    else:
+        kept = _fitting(entries, PAGE_BYTES)
+        room = PAGE_BYTES - sum(len(entry) for _, entry in kept)
+        memory = page.encoded if len(kept) == len(entries) and len(page.encoded) <= room else b""
+    first = kept[0][0] if kept else page.first_sequence
+    last = page.last_sequence if memory or not kept else kept[-1][0]
+    return MessagePage(
+        encoded=b"".join(entry for _, entry in kept) + memory,
+        count=len(kept) + (page.count - len(page.missing) if memory else 0),
+        first_sequence=first,
+        last_sequence=last,
+        more=page.more or len(kept) < len(entries) or len(memory) < len(page.encoded),
+        revision=page.revision,
+    )
+
+
+def _fitting(entries: Sequence[tuple[int, bytes]], room: int) -> list[tuple[int, bytes]]:
+    """The first entries that fit; at least one where there is room for any."""
+    kept: list[tuple[int, bytes]] = []
+    for sequence, entry in entries:
+        room -= len(entry)
+        if room < 0 and kept:
+            break
+        kept.append((sequence, entry))
+        if room < 0:
+            break
+    return kept

@@ -1,0 +1,77 @@
+"""Steps of the embedded store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import convert
+from msgspec.structs import astuple, replace
+
+from remora.v1 import step_pb2
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.loading import AcceptedConversation
+from remora_server.storage.records.reader import Partition, PartitionQuery
+from remora_server.storage.records.records import Put
+from remora_server.storage.schema.encoding import timestamp
+from remora_server.storage.schema.kinds import BY_STEP_INDEX, STEPS, Value
+
+_OPERATION = STEPS.column_names.index("operation_id")
+
+
+class Steps:
+    """Saves and lists steps."""
+
+    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._commits = context.commits
+        self._commands = context.commands
+        self._records = context.records
+        self._conversations = conversations
+
+    def save(self, write: Write, steps: Sequence[StepDraft]) -> Outcome:
+        ids = dict.fromkeys(step.conversation_id for step in steps)
+
+        def plan(found: dict[str, AcceptedConversation], now: int) -> Planned:
+            puts = [_put(found[step.conversation_id], step, now) for step in steps]
+            saved = self._records.changes(write, _last_of_each(puts))
+            heads = [_touched(conversation_id, view, now) for conversation_id, view in found.items()]
+            return Planned([*saved, *heads], Outcome(revision=0, time=now))
+
+        return self._commands.run(write, self._conversations.all_locked(write, ids), plan)
+
+    def list(self, read: Read, query: StepQuery) -> StepPage:
+        self._commits.begin(read)
+        head = self._conversations.published(read, query.conversation_id)
+        place = Partition(STEPS, head.uid, STEPS.encode_partition(query.user_id or head.user_id))
+        found = self._records.encoded_page(read, place, _partition_query(query))
+        following = None if found.following is None else convert(found.following, StepPosition)
+        return StepPage(found.encoded, following, found.revision)
+
+
+def _partition_query(query: StepQuery) -> PartitionQuery:
+    """What is asked of a page. Behind the first one, all that follow are among the last that were asked for."""
+    where: tuple[tuple[int, Value], ...] = ((_OPERATION, query.operation_id),) if query.operation_id else ()
+    if query.after is not None:
+        return PartitionQuery(order=BY_STEP_INDEX, where=where, limit=query.limit, after=astuple(query.after))
+    return PartitionQuery(order=BY_STEP_INDEX, where=where, limit=query.limit, last=query.last, skip=query.skip)
+
+
+def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> Put:
+    step = step_pb2.Step.FromString(draft.body)
+    step.conversation_id = draft.conversation_id
+    step.user_id = draft.user_id or view.head.user_id
+    step.create_time.CopyFrom(timestamp(now if draft.create_time is None else draft.create_time))
+    return Put(STEPS, view.head.uid, step)
+
+
+def _last_of_each(puts: Sequence[Put]) -> list[Put]:
+    """The last put of each step, in their order."""
+    return list({(put.uid, STEPS.place(put.message)): put for put in puts}.values())
+
+
+def _touched(conversation_id: str, view: AcceptedConversation, now: int) -> changes.Change:
+    return changes.put_head(conversation_id, replace(view.head, update_time=max(now, view.head.update_time)))

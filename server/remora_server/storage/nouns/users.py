@@ -1,0 +1,99 @@
+"""What concerns all conversations of a user: clearing and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.messages import plan_clear
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.loading import AcceptedConversation
+from remora_server.storage.schema.kinds import Kind
+
+
+class _Erasure(Struct, frozen=True):
+    """The changes that erase a user's part, and what they come to."""
+
+    changes: list[changes.Change]
+    messages: int = 0
+    conversations: int = 0
+
+
+def _conversations(kinds: Iterable[Kind]) -> str:
+    """The query for the conversations that a user owns, or has messages or records in."""
+    tables = ["messages", *(kind.name for kind in kinds if kind.of_conversation)]
+    parts = (
+        f"OR uid IN (SELECT conversation_uid FROM {table} WHERE tenant_id = $tenant AND user_id = $user)"  # noqa: S608
+        for table in tables
+    )
+    return (
+        f"SELECT id FROM conversations WHERE tenant_id = $tenant AND (($owned AND user_id = $user) {' '.join(parts)})"  # noqa: S608
+    )
+
+
+class Users:
+    """Clears a user's messages everywhere, and forgets users."""
+
+    def __init__(self, context: StoreContext, on_erased: Callable[[str], None]) -> None:
+        """`on_erased` is told of every user whose messages are gone."""
+        self._on_erased = on_erased
+        self._database = context.database
+        self._commits = context.commits
+        self._commands = context.commands
+        self._loader = context.loader
+        self._locks = context.locks
+        self._records = context.records
+
+    def clear(self, write: Write, user_id: str) -> Outcome:
+        return self._erase(write, user_id, owned=False)
+
+    def delete(self, write: Write, user_id: str) -> Outcome:
+        return self._erase(write, user_id, owned=True)
+
+    def _erase(self, write: Write, user_id: str, *, owned: bool) -> Outcome:
+        def plan(found: list[tuple[str, AcceptedConversation]], now: int) -> Planned | None:
+            parts = [self._part(write, *each, user_id, now, owned=owned) for each in found]
+            moves = [change for part in parts for change in part.changes]
+            if owned:
+                moves.append(self._records.erased(user_id))
+            outcome = Outcome(
+                revision=0,
+                deleted_messages=sum(part.messages for part in parts),
+                deleted_conversations=sum(part.conversations for part in parts),
+            )
+            return Planned(moves, outcome, user_id, tell=lambda _: self._on_erased(user_id)) if moves else None
+
+        return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
+
+    @contextmanager
+    def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:
+        """The conversations that a user has a part in, under their locks, and under those of its records."""
+        self._commits.begin_query(Read(write.tenant_id, deadline=write.deadline))
+        kinds = [kind for kind in self._records.kinds if (kind.of_user if owned else kind.is_cleared)]
+        parameters = {"tenant": write.tenant_id, "user": user_id, "owned": owned}
+        ids = [row[0] for row in self._database.rows(_conversations(kinds), parameters)]
+        with self._locks.all_of(write, ids), self._records.held_of_users(write):
+            views = [(i, self._loader.accepted(write, i)) for i in ids]
+            yield [(conversation_id, view) for conversation_id, view in views if view is not None]
+
+    def _part(
+        self,
+        write: Write,
+        conversation_id: str,
+        view: AcceptedConversation,
+        user_id: str,
+        now: int,
+        *,
+        owned: bool,
+    ) -> _Erasure:
+        uid, head = view.head.uid, view.head
+        if owned and head.user_id == user_id:
+            return _Erasure([changes.delete_conversation(uid, conversation_id)], head.message_count, 1)
+        plan = plan_clear(view, user_id, now)
+        records = self._records.changes(write, self._records.cleared(uid, user_id))
+        return _Erasure([*records, *changes.message_changes(conversation_id, plan, {})], plan.removed)

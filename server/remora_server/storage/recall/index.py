@@ -1,0 +1,242 @@
+"""Searches the store's messages in the engine: `domain.search.MessageIndex`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Read
+from remora_server.domain.errors import InvalidField
+from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated
+from remora_server.domain.search import (
+    Component,
+    Hit,
+    InConversation,
+    IndexState,
+    OfTenant,
+    OfUser,
+    QueryVector,
+    Scope,
+    SearchQuery,
+    SearchResult,
+    WordsOnly,
+)
+from remora_server.domain.vectors import FLOAT_BYTES
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.deadlines import remaining
+from remora_server.storage.database.database import Database
+from remora_server.storage.embedding.places import Place
+from remora_server.storage.embedding.queues import EmbeddingQueues
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.recall.loading import RecallLoader
+
+ATTEMPTS = 3
+"""How often a scope is loaded whose parts are evicted before they are searched; then what is there is searched."""
+ANSWER_SECONDS = 0.05
+"""What a wait for vectors leaves of the deadline."""
+PAUSE_SECONDS = 0.001
+"""Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+REVIEW_SECONDS = 0.01
+"""Between two looks whether reviews have ended: one that finds nothing makes no revision."""
+FUTILE_RATE = 2000
+"""More messages than this are not embedded in a second, nor more reviews made: a wait for more would lose time."""
+
+
+class EmbeddedIndex:
+    """Searches what is published. What is not in memory is loaded first."""
+
+    def __init__(
+        self,
+        core: Core,
+        database: Database,
+        commits: Commits,
+        conversations: Conversations,
+        queues: EmbeddingQueues,
+        *,
+        waiters: int,
+    ) -> None:
+        """At most `waiters` searches wait for vectors at a time: each holds a thread that others need."""
+        self._core = core
+        self._recall = core.recall
+        self._commits = commits
+        self._conversations = conversations
+        self._queues = queues
+        self._models = queues.models
+        self._waiters = threading.Semaphore(waiters)
+        self._loader = RecallLoader(core, database, commits, queues.models)
+
+    def without_names(self, read: Read, scope: Scope, text: str) -> str:
+        """See `domain.search.MessageIndex`. Raises what `search` raises."""
+        revision = self._commits.begin(read)
+        place = self._place(read, scope)
+        with self._loaded(place, read.deadline):
+            speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
+        return _native.strip_names([text], speakers)[0]
+
+    def search(self, read: Read, query: SearchQuery) -> SearchResult:
+        """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded; InvalidField for a vector that none
+        of its model's in the scope can be compared to.
+        """
+        self._commits.begin(read)
+        place = self._place(read, query.scope)
+        for attempt in range(ATTEMPTS):
+            with self._loaded(place, read.deadline):
+                if attempt == 0:
+                    self._wait_for_vectors(place, query, read.deadline)
+                revision, found = self._find(place, query)
+            if found.complete:
+                break
+        if not found.hits:
+            self._require_dimension(place, query.vector, revision)
+        return SearchResult(
+            hits=tuple(map(_hit, found.hits)),
+            index=self._index_state(place, query, found.pending, revision),
+            profile=query.options.profile,
+            revision=revision,
+        )
+
+    def _place(self, read: Read, scope: Scope) -> Place:
+        tenant_id = read.tenant_id
+        match scope:
+            case InConversation(conversation_id, user_id):
+                head = self._conversations.published(read, conversation_id)
+                return Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
+            case OfUser(user_id):
+                return Place(tenant_id, user_id)
+            case OfTenant():
+                return Place(tenant_id)
+
+    def _loaded(self, place: Place, deadline: float | None) -> AbstractContextManager[None]:
+        """Have a place in memory: users for as long as the context lasts, a thread for a while."""
+        if place.user_id is None:
+            return self._loader.tenant(place.tenant_id, deadline)
+        if place.uid is None:
+            return self._loader.user(place.tenant_id, place.user_id, deadline)
+        self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
+        return nullcontext()
+
+    def _wait_for_vectors(self, place: Place, query: SearchQuery, deadline: float | None) -> None:
+        """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
+        if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
+            return
+        waiting = self._not_compared(place) + self._without(place, self._core.published())
+        if waiting > FUTILE_RATE * query.index_wait:
+            self._queues.of_tenant(place.tenant_id).hint(place)
+        elif waiting and self._waiters.acquire(blocking=False):
+            until = time.monotonic() + query.index_wait
+            try:
+                self._wait(place, until if deadline is None else min(until, deadline - ANSWER_SECONDS))
+            finally:
+                self._waiters.release()
+
+    def _wait(self, place: Place, until: float) -> None:
+        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions; the end of a review, or of
+        what is embedded again, does not.
+        """
+        queue = self._queues.of_tenant(place.tenant_id)
+        with queue.wanted(place):
+            revision = self._core.published()
+            while True:
+                is_compared = not self._not_compared(place)
+                if is_compared and not self._without(place, revision):
+                    break
+                look = until if is_compared else min(until, time.monotonic() + REVIEW_SECONDS)
+                if not self._goes_on(revision, look, until):
+                    break
+                time.sleep(PAUSE_SECONDS)
+                revision = self._core.published()
+
+    def _without(self, place: Place, revision: int) -> int:
+        """How many messages have no vector."""
+        model = self._models.of(place.tenant_id).name
+        return self._recall.pending(
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=model, published=revision
+        )
+
+    def _not_compared(self, place: Place) -> int:
+        """How many messages are known to have a vector that is to be made again, and how many reviews may find more."""
+        queue = self._queues.of_tenant(place.tenant_id)
+        # What a review finds counts as that before the review counts no more.
+        reviews = queue.count_reviews(place)
+        return reviews + queue.count_again(place)
+
+    def _goes_on(self, revision: int, look: float, until: float) -> bool:
+        """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
+        try:
+            return self._core.wait(revision + 1, remaining(look)) or time.monotonic() < until
+        except _native.JournalFailed:
+            return False
+
+    def _require_dimension(self, place: Place, vector: QueryVector | None, revision: int) -> None:
+        """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
+        if vector is None or vector.model == self._models.of(place.tenant_id).name:
+            return
+        there = self._recall.dimensions(
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=vector.model, published=revision
+        )
+        if there and len(vector.values) // FLOAT_BYTES not in there:
+            listed = " or ".join(map(str, there))
+            raise InvalidField(
+                f"{vector.field}.values", f"must have {listed} dimensions, as those of the model have here"
+            )
+
+    def _find(self, place: Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
+        options, revision = query.options, self._core.published()
+        found = self._recall.search(
+            place.tenant_id,
+            user_id=place.user_id,
+            uid=place.uid,
+            text=query.text,
+            vector=query.vector.values if query.vector else None,
+            pieces=query.vector.pieces if query.vector else b"",
+            model=query.vector.model if query.vector else "",
+            profile=options.profile.value,
+            k=options.k,
+            threshold=options.threshold,
+            weights=dict(options.weights),
+            roles=list(options.filter.roles),
+            sent=(options.filter.sent.after, options.filter.sent.before),
+            received=(options.filter.received.after, options.filter.received.before),
+            expression=None if options.filter.where is None else _expression(options.filter.where),
+            exclude=list(query.exclude),
+            published=revision,
+        )
+        return revision, found
+
+    def _index_state(self, place: Place, query: SearchQuery, without: int, revision: int) -> IndexState:
+        """Only the tenant's own model has vectors that are still to come; `without` messages have none."""
+        own = self._models.of(place.tenant_id).name
+        if query.words_only is WordsOnly.MODEL_UNREACHABLE:
+            return IndexState(own, self._not_compared(place) + self._without(place, revision), query.words_only)
+        if query.vector is None:
+            return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
+        model = query.vector.model
+        pending = without + self._not_compared(place) if model == own else 0
+        return IndexState(model, pending, words_only=None)
+
+
+def _expression(filter_: Filter) -> tuple[Any, ...]:
+    match filter_:
+        case AllOf(parts):
+            return "all", [_expression(part) for part in parts]
+        case AnyOf(parts):
+            return "any", [_expression(part) for part in parts]
+        case Negated(part):
+            return "not", _expression(part)
+        case Condition(key, operator, values):
+            return "condition", key, operator.value, list(values)
+
+
+def _hit(found: _native.RecallHit) -> Hit:
+    return Hit(
+        conversation_uid=found.uid,
+        conversation_id=found.conversation_id,
+        sequence=found.sequence,
+        score=found.score,
+        components=tuple(Component(*component) for component in found.components),
+        encoded=found.encoded,
+    )

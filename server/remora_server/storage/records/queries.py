@@ -1,0 +1,201 @@
+"""Queries of a kind's records across partitions, which the database answers once it has what touches the kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import duckdb
+from msgspec import Struct
+
+from remora_server import _native
+from remora_server._native import Core
+from remora_server.domain.calls import Read
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.database.database import Database
+from remora_server.storage.records.reader import LEAST_BODIES, PAGE_BYTES, Partition, Record, RecordReader
+from remora_server.storage.schema.kinds import Kind, Position, Value
+
+Row: TypeAlias = tuple[Any, ...]
+_Version: TypeAlias = tuple[int, bytes, bytes, int]
+"""A record's conversation, partition and key, and its revision."""
+_Refreshed: TypeAlias = dict[_Version, int | None]
+
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+class Condition(Struct, frozen=True):
+    """What a column must be like: `operator` is one of OPERATORS."""
+
+    column: str
+    operator: str
+    value: Value
+
+
+class RecordsQuery(Struct, frozen=True):
+    """Which records of a kind to find, and in which order.
+
+    `uid`: of this conversation; None: of any. `prefix`: of the partitions that begin so. `user_id`: of this user.
+    `order` is one of the kind's; 0 is that of conversations, partitions and keys. `after` is the position of a record.
+    """
+
+    kind: Kind
+    uid: int | None = None
+    prefix: bytes = b""
+    user_id: str | None = None
+    where: tuple[Condition, ...] = ()
+    order: int = 0
+    descending: bool = False
+    after: Position | None = None
+    limit: int = 100
+
+
+class FoundRecord(Struct, frozen=True):
+    """A record, where it stands, and its position in the order of the query."""
+
+    place: Partition
+    record: Record
+    position: Position
+
+
+class FoundRecords(Struct, frozen=True):
+    """Records in the order of the query, whether there are more, and the revision that they show."""
+
+    records: tuple[FoundRecord, ...]
+    more: bool
+    revision: int
+
+
+class RecordQueries:
+    """Asks the database."""
+
+    def __init__(self, core: Core, database: Database, commits: Commits, reader: RecordReader, clock: Clock) -> None:
+        self._core = core
+        self._database = database
+        self._commits = commits
+        self._reader = reader
+        self._clock = clock
+
+    def find(self, read: Read, query: RecordsQuery) -> FoundRecords:
+        """The records of one page: as many as asked for, and as PAGE_BYTES hold, but one at least if there is any."""
+        revision = self._commits.begin_query_of(read, query.kind.number)
+        refreshed = self._refreshed(read, query.kind)
+        order = _order(query)
+        conditions, values = zip(*self._conditions(read, query, order, refreshed), strict=True)
+        way = "DESC" if query.descending else "ASC"
+        own = "".join(f", {name}" for name in query.kind.column_names)
+        # No bodies: they would be read of all that pass.
+        sql = f"""
+            SELECT conversation_uid, partition, key, revision, ordinal, user_id, expire_time, upload_id{own}
+            FROM {query.kind.name} WHERE {" AND ".join(conditions)}
+            ORDER BY {", ".join(f"{name} {way}" for name in order)} LIMIT {query.limit + 1}"""  # noqa: S608 - ours
+        asked = [value for given in values for value in given]
+        rows, bodies = self._database.snapshot(lambda cursor: _read(cursor, read.tenant_id, query, sql, asked))
+        found = [self._found(read, query, refreshed, *each) for each in zip(rows, bodies, strict=False)]
+        return FoundRecords(tuple(each for each in found if each is not None), len(rows) > len(bodies), revision)
+
+    def _conditions(
+        self, read: Read, query: RecordsQuery, order: Sequence[str], refreshed: _Refreshed
+    ) -> Iterator[tuple[str, list[object]]]:
+        yield "tenant_id = ?", [read.tenant_id]
+        if query.uid is not None:
+            yield "conversation_uid = ?", [query.uid]
+        if query.prefix:
+            yield "partition >= ?", [query.prefix]
+            if (end := behind(query.prefix)) is not None:
+                yield "partition < ?", [end]
+        if query.user_id is not None:
+            yield "user_id = ?", [query.user_id]
+        for condition in query.where:
+            yield _compared(query.kind, condition)
+        if query.after is not None:
+            operator = "<" if query.descending else ">"
+            yield f"({', '.join(order)}) {operator} ({', '.join('?' * len(order))})", list(query.after)
+        yield _unexpired(refreshed, self._clock())
+
+    def _refreshed(self, read: Read, kind: Kind) -> _Refreshed:
+        """The expire times that memory has alone, by where the records stand and by their revisions."""
+        refreshed = self._core.refreshed_records(kind.number, read.tenant_id)
+        return {(uid, partition, key, revision): time for _, _, uid, partition, key, revision, time in refreshed}
+
+    def _found(
+        self, read: Read, query: RecordsQuery, refreshed: _Refreshed, row: Row, body: bytes
+    ) -> FoundRecord | None:
+        """A record; None where its body was uploaded and has gone meanwhile, as the record then has."""
+        uid, partition, key, revision, ordinal, user_id, expire_time, upload_id, *columns = row
+        place = Partition(query.kind, uid, partition)
+        whole = self._reader.uploaded(read, place, upload_id) if upload_id else body
+        if whole is None:
+            return None
+        expires = refreshed.get((uid, partition, key, revision), expire_time)
+        record = Record(key, revision, ordinal, user_id, expires, tuple(columns), whole)
+        position = (uid, partition, key) if query.order == 0 else record.position(query.kind, query.order)
+        return FoundRecord(place, record, position)
+
+
+def _read(
+    cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: RecordsQuery, sql: str, asked: list[object]
+) -> tuple[list[Row], list[bytes]]:
+    """The rows without their bodies, one more than asked for where there is one; the bodies of those that fit."""
+    rows = cursor.execute(sql, asked).fetchall()
+    bodies: list[bytes] = []
+    size, at_once = 0, LEAST_BODIES
+    while len(bodies) < min(len(rows), query.limit):
+        for body in _bodies(cursor, tenant_id, query.kind, rows[len(bodies) : query.limit][:at_once]):
+            size += len(body)
+            if size > PAGE_BYTES and bodies:
+                return rows, bodies
+            bodies.append(body)
+        at_once = 4 * at_once if size < PAGE_BYTES // 4 else LEAST_BODIES
+    return rows, bodies
+
+
+def _bodies(cursor: duckdb.DuckDBPyConnection, tenant_id: str, kind: Kind, rows: Sequence[Row]) -> list[bytes]:
+    places = [_native.place(tenant_id, uid, partition) for uid, partition, *_ in rows]
+    found = cursor.execute(
+        f"""SELECT conversation_uid, partition, key, body FROM {kind.name}
+            WHERE place IN (SELECT unnest(?::UBIGINT[])) AND tenant_id = ?
+            AND key IN (SELECT unnest(?::BLOB[]))""",  # noqa: S608 - a table of ours
+        [places, tenant_id, [row[2] for row in rows]],
+    ).fetchall()
+    bodies = {(uid, partition, key): body for uid, partition, key, body in found}
+    return [bodies[row[0], row[1], row[2]] for row in rows]
+
+
+def _order(query: RecordsQuery) -> list[str]:
+    if query.order == 0:
+        return ["conversation_uid", "partition", "key"]
+    columns = query.kind.orders[query.order - 1]
+    return [*(query.kind.columns[column].name for column in columns), "revision", "ordinal"]
+
+
+def _compared(kind: Kind, condition: Condition) -> tuple[str, list[object]]:
+    if condition.column not in kind.column_names or condition.operator not in OPERATORS:
+        raise ValueError(f"{kind.name} cannot be asked for {condition.column} {condition.operator}")
+    if condition.value is None:
+        return f"{condition.column} IS {'' if condition.operator == '=' else 'NOT '}NULL", []
+    return f"{condition.column} {condition.operator} ?", [condition.value]
+
+
+def _unexpired(refreshed: _Refreshed, now: int) -> tuple[str, list[object]]:
+    """The condition of what has not expired, by what the database knows and by what memory knows since."""
+    alive = [place for place, time in refreshed.items() if time is None or time > now]
+    dead = [place for place, time in refreshed.items() if time is not None and time <= now]
+    condition, values = "(expire_time IS NULL OR expire_time > ?)", [now]
+    if alive:
+        condition = f"({condition} OR {_one_of(alive)})"
+    if dead:
+        condition = f"({condition} AND NOT {_one_of(dead)})"
+    return condition, [*values, *(value for place in (*alive, *dead) for value in place)]
+
+
+def _one_of(places: Sequence[_Version]) -> str:
+    rows = ", ".join(["(?, ?, ?, ?)"] * len(places))
+    return f"(conversation_uid, partition, key, revision) IN ({rows})"
+
+
+def behind(prefix: bytes) -> bytes | None:
+    """What comes after everything that begins so; None where nothing does."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -1,0 +1,384 @@
+"""Reads records of one partition: from memory, into which the database's rows are loaded where it has not all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from remora_server import _native
+from remora_server._native import ColdRecords, Core, StoredRecord
+from remora_server.domain.calls import Terms
+from remora_server.domain.errors import StoreFailed
+from remora_server.storage.commit.applier import Applier
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.database.database import Database
+from remora_server.storage.schema.encoding import list_entry
+from remora_server.storage.schema.kinds import Kind, Position, Value, parts_of
+from remora_server.storage.v1 import record_pb2
+
+PAGE_BYTES = 3 << 20
+NEWEST_ROWS = 256
+"""How many rows are loaded of a partition of which only the newest are asked for, before all are."""
+ROWS_WITH_BODIES = 16
+"""Rows that are loaded with their bodies, unread: of more, only the bodies are read that are asked for."""
+LEAST_BODIES = 16
+"""Bodies that are read at once while it is not known how long they are."""
+RELOAD_SECONDS = 0.1
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Partition(Struct, frozen=True):
+    """Where records stand that are in memory together. `uid` is their conversation's, 0 where they belong to none."""
+
+    kind: Kind
+    uid: int
+    partition: bytes
+
+
+class Record(Struct, frozen=True):
+    """A record as readers see it. `columns` are in the order of the kind's declaration."""
+
+    key: bytes
+    revision: int
+    ordinal: int
+    user_id: str
+    expire_time: int | None
+    columns: tuple[Value, ...]
+    body: bytes
+
+    def position(self, kind: Kind, order: int) -> Position:
+        """Its position in an order of its kind: 0 is that of the keys."""
+        return _place_of(kind, order, self)
+
+
+class PartitionQuery(Struct, frozen=True):
+    """Which records of a partition to list, and in which order: they come ascending.
+
+    `newest`: of those that pass, the ones at the end. `after` and `before` are positions, both exclusive. `where` are
+    columns, by their index, and their values. `last` keeps only the last so many of all that pass, before `skip`.
+    """
+
+    order: int = 0
+    newest: bool = False
+    after: Position | None = None
+    before: Position | None = None
+    where: tuple[tuple[int, Value], ...] = ()
+    last: int | None = None
+    skip: int = 0
+    limit: int = 100
+
+
+class RecordPage(Struct, frozen=True):
+    """Records, ascending; whether more follow on the far side; the revision that they show."""
+
+    records: tuple[Record, ...]
+    more: bool
+    revision: int
+
+
+class EncodedPage(Struct, frozen=True):
+    """Bodies as entries of field 1, and the position of the last where more follow."""
+
+    encoded: bytes
+    following: Position | None
+    revision: int
+
+
+class RecordReader:
+    """Reads partitions. What asks DuckDB raises DeadlineExceeded instead where the deadline has passed."""
+
+    def __init__(self, core: Core, database: Database, applier: Applier, clock: Clock) -> None:
+        self._core = core
+        self._database = database
+        self._applier = applier
+        self._clock = clock
+
+    def get(self, terms: Terms, place: Partition, key: bytes) -> tuple[Record | None, int]:
+        """The record as readers see it, None where there is none, and the revision that this shows."""
+        while True:
+            found, revision = self.stored(terms, place, key, accepted=False)
+            if found is None:
+                return None, revision
+            complete = self._completed(terms, place, [found])
+            if complete is not None:
+                return complete[0], revision
+
+    def accepted(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> list[Record]:
+        """Those of some records that are there, as writers build on them. Call it under the partition's lock."""
+        while True:
+            cold = [key for key in keys if self._knows(terms, place, key) is None]
+            if cold:
+                self._load_keys(terms, place, cold)
+            looked = [self.stored(terms, place, key)[0] for key in keys]
+            found = [each for each in looked if each is not None]
+            bodies = self._bodies(terms, place, found)
+            versions = [(each.key, each.revision, each.ordinal) for each in found]
+            if all(version in bodies for version in versions):
+                return [_record(each, bodies[version]) for each, version in zip(found, versions, strict=True)]
+
+    def stored(
+        self, terms: Terms, place: Partition, key: bytes, *, accepted: bool = True
+    ) -> tuple[StoredRecord | None, int]:
+        """The record with or without its body, and the revision that this shows. One that has expired is not there."""
+        now = self._clock()
+        found, revision = self._look(terms, place, key, now, accepted=accepted)
+        return None if found is None or _is_expired(found, now) else found, revision
+
+    def has_expired(self, terms: Terms, place: Partition, key: bytes) -> bool:
+        """Whether an accepted record is there and has expired."""
+        now = self._clock()
+        found, _ = self._look(terms, place, key, now, accepted=True)
+        return found is not None and _is_expired(found, now)
+
+    def _look(
+        self, terms: Terms, place: Partition, key: bytes, now: int, *, accepted: bool
+    ) -> tuple[StoredRecord | None, int]:
+        while True:
+            try:
+                return self._core.get_record(
+                    place.kind.number, terms.tenant_id, place.uid, place.partition, key, accepted=accepted, now=now
+                )
+            except ColdRecords:
+                self._load_keys(terms, place, [key])
+
+    def may_be_there(self, terms: Terms, place: Partition, key: bytes) -> bool:
+        """Whether an accepted record may stand there, by what is in memory."""
+        return self._knows(terms, place, key) is not False
+
+    def _knows(self, terms: Terms, place: Partition, key: bytes) -> bool | None:
+        """Whether an accepted record stands there, by what is in memory; None where that does not say."""
+        try:
+            found, _ = self._core.get_record(
+                place.kind.number, terms.tenant_id, place.uid, place.partition, key, accepted=True, now=0
+            )
+        except ColdRecords:
+            return None
+        return found is not None
+
+    def page(self, terms: Terms, place: Partition, query: PartitionQuery) -> RecordPage:
+        """A page of a partition as readers see it: as many as PAGE_BYTES hold, but one at least if there is any."""
+        while True:
+            found = self._resident_page(terms, place, query)
+            records = self._completed(terms, place, found.records, newest=query.newest)
+            if records is not None:
+                more = found.more or len(records) < len(found.records)
+                return RecordPage(tuple(records), more, found.revision)
+
+    def encoded_page(self, terms: Terms, place: Partition, query: PartitionQuery) -> EncodedPage:
+        """The same page as entries of field 1 of a reply."""
+        found = self._resident_page(terms, place, query)
+        if found.encoded is not None:
+            last = _place_of(place.kind, query.order, found.records[-1]) if found.more else None
+            return EncodedPage(found.encoded, last, found.revision)
+        page = self.page(terms, place, query)
+        last = page.records[-1].position(place.kind, query.order) if page.more else None
+        return EncodedPage(b"".join(list_entry(record.body) for record in page.records), last, page.revision)
+
+    def count(self, terms: Terms, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
+        """How many records of a partition readers see, and the revision that this shows."""
+        now = self._clock()
+        while True:
+            try:
+                return self._core.count_records(
+                    place.kind.number, terms.tenant_id, place.uid, place.partition, where=where, now=now
+                )
+            except ColdRecords:
+                self._load(terms, place, 0, None)
+
+    def _resident_page(self, terms: Terms, place: Partition, query: PartitionQuery) -> _native.RecordPage:
+        while True:
+            try:
+                return self._core.list_records(
+                    place.kind.number,
+                    terms.tenant_id,
+                    place.uid,
+                    place.partition,
+                    order=query.order,
+                    newest=query.newest,
+                    after=query.after,
+                    before=query.before,
+                    where=query.where,
+                    last=query.last,
+                    skip=query.skip,
+                    limit=query.limit,
+                    max_bytes=PAGE_BYTES,
+                    now=self._clock(),
+                )
+            except ColdRecords as cold:
+                self._load(terms, place, query.order, _newest_rows(query, cold.after))
+
+    def _load_keys(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> None:
+        def load() -> bool:
+            as_of = self._applier.applied
+            rows = self._rows(terms, place, "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)], body="body")
+            absent = set(keys) - {row[0] for row in rows}
+            return self._give(terms, place, rows, absent=sorted(absent), as_of=as_of)
+
+        self._until_fresh(terms, load)
+
+    def _load(self, terms: Terms, place: Partition, order: int, limit: int | None) -> None:
+        """Load the last so many rows in an order, or (None) all."""
+        names = _order_columns(place.kind, order)
+        ending = f"ORDER BY {', '.join(f'{name} DESC' for name in names)} LIMIT {limit}" if limit else ""
+        body = "body" if limit and limit <= ROWS_WITH_BODIES else "NULL"
+
+        def load() -> bool:
+            as_of = self._applier.applied
+            rows = self._rows(terms, place, ending, [], body=body)
+            if limit is None or len(rows) < limit:
+                return self._give(terms, place, rows, whole=True, as_of=as_of)
+            known = _position(place.kind, order, rows[-1])
+            return self._give(terms, place, rows, order=order, complete_from=known, as_of=as_of)
+
+        self._until_fresh(terms, load)
+
+    def _until_fresh(self, terms: Terms, load: Callable[[], bool]) -> None:
+        """Load, again where what was read is older than what memory has let go of. Raises StoreFailed where that is
+        never applied.
+        """
+        require_time(terms.deadline)
+        while not load():
+            if self._core.failure() is not None:
+                raise StoreFailed
+            require_time(terms.deadline)
+            self._applier.wait(self._core.published(), RELOAD_SECONDS)
+
+    def _rows(self, terms: Terms, place: Partition, rest: str, parameters: list[object], *, body: str) -> list[Row]:
+        """The database's rows of a partition as the engine takes them."""
+        own = "".join(f", {name}" for name in place.kind.column_names)
+        columns = f"key, revision, ordinal, user_id, expire_time, upload_id, {body}{own}"
+        hashed = _native.place(terms.tenant_id, place.uid, place.partition)
+        return self._database.rows(
+            f"""SELECT {columns} FROM {place.kind.name}
+                WHERE place = ? AND tenant_id = ? AND conversation_uid = ? AND partition = ? {rest}""",  # noqa: S608 - ours
+            [hashed, terms.tenant_id, place.uid, place.partition, *parameters],
+        )
+
+    def _give(
+        self,
+        terms: Terms,
+        place: Partition,
+        rows: list[Row],
+        *,
+        as_of: int,
+        absent: Sequence[bytes] = (),
+        order: int = 0,
+        complete_from: Position | None = None,
+        whole: bool = False,
+    ) -> bool:
+        return self._core.load_records(
+            place.kind.number,
+            terms.tenant_id,
+            place.uid,
+            place.partition,
+            rows,
+            absent=absent,
+            order=order,
+            complete_from=complete_from,
+            whole=whole,
+            as_of=as_of,
+        )
+
+    def _completed(
+        self, terms: Terms, place: Partition, found: Sequence[StoredRecord], *, newest: bool = False
+    ) -> list[Record] | None:
+        """The records with their bodies, as many as a page holds; None where one has moved on meanwhile."""
+        complete: list[Record] = []
+        size, at_once = 0, LEAST_BODIES
+        ordered = found[::-1] if newest else found
+        while len(complete) < len(ordered):
+            chosen = ordered[len(complete) : len(complete) + at_once]
+            bodies = self._bodies(terms, place, chosen)
+            for stored in chosen:
+                body = bodies.get((stored.key, stored.revision, stored.ordinal))
+                if body is None:
+                    return None
+                size += len(body)
+                if size > PAGE_BYTES and complete:
+                    return complete[::-1] if newest else complete
+                complete.append(_record(stored, body))
+            at_once = 4 * at_once if size < PAGE_BYTES // 4 else LEAST_BODIES
+        return complete[::-1] if newest else complete
+
+    def _bodies(
+        self, terms: Terms, place: Partition, records: Sequence[StoredRecord]
+    ) -> dict[tuple[bytes, int, int], bytes]:
+        """The bodies by key, revision and ordinal: those in memory, those that the database has, and uploaded ones."""
+        bodies = {
+            (each.key, each.revision, each.ordinal): each.body
+            for each in records
+            if each.body is not None and not each.upload_id
+        }
+        dropped = [each.key for each in records if each.body is None and not each.upload_id]
+        if dropped:
+            require_time(terms.deadline)
+            as_of = self._applier.applied
+            rows = self._rows(terms, place, "AND key IN (SELECT unnest(?::BLOB[]))", [dropped], body="body")
+            bodies |= {(row[0], row[1], row[2]): row[6] for row in rows}
+            self._give(terms, place, rows, as_of=as_of)
+        for each in records:
+            if each.upload_id:
+                body = self.uploaded(terms, place, each.upload_id)
+                if body is not None:
+                    bodies[each.key, each.revision, each.ordinal] = body
+        return bodies
+
+    def uploaded(self, terms: Terms, place: Partition, upload_id: str) -> bytes | None:
+        """A body put together of its parts; None where these are gone, as the record then is."""
+        name, _, count = upload_id.partition("/")
+        kind = parts_of(place.kind)
+        parts = Partition(kind, place.uid, kind.encode_partition(name))
+        found = [self.get(terms, parts, kind.encode_key(index))[0] for index in range(int(count))]
+        if any(part is None for part in found):
+            return None
+        return b"".join(record_pb2.BodyPart.FromString(part.body).data for part in found if part is not None)
+
+
+def _is_expired(record: StoredRecord, now: int) -> bool:
+    """Whether a record is not to be seen any more."""
+    return record.expire_time is not None and record.expire_time <= now
+
+
+def _place_of(kind: Kind, order: int, record: Record | StoredRecord) -> Position:
+    if order == 0:
+        return (record.key,)
+    return (*(record.columns[column] for column in kind.orders[order - 1]), record.revision, record.ordinal)
+
+
+def _record(stored: StoredRecord, body: bytes) -> Record:
+    return Record(
+        key=stored.key,
+        revision=stored.revision,
+        ordinal=stored.ordinal,
+        user_id=stored.user_id,
+        expire_time=stored.expire_time,
+        columns=tuple(stored.columns),
+        body=body,
+    )
+
+
+def _newest_rows(query: PartitionQuery, known: Position | None) -> int | None:
+    """How many rows to load for a query; None for all."""
+    wanted = query.limit if query.newest else query.last
+    if wanted is None or known is not None or query.where:
+        return None
+    return wanted + 1 if wanted < ROWS_WITH_BODIES else max(wanted + 1, NEWEST_ROWS)
+
+
+def _order_columns(kind: Kind, order: int) -> list[str]:
+    if order == 0:
+        return ["key"]
+    return [*(kind.columns[column].name for column in kind.orders[order - 1]), "revision", "ordinal"]
+
+
+def _position(kind: Kind, order: int, row: Row) -> Position:
+    """The position of a loaded row in an order."""
+    key, revision, ordinal, _, _, _, _, *columns = row
+    if order == 0:
+        return (key,)
+    return (*(columns[column] for column in kind.orders[order - 1]), revision, ordinal)

@@ -1,0 +1,301 @@
+"""Records of the kinds: read by key, listed within a partition or across, written together as one journal record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import TypeAlias
+
+from google.protobuf.message import Message
+from msgspec import Struct
+
+from remora_server._native import Core, StoredRecord
+from remora_server.domain.calls import Outcome, Read, Terms, Write
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.changes import Change
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.commit.commands import Commands, Planned
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.locks import Locks
+from remora_server.storage.database.database import Database
+from remora_server.storage.records.queries import FoundRecords, RecordQueries, RecordsQuery
+from remora_server.storage.records.reader import (
+    EncodedPage,
+    Partition,
+    PartitionQuery,
+    Record,
+    RecordPage,
+    RecordReader,
+)
+from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch
+from remora_server.storage.records.uploads import Upload, Uploaded, Uploads
+from remora_server.storage.schema import keys
+from remora_server.storage.schema.kinds import Kind, Kinds, RecordDraft, Value
+
+ABSENT = 0
+"""The revision that is expected of a record that is not to be there."""
+
+
+class Put(Struct, frozen=True):
+    """A record to write. Its body is the message, or what was uploaded for it.
+
+    `expected`: the revision that the one in its place must have, ABSENT where none may be there; None: any.
+    `expire_time`, in microseconds, where the kind has no field for it.
+    """
+
+    kind: Kind
+    uid: int
+    message: Message
+    expected: int | None = None
+    expire_time: int | None = None
+    uploaded: Uploaded | None = None
+
+    @property
+    def partition(self) -> bytes:
+        """Of the message."""
+        return self.kind.place(self.message)[0]
+
+
+class Remove(Struct, frozen=True):
+    """A record to remove, with all that goes with it. `expected` is as for Put."""
+
+    kind: Kind
+    uid: int
+    partition: bytes
+    key: bytes
+    expected: int | None = None
+
+
+class RemovePartitions(Struct, frozen=True):
+    """Records to remove, with all that goes with them: of one partition or, with `is_prefix`, of all that begin so."""
+
+    kind: Kind
+    uid: int
+    partition: bytes
+    is_prefix: bool = False
+
+
+_Owners: TypeAlias = dict[tuple[Partition, bytes], str]
+"""The users that records belong to, by where these stand."""
+
+Move: TypeAlias = Put | Remove | RemovePartitions
+
+
+class Records:
+    """Reads and writes records of any kinds. Those of conversations are written under their locks, which callers hold.
+
+    Every write of a record holds the lock of its partition, so that what it expects is so when it is accepted.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        database: Database,
+        commits: Commits,
+        *,
+        commands: Commands,
+        reader: RecordReader,
+        clock: Clock,
+    ) -> None:
+        self._core = core
+        self._commits = commits
+        self._commands = commands
+        self._reader = reader
+        self._clock = clock
+        self._locks = Locks()
+        self._queries = RecordQueries(core, database, commits, reader, clock)
+        self._uploads = Uploads(reader, clock)
+        self.kinds: Kinds = database.kinds
+
+    def write(self, write: Write, moves: Sequence[Move]) -> Outcome:
+        """Write all or none of some records that belong to no conversation.
+
+        Raises RevisionMismatch where another write came first, RecordNotFound where what a record belongs to is gone.
+        """
+
+        def plan(_: None, now: int) -> Planned:
+            return Planned(self.changes(write, moves), Outcome(revision=0, time=now))
+
+        return self._commands.run(write, self.held(write, moves), plan)
+
+    def get(self, read: Read, place: Partition, key: bytes) -> tuple[Record | None, int]:
+        """A record, None where there is none, and the revision that this shows."""
+        self._commits.begin(read)
+        return self._reader.get(read, place, key)
+
+    def page(self, read: Read, place: Partition, query: PartitionQuery) -> RecordPage:
+        """Records of one partition."""
+        self._commits.begin(read)
+        return self._reader.page(read, place, query)
+
+    def encoded_page(self, read: Read, place: Partition, query: PartitionQuery) -> EncodedPage:
+        """The same as entries of field 1 of a reply."""
+        self._commits.begin(read)
+        return self._reader.encoded_page(read, place, query)
+
+    def count(self, read: Read, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
+        """How many records of a partition have some values, by their columns, and the revision that this shows."""
+        self._commits.begin(read)
+        return self._reader.count(read, place, where)
+
+    def query(self, read: Read, query: RecordsQuery) -> FoundRecords:
+        """Records of any partitions of a kind."""
+        return self._queries.find(read, query)
+
+    def accepted(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> list[Record]:
+        """Those of some records that are there, as writers build on them, under the partition's lock."""
+        return self._reader.accepted(terms, place, keys)
+
+    def may_be_there(self, terms: Terms, place: Partition, key: bytes) -> bool:
+        """Whether a write may replace a record, by what is in memory. A conversation that it creates has none."""
+        is_new = place.kind.of_conversation and place.uid == 0
+        return not is_new and self._reader.may_be_there(terms, place, key)
+
+    def stored(self, terms: Terms, place: Partition, key: bytes) -> StoredRecord | None:
+        """The same, perhaps without its body."""
+        return self._reader.stored(terms, place, key)[0]
+
+    def has_expired(self, terms: Terms, place: Partition, key: bytes) -> bool:
+        """Whether a record is there and has expired, as writers see it."""
+        return self._reader.has_expired(terms, place, key)
+
+    def refresh(self, terms: Terms, place: Partition, key: bytes, expire_time: int | None) -> bool:
+        """Have a record live until another time, which is seen at once and journaled later; False where there is none.
+
+        After a crash within a minute, it may have the time from before.
+        """
+        while (found := self.stored(terms, place, key)) is not None:
+            if self._core.refresh_record(
+                place.kind.number,
+                terms.tenant_id,
+                place.uid,
+                place.partition,
+                key,
+                revision=found.revision,
+                expire_time=expire_time,
+                now=self._clock(),
+            ):
+                return True
+        return False
+
+    def upload_part(self, write: Write, upload: Upload, index: int, data: bytes) -> Outcome:
+        """Store a part of a body that a later write names, within an hour."""
+
+        def plan(_: None, now: int) -> Planned:
+            return Planned([self._uploads.part(upload, index, data)], Outcome(revision=0, time=now), upload.user_id)
+
+        return self._commands.run(write, nullcontext(), plan)
+
+    def held(self, terms: Terms, moves: Sequence[Move]) -> AbstractContextManager[None]:
+        """The locks of what moves, to be held while its changes are made and accepted."""
+        if any(isinstance(move, RemovePartitions) and move.is_prefix for move in moves):
+            return self._locks.all(terms)
+        return self._locks.all_of(terms, self._lock_keys(moves))
+
+    def held_place(self, terms: Terms, place: Partition) -> AbstractContextManager[None]:
+        """The lock of one partition."""
+        return self._locks.of(terms, (place.kind.number, place.uid, place.partition))
+
+    def held_of_users(self, terms: Terms) -> AbstractContextManager[None]:
+        """The locks of all that may belong to a user."""
+        return self._locks.all(terms)
+
+    def _lock_keys(self, moves: Iterable[Move]) -> Iterator[tuple[int, int, bytes]]:
+        """Of the partitions, and of those above: a child is not written while one of them goes."""
+        for move in moves:
+            yield move.kind.number, move.uid, move.partition
+            if isinstance(move, Put):
+                for place, _ in _above(Partition(move.kind, move.uid, move.partition)):
+                    yield place.kind.number, place.uid, place.partition
+
+    def changes(self, terms: Terms, moves: Iterable[Move]) -> list[Change]:
+        """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound."""
+        owners: _Owners = {}
+        return [change for move in moves for change in self._changes(terms, move, owners)]
+
+    def cleared(self, uid: int, user_id: str) -> list[RemovePartitions]:
+        """What goes with a user's messages in a conversation."""
+        return [
+            RemovePartitions(kind, uid, kind.encode_partition(user_id), is_prefix=len(kind.partition) > 1)
+            for kind in self.kinds
+            if kind.is_cleared
+        ]
+
+    def erased(self, user_id: str) -> Change:
+        """The end of everything that belongs to a user."""
+        return changes.remove_user_records(user_id, [kind for kind in self.kinds if kind.of_user])
+
+    def _changes(self, terms: Terms, move: Move, owners: _Owners) -> Iterator[Change]:
+        match move:
+            case Put():
+                yield from self._put(terms, move, owners)
+            case Remove():
+                place = Partition(move.kind, move.uid, move.partition)
+                self._require_expected(terms, place, move.key, move.expected)
+                yield changes.remove_record(move.kind, move.uid, move.partition, move.key)
+                yield from self._remove_children(move.kind, move.uid, move.partition + move.key, is_prefix=False)
+            case RemovePartitions():
+                remove = changes.remove_prefix if move.is_prefix else changes.remove_partition
+                yield remove(move.kind, move.uid, move.partition)
+                yield from self._remove_children(move.kind, move.uid, move.partition, is_prefix=True)
+
+    def _remove_children(self, kind: Kind, uid: int, place: bytes, *, is_prefix: bool) -> Iterator[Change]:
+        """What goes with records: their children's partitions begin with where they stand."""
+        for child in self.kinds.children(kind):
+            remove = changes.remove_prefix if is_prefix else changes.remove_partition
+            yield remove(child, uid, place)
+            yield from self._remove_children(child, uid, place, is_prefix=True)
+
+    def _put(self, terms: Terms, put: Put, owners: _Owners) -> Iterator[Change]:
+        draft = put.kind.draft(put.message, put.expire_time)
+        place = Partition(put.kind, put.uid, draft.partition)
+        is_there = self._require_expected(terms, place, draft.key, put.expected)
+        user_id = owners[place, draft.key] = self._owner(terms, place, draft, owners)
+        if put.uploaded:
+            yield from self._uploads.confirm(terms, place, put.uploaded)
+        yield changes.put_record(
+            put.kind,
+            put.uid,
+            draft,
+            user_id=user_id,
+            replaces=is_there,
+            upload_id=put.uploaded.reference if put.uploaded else "",
+        )
+
+    def _require_expected(self, terms: Terms, place: Partition, key: bytes, expected: int | None) -> bool:
+        """Whether a record may be there. Raises RevisionMismatch where another revision is than is expected."""
+        if expected is not None:
+            found, _ = self._reader.stored(terms, place, key)
+            revision = ABSENT if found is None else found.revision
+            if revision != expected:
+                raise RevisionMismatch(expected, revision)
+        return self.may_be_there(terms, place, key)
+
+    def _owner(self, terms: Terms, place: Partition, draft: RecordDraft, owners: _Owners) -> str:
+        """The user that a record belongs to: its own, or its parent's. `owners` are those of what the same write put.
+
+        Raises RecordNotFound where the parent's record is not there.
+        """
+        owner = draft.user_id
+        for above, key in islice(_above(place), 1):
+            parent = owners.get((above, key)) if (above, key) in owners else self._stored_owner(terms, above, key)
+            if parent is None:
+                raise RecordNotFound(above.kind.name)
+            owner = owner if place.kind.user else parent
+        return owner
+
+    def _stored_owner(self, terms: Terms, place: Partition, key: bytes) -> str | None:
+        found = self.stored(terms, place, key)
+        return None if found is None else found.user_id
+
+
+def _above(place: Partition) -> Iterator[tuple[Partition, bytes]]:
+    """Where the parent's record of a partition stands, then that one's parent's, and so on: partition and key."""
+    while place.kind.parent is not None:
+        parent = place.kind.parent
+        parts = keys.decode(place.kind.partition_types, place.partition)
+        leading = len(parent.partition)
+        key = parent.encode_key(*parts[leading:])
+        place = Partition(parent, place.uid, parent.encode_partition(*parts[:leading]))
+        yield place, key

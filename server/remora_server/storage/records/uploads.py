@@ -1,0 +1,76 @@
+"""Bodies that are too long for one write, uploaded in parts. Parts that no write names within some time expire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from remora_server.domain.calls import Terms
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.clock import Clock
+from remora_server.storage.records.reader import Partition, RecordReader
+from remora_server.storage.records.refusals import RecordNotFound
+from remora_server.storage.schema.kinds import Kind, parts_of
+from remora_server.storage.v1 import record_pb2
+
+PART_BYTES = 1 << 20
+"""The longest part."""
+UNNAMED_SECONDS = 3600
+"""How long parts stay that no write has named."""
+
+
+class Upload(Struct, frozen=True):
+    """A body that is being uploaded for a record of a kind, and whose that will be."""
+
+    id: str
+    kind: Kind
+    uid: int = 0
+    conversation_id: str = ""
+    user_id: str = ""
+
+
+class Uploaded(Struct, frozen=True):
+    """An upload that is complete: so many parts."""
+
+    id: str
+    parts: int
+
+    @property
+    def reference(self) -> str:
+        """What the record keeps of it."""
+        return f"{self.id}/{self.parts}"
+
+
+class Uploads:
+    """Makes the changes of uploads."""
+
+    def __init__(self, reader: RecordReader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+
+    def part(self, upload: Upload, index: int, data: bytes) -> changes.Change:
+        """One part, up to PART_BYTES. The same again replaces it."""
+        kind = parts_of(upload.kind)
+        draft = kind.draft(
+            record_pb2.BodyPart(
+                upload_id=upload.id,
+                index=index,
+                conversation_id=upload.conversation_id,
+                user_id=upload.user_id,
+                data=data,
+            ),
+            self._clock() + UNNAMED_SECONDS * 1_000_000,
+        )
+        return changes.put_record(kind, upload.uid, draft, replaces=True)
+
+    def confirm(self, terms: Terms, place: Partition, uploaded: Uploaded) -> Iterator[changes.Change]:
+        """Keep the parts for a record that names them. Raises RecordNotFound where one is missing, or named."""
+        kind = parts_of(place.kind)
+        parts = Partition(kind, place.uid, kind.encode_partition(uploaded.id))
+        for index in range(uploaded.parts):
+            key = kind.encode_key(index)
+            found, _ = self._reader.stored(terms, parts, key)
+            if found is None or found.expire_time is None:
+                raise RecordNotFound(kind.name)
+            yield changes.set_expiry(kind.number, place.uid, parts.partition, key, found.revision, None)

@@ -1,0 +1,547 @@
+"""Saves what can be saved of a damaged store into a new directory. The old one is only read.
+
+What the database still holds comes first, piece by piece where a table is damaged; then every record of the journal
+that can be read. Records behind a gap are applied too: a record holds everything that it needs, and what was written
+after the gap is worth as much as what was written before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from msgspec import Struct, field
+
+from remora_server import _native
+from remora_server.domain.errors import RemoraError, one_line
+from remora_server.storage.commit.batch import Batch, NotApplicable
+from remora_server.storage.database import taking_over
+from remora_server.storage.database.database import FILE_NAME, KIND_FACT, SCHEMA_VERSION, Database, is_damage
+from remora_server.storage.database.directory import (
+    FORMAT_VERSION,
+    Format,
+    FormatDamaged,
+    NewDirectory,
+    is_unfinished,
+    read_format,
+    sync_file,
+)
+from remora_server.storage.database.disk_space import is_lack_of_space
+from remora_server.storage.database.lacks import lack_of
+from remora_server.storage.database.tables import incomplete, shape, without_parent
+from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece
+from remora_server.storage.recovery.inspection import inspect_store, locked, require_readable, told
+from remora_server.storage.recovery.mending import linked_file, read_only
+from remora_server.storage.recovery.restoring import begin_journal
+from remora_server.storage.schema.kinds import KINDS, Kind, Kinds, all_tables
+from remora_server.storage.v1 import record_pb2
+
+Readable = Callable[[], AbstractContextManager[Path]]
+"""How the database's file is opened."""
+DATABASE_BYTES = 512 << 20
+BATCH_BYTES = 4 << 20
+VECTOR_ROWS = 2048
+"""DuckDB reads rows in such pieces: no smaller range is worth a try."""
+CONVERTED_ROWS = 256
+"""Rows of older versions that are converted at once."""
+
+
+class RepairError(Exception):
+    """Nothing was saved; the message says why and what to do."""
+
+
+class Touched(Struct, frozen=True):
+    """A conversation that is not as it was: how many of its messages are lost (at least), and what else."""
+
+    tenant_id: str
+    conversation_id: str
+    lost_messages: int
+    note: str = ""
+
+
+class RepairReport(Struct):
+    """What was saved, and what was not.
+
+    `lost_revisions`: writes, first and last, of which nothing was saved. `lost_after`: what was written after this
+    revision, if anything, is lost as well; None where it is known how far the journal came. `lost_rows`: of each table,
+    how many could not be read; where the journal does not reach back to the first revision, some of them may have come
+    back from it.
+    """
+
+    source: Path
+    target: Path
+    store_id: str = ""
+    revision: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    lost_revisions: list[tuple[int, int]] = field(default_factory=list)
+    lost_after: int | None = None
+    lost_rows: dict[str, int] = field(default_factory=dict)
+    conversations: list[Touched] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is certain that nothing was lost."""
+        is_known = self.lost_after is None
+        return is_known and not (self.lost_revisions or self.lost_rows or self.conversations)
+
+
+def repair(source: Path, target: Path, kinds: Kinds = KINDS) -> RepairReport:
+    """Save what can be saved of the store in `source` into `target`, which is new or empty. `kinds` are those that are
+    known. Raises RepairError.
+    """
+    if source.resolve() in (target.resolve(), *target.resolve().parents):
+        raise RepairError(f"{target} lies in {source}: name a directory outside of it")
+    with locked(source) as is_free:
+        if not is_free:
+            raise RepairError(f"a process serves {source}: stop it first")
+        _require_readable(source)
+        before = _digest(source)
+        try:
+            report = _Repair(source, target, kinds).run()
+        except (RemoraError, NotApplicable, duckdb.Error, OSError, _native.JournalError) as error:
+            raise _not_saved(target, error) from error
+        if _digest(source) != before:
+            raise RepairError(f"{source} changed meanwhile: make sure that nothing writes there, and repair again")
+    for finding in inspect_store(target, kinds).findings:
+        report.notes.append(f"the new store is not right: {finding.part}: {finding.what}")
+    return report
+
+
+def _require_readable(source: Path) -> None:
+    try:
+        require_readable(source)
+    except PermissionError as error:
+        what = f"{error.filename} cannot be read: {error.strerror}"
+        raise RepairError(f"{what}: repair as the user who serves the store") from error
+
+
+def _digest(directory: Path) -> str:
+    """Of all files and their names."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(str(file.relative_to(directory)).encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+class _Repair:
+    """One repair. The steps follow each other in `run`."""
+
+    def __init__(self, source: Path, target: Path, kinds: Kinds) -> None:
+        self._source = source
+        self._kinds = kinds
+        self._target = target
+        self._report = RepairReport(source, target)
+        self._format = self._read_format()
+        self._facts: dict[str, str] = {}
+        self._names: dict[int, tuple[str, str]] = {}
+        self._is_whole = False
+        self._readable: Readable
+
+    def run(self) -> RepairReport:
+        if is_unfinished(self._source):
+            raise RepairError(f"a restore or a repair into {self._source} was interrupted: run that again")
+        self._facts = self._read_facts()
+        self._require_known_versions()
+        owner = self._owner()
+        self._disown(owner)
+        applied = int(self._facts.get("applied_revision", 0))
+        found = self._inspect(applied, owner)
+        store_id = self._require_something(found, owner)
+        with NewDirectory(self._target, store_id) as begun:
+            revision = self._fill(found, applied, store_id)
+            begin_journal(begun.journal, store_id, revision)
+            begun.finish()
+        return self._report
+
+    def _fill(self, found: _native.JournalInspection | None, applied: int, store_id: bytes) -> int:
+        """Make the new database; the revision that it has reached."""
+        Database(self._target, DATABASE_BYTES, self._kinds).close()
+        self._copy_database()
+        database = Database(self._target, DATABASE_BYTES, self._kinds)
+        try:
+            revision = self._replay(database, found, applied)
+            database.transact(self._tidy)
+            self._settle(database, store_id, revision)
+        finally:
+            database.close()
+        sync_file(self._target / FILE_NAME)
+        return revision
+
+    def _read_facts(self) -> dict[str, str]:
+        """What the database says of itself, with its write-ahead log or else without it."""
+        file = self._source / FILE_NAME
+        if not file.exists():
+            self._report.notes.append("the database is missing")
+            return {}
+        ways: tuple[Readable, ...] = (lambda: nullcontext(file), lambda: linked_file(self._source))
+        for way in ways:
+            self._readable = way
+            try:
+                with way() as readable, read_only(readable) as connection:
+                    return dict(connection.execute("SELECT key, value FROM meta").fetchall())
+            except (duckdb.Error, OSError) as error:
+                self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
+        return {}
+
+    def _read_format(self) -> Format | None:
+        """What FORMAT says; None where it is missing or damaged."""
+        with suppress(OSError, FormatDamaged):
+            return read_format(self._source)
+        return None
+
+    def _require_known_versions(self) -> None:
+        """Raise RepairError where a newer version wrote the store: what this one does not know would be left out."""
+        format_version = self._format.format_version if self._format else 0
+        if format_version > FORMAT_VERSION or int(self._facts.get("schema_version", 0)) > SCHEMA_VERSION:
+            raise RepairError(f"{self._source} was written by a newer version of Remora: upgrade Remora")
+        known = {f"{KIND_FACT}{kind.number}": shape(kind) for kind in self._kinds}
+        for fact, kept in self._facts.items():
+            if fact.startswith(KIND_FACT) and known.get(fact) != kept:
+                raise RepairError(f"{self._source} has records of the kind {kept}, which is not known: upgrade Remora")
+
+    def _owner(self) -> bytes | None:
+        """The store's id by the directory, else by the journal, else by the database."""
+        if self._format:
+            return bytes.fromhex(self._format.store_id)
+        with suppress(_native.JournalError):
+            found = _native.inspect_journal(self._source / "journal", store_id=None, applied_revision=0)
+            if found.store_id:
+                return found.store_id
+        known = self._facts.get("store_id")
+        return bytes.fromhex(known) if known else None
+
+    def _disown(self, owner: bytes | None) -> None:
+        """Use nothing of a database that belongs to another store."""
+        known = self._facts.get("store_id")
+        if owner and known and known != owner.hex():
+            self._report.notes.append(f"the database belongs to store {known}, not to {owner.hex()}: it is not used")
+            self._facts = {}
+
+    def _copy_database(self) -> None:
+        if not self._facts:
+            return
+        with self._readable() as file, _connected(self._target / FILE_NAME) as connection:
+            connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
+            for table in self._found_tables(connection):
+                self._copy_table(connection, table)
+        self._is_whole = not self._report.lost_rows
+
+    def _found_tables(self, connection: duckdb.DuckDBPyConnection) -> list[_FoundTable]:
+        """What there is to copy: what the new database has, too, and what older versions had in its place."""
+        found = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'old'").fetchall()
+        names = {name for (name,) in found}
+        is_old = int(self._facts.get("schema_version", 0)) < taking_over.SCHEMA_VERSION
+        replaced = {old.name if is_old else old.set_aside: old for old in OLD_TABLES}
+        plain = [table.name for table in all_tables(self._kinds) if table.name in names - set(replaced) - {"meta"}]
+        taken_over = {old: int(self._facts.get(old.progress, 0)) for old in replaced.values()}
+        return [
+            *(_FoundTable(name) for name in plain),
+            *(_FoundTable(name, old, taken_over[old]) for name, old in replaced.items() if name in names),
+        ]
+
+    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: _FoundTable) -> None:
+        """Copy the rows that can be read, and count the others."""
+        [(last,)] = connection.execute(f"SELECT max(rowid) FROM old.{table.name}").fetchall()  # noqa: S608 - ours
+        end = 0 if last is None else last + 1
+        pieces = table.pieces(end)
+        lost, is_damaged = 0, False
+        while pieces:
+            begin, end = pieces.pop()
+            try:
+                table.copy(connection, begin, end)
+            except duckdb.Error as error:
+                is_damaged = is_damaged or is_damage(error)
+                if lack_of(error) is not None or not is_damaged:
+                    raise _not_copied(table.name, error) from error
+                halves = table.halves(begin, end)
+                pieces += halves
+                lost += 0 if halves else table.count(connection, begin, end)
+        if lost:
+            self._report.lost_rows[table.name] = lost
+
+    def _inspect(self, applied: int, owner: bytes | None) -> _native.JournalInspection | None:
+        try:
+            found = _native.inspect_journal(self._source / "journal", store_id=owner, applied_revision=applied)
+        except _native.JournalError as error:
+            self._report.notes.append(f"the journal cannot be read: {error}")
+            return None
+        for finding in found.findings:
+            self._report.notes.append(f"journal: {told(finding)}")
+        if found.noted_published is None:
+            what = "cannot be read" if found.note_unreadable else "is missing"
+            self._report.notes.append(f"journal: the note of how far it came {what}")
+        return found
+
+    def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
+        """The id of the store, of which there is a database or a journal. Raises RepairError where there is neither."""
+        records = sum(segment.records for segment in found.segments) if found else 0
+        is_journal = found is not None and bool(found.segments) and (records > 0 or not found.refused)
+        if owner is None or not (self._facts or is_journal):
+            why = "".join(f"; {note}" for note in self._report.notes)
+            raise RepairError(f"nothing of the store in {self._source} can be read: restore a backup{why}")
+        return owner
+
+    def _replay(self, database: Database, found: _native.JournalInspection | None, applied: int) -> int:
+        """Apply what the journal holds; the revision that the store has reached."""
+        if found is None:
+            self._report.lost_after = applied
+            return applied
+        after = applied if self._is_whole else self._resume_after(database, found, applied)
+        replay = _Replay(database, after, self._names)
+        _native.salvage_journal(
+            self._source / "journal", replay.take, store_id=found.store_id, applied_revision=applied
+        )
+        replay.flush()
+        known = applied if self._is_whole else min(after, applied)
+        self._report.lost_revisions = [(max(first, known + 1), last) for first, last in found.missing if last > known]
+        reached = max(applied, replay.revision, found.last_revision, found.noted_published or 0)
+        if found.noted_published is None:
+            self._report.lost_after = reached
+        return reached
+
+    def _resume_after(self, database: Database, found: _native.JournalInspection, applied: int) -> int:
+        """Where tables are damaged, what was applied is applied again, as far back as the records have no gap."""
+        first = max([found.first_revision, *(last + 1 for _, last in found.missing if last <= applied)])
+        if first > applied or any(one <= applied <= last for one, last in found.missing):
+            return applied
+
+        def forget(cursor: duckdb.DuckDBPyConnection) -> None:
+            for table in ("messages", "requests", *(kind.name for kind in self._kinds)):
+                cursor.execute(f"DELETE FROM {table} WHERE revision >= ?", [first])  # noqa: S608 - ours
+
+        database.transact(forget)
+        if first == 1:
+            self._report.lost_rows.clear()
+        return first - 1
+
+    def _tidy(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make the rows agree with each other again."""
+        self._name_conversations(cursor)
+        for statement in _TIDY:
+            cursor.execute(statement)
+        for kind in self._kinds:
+            self._tidy_kind(cursor, kind)
+        self._note_lost_messages(cursor)
+        for statement in _COUNT:
+            cursor.execute(statement)
+
+    def _tidy_kind(self, cursor: duckdb.DuckDBPyConnection, kind: Kind) -> None:
+        """Remove records whose owner is gone; those whose bodies are not whole are lost."""
+        for statement in _tidy_statements(kind):
+            cursor.execute(statement)
+        [(lost,)] = cursor.execute(f"DELETE FROM {kind.name} WHERE {incomplete(kind)}").fetchall()  # noqa: S608 - ours
+        if lost:
+            self._report.lost_rows[kind.name] = self._report.lost_rows.get(kind.name, 0) + lost
+
+    def _name_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """A conversation whose own row is lost gets one, where its id is known and no other has it."""
+        missing = cursor.execute(_UNNAMED).fetchall()
+        for uid, owner, created in missing:
+            tenant_id, conversation_id = self._names.get(uid, ("", ""))
+            taken = cursor.execute(
+                "SELECT 1 FROM conversations WHERE tenant_id = ? AND id = ?", [tenant_id, conversation_id]
+            ).fetchall()
+            if not conversation_id or taken:
+                continue
+            cursor.execute(
+                "INSERT INTO conversations VALUES (?, ?, ?, ?, '', '', NULL, ''::BLOB, ?)",
+                [tenant_id, conversation_id, uid, owner, created],
+            )
+            note = "its title, metadata and owner are lost; the owner is taken from its messages"
+            self._report.conversations.append(Touched(tenant_id, conversation_id, 0, note))
+
+    def _note_lost_messages(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        for tenant_id, conversation_id, lost in cursor.execute(_LOST_MESSAGES).fetchall():
+            self._report.conversations.append(Touched(tenant_id, conversation_id, lost))
+
+    def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
+        """What is left: the store's facts, and what it holds."""
+        facts = self._facts | {"store_id": store_id.hex(), "applied_revision": str(revision)}
+        for key, value in facts.items():
+            if key != "schema_version" and key not in {old.progress for old in OLD_TABLES}:
+                database.set_meta(key, value)
+        database.checkpoint()
+        names = [table.name for table in all_tables(self._kinds) if table.name != "meta"]
+        self._report.rows = {name: database.rows(f"SELECT count(*) FROM {name}")[0][0] for name in names}  # noqa: S608
+        self._report.store_id, self._report.revision = store_id.hex(), revision
+
+
+class _FoundTable(Struct, frozen=True):
+    """A table of the damaged database. `old` says how that of an older version is converted; its rows before the rowid
+    `begin` were taken over before that.
+    """
+
+    name: str
+    old: OldTable | None = None
+    begin: int = 0
+
+    def pieces(self, end: int) -> list[tuple[int, int]]:
+        """What is copied at once, by rowids, the first piece last. What must be converted is in memory meanwhile."""
+        if self.old is None:
+            return [(0, end)]
+        begins = range(self.begin, end, CONVERTED_ROWS)
+        return [(begin, min(begin + CONVERTED_ROWS, end)) for begin in reversed(begins)]
+
+    @staticmethod
+    def halves(begin: int, end: int) -> list[tuple[int, int]]:
+        """What of a piece may be readable by itself, the first half last."""
+        middle = (begin + end) // 2 // VECTOR_ROWS * VECTOR_ROWS
+        return [(middle, end), (begin, middle)] if begin < middle < end else []
+
+    def copy(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> None:
+        """Copy a piece, or raise duckdb.Error with nothing of it copied."""
+        if self.old is None:
+            connection.execute(f"INSERT INTO {self.name} BY NAME SELECT * FROM {self._place(begin, end)}")  # noqa: S608
+        else:
+            copy_piece(connection, self.old, f"old.{self.name}", begin, end)
+
+    def count(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> int:
+        """How many rows a piece has."""
+        [(count,)] = connection.execute(f"SELECT count(*) FROM {self._place(begin, end)}").fetchall()  # noqa: S608
+        return int(count)
+
+    def _place(self, begin: int, end: int) -> str:
+        return f"old.{self.name} WHERE rowid >= {begin} AND rowid < {end}"
+
+
+class _Replay:
+    """Takes records in the order of revisions and applies them in batches."""
+
+    def __init__(self, database: Database, after: int, names: dict[int, tuple[str, str]]) -> None:
+        self._database = database
+        self._names = names
+        self._batch, self._bytes = Batch(self._database.kinds), 0
+        self.revision = after
+
+    def take(self, revision: int, payload: bytes) -> None:
+        """Apply a record, unless it was."""
+        record = record_pb2.Record.FromString(payload)
+        self._learn_names(record, revision)
+        if revision <= self.revision:
+            return
+        self._batch.add(revision, payload)
+        self.revision = revision
+        self._bytes += len(payload)
+        if self._bytes > BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if self._bytes:
+            self._database.transact(self._batch.write)
+            self._batch, self._bytes = Batch(self._database.kinds), 0
+
+    def _learn_names(self, record: record_pb2.Record, revision: int) -> None:
+        for change in record.changes:
+            if change.HasField("put_head"):
+                head = change.put_head
+                self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
+
+
+def _not_saved(target: Path, error: Exception) -> RepairError:
+    cause = error.__cause__ if isinstance(error, RemoraError) and error.__cause__ else error
+    return RepairError(f"nothing was saved in {target}: {_remedy(cause)}{one_line(cause)}")
+
+
+def _not_copied(table: str, error: duckdb.Error) -> RepairError:
+    return RepairError(f"{table} cannot be copied: {_remedy(error)}{one_line(error)}")
+
+
+def _remedy(error: BaseException) -> str:
+    return "make room, or name a directory on another disk: " if is_lack_of_space(error) else ""
+
+
+@contextmanager
+def _connected(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(str(file), config={"threads": 1, "memory_limit": f"{DATABASE_BYTES}B"})
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_UNNAMED = """
+    SELECT uid, CASE WHEN count(DISTINCT user_id) = 1 THEN min(user_id) ELSE '' END, min(created)
+    FROM (SELECT conversation_uid AS uid, user_id, create_time AS created FROM messages
+          UNION ALL SELECT uid, NULL, update_time FROM heads)
+    ANTI JOIN conversations USING (uid) GROUP BY uid ORDER BY uid DESC"""
+
+_TIDY = (
+    # Of two conversations of one id the older was deleted by a record that is lost.
+    """DELETE FROM conversations USING conversations AS newer WHERE newer.tenant_id = conversations.tenant_id
+       AND newer.id = conversations.id AND newer.uid > conversations.uid""",
+    "DELETE FROM heads WHERE uid NOT IN (SELECT uid FROM conversations)",
+    "DELETE FROM messages WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
+    # Likewise of two messages of one id.
+    """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
+       AND newer.user_id = messages.user_id AND newer.id = messages.id AND newer.sequence > messages.sequence""",
+    """DELETE FROM embeddings WHERE NOT EXISTS (SELECT 1 FROM messages AS m
+       WHERE m.conversation_uid = embeddings.conversation_uid AND m.sequence = embeddings.sequence
+       AND m.revision = embeddings.message_revision)""",
+    """INSERT INTO heads SELECT c.tenant_id, c.uid, 0, 0, 0, c.create_time, c.uid FROM conversations AS c
+       ANTI JOIN heads USING (uid)""",
+)
+
+
+def _tidy_statements(kind: Kind) -> Iterator[str]:
+    name = kind.name
+    # Of two records of one key, the older was replaced by a record that is lost.
+    yield f"""DELETE FROM {name} USING {name} AS newer WHERE newer.tenant_id = {name}.tenant_id
+        AND newer.conversation_uid = {name}.conversation_uid AND newer.partition = {name}.partition
+        AND newer.key = {name}.key
+        AND (newer.revision, newer.ordinal, newer.rowid) > ({name}.revision, {name}.ordinal, {name}.rowid)"""  # noqa: S608
+    if kind.of_conversation:
+        yield f"DELETE FROM {name} WHERE conversation_uid NOT IN (SELECT uid FROM conversations)"  # noqa: S608 - ours
+    if kind.parent:
+        yield f"DELETE FROM {name} WHERE {without_parent(kind, kind.parent)}"  # noqa: S608 - ours
+
+
+_LOST_MESSAGES = """
+    SELECT c.tenant_id, c.id, h.message_count - coalesce(m.held, 0) AS lost
+    FROM heads AS h JOIN conversations AS c USING (uid)
+    LEFT JOIN (SELECT conversation_uid AS uid, count(*) AS held FROM messages GROUP BY ALL) AS m USING (uid)
+    WHERE h.message_count > coalesce(m.held, 0) ORDER BY c.tenant_id, c.id"""
+
+_COUNT = (
+    """UPDATE heads SET message_count = (SELECT count(*) FROM messages WHERE conversation_uid = heads.uid)""",
+    """UPDATE heads SET last_sequence = held.last, last_time = greatest(last_time, held.time)
+       FROM (SELECT conversation_uid, max(sequence) AS last, max(create_time) AS time FROM messages GROUP BY ALL)
+       AS held
+       WHERE held.conversation_uid = heads.uid AND held.last > last_sequence""",
+)
+
+
+def saved_facts(report: RepairReport) -> dict[str, Any]:
+    """The report as plain values, for scripts."""
+    return {
+        "source": str(report.source),
+        "target": str(report.target),
+        "store_id": report.store_id,
+        "revision": report.revision,
+        "complete": report.is_complete,
+        "rows": report.rows,
+        "lost_revisions": [list(lost) for lost in report.lost_revisions],
+        "lost_after": report.lost_after,
+        "lost_rows": report.lost_rows,
+        "conversations": [
+            {
+                "tenant_id": touched.tenant_id,
+                "conversation_id": touched.conversation_id,
+                "lost_messages": touched.lost_messages,
+                "note": touched.note,
+            }
+            for touched in report.conversations
+        ],
+        "notes": report.notes,
+    }

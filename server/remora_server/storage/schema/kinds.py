@@ -1,0 +1,373 @@
+"""The kinds of records, each declared once, and the tables that hold none.
+
+What applies, deletes, exports, repairs and checks records does so by these declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from msgspec import Struct
+
+from remora.v1 import step_pb2, transfer_service_pb2, working_memory_pb2
+from remora_server import _native
+from remora_server.storage.schema import keys
+from remora_server.storage.schema.keys import KeyPart, KeyType
+from remora_server.storage.v1 import record_pb2
+
+Value: TypeAlias = bool | int | float | str | bytes | None
+Position: TypeAlias = tuple[Value, ...]
+"""Where a record stands in an order: its key, or the order's columns, its revision and its ordinal."""
+ColumnType: TypeAlias = Literal["bool", "int64", "double", "text", "bytes"]
+
+_KEY_TYPES = {
+    FieldDescriptor.CPPTYPE_STRING: KeyType.TEXT,
+    FieldDescriptor.CPPTYPE_UINT32: KeyType.UNSIGNED,
+    FieldDescriptor.CPPTYPE_UINT64: KeyType.UNSIGNED,
+    FieldDescriptor.CPPTYPE_INT32: KeyType.SIGNED,
+    FieldDescriptor.CPPTYPE_INT64: KeyType.SIGNED,
+}
+_COLUMN_TYPES: dict[int, ColumnType] = {
+    FieldDescriptor.CPPTYPE_BOOL: "bool",
+    FieldDescriptor.CPPTYPE_INT32: "int64",
+    FieldDescriptor.CPPTYPE_INT64: "int64",
+    FieldDescriptor.CPPTYPE_UINT32: "int64",
+    FieldDescriptor.CPPTYPE_ENUM: "int64",
+    FieldDescriptor.CPPTYPE_FLOAT: "double",
+    FieldDescriptor.CPPTYPE_DOUBLE: "double",
+    FieldDescriptor.CPPTYPE_STRING: "text",
+}
+_TIMESTAMP = "google.protobuf.Timestamp"
+
+
+class Field:
+    """A field of a message, by its path such as `scope.user_id`."""
+
+    def __init__(self, message: type[Message], path: str) -> None:
+        self.path = path
+        self._names = path.split(".")
+        self.descriptor = _descend(message.DESCRIPTOR, self._names)
+
+    @property
+    def name(self) -> str:
+        """The last name of the path."""
+        return self._names[-1]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a Timestamp, whose value is its microseconds."""
+        message = self.descriptor.message_type
+        return message is not None and message.full_name == _TIMESTAMP
+
+    @property
+    def key_type(self) -> KeyType:
+        """What it is as a part of a key."""
+        if self.descriptor.is_repeated:
+            if self.descriptor.cpp_type != FieldDescriptor.CPPTYPE_STRING:
+                raise ValueError(f"{self.path} is a list, but not one of texts")
+            return KeyType.TEXTS
+        return _KEY_TYPES[self.descriptor.cpp_type]
+
+    @property
+    def column_type(self) -> ColumnType:
+        """What it is as a column."""
+        if self.is_time:
+            return "int64"
+        if self.descriptor.type == FieldDescriptor.TYPE_BYTES:
+            return "bytes"
+        return _COLUMN_TYPES[self.descriptor.cpp_type]
+
+    def of(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
+        """The value in a message; None where the field has presence and is not set."""
+        found = self._parent(message)
+        if self.descriptor.has_presence and not found.HasField(self.name):
+            return None
+        value = getattr(found, self.name)
+        if self.is_time:
+            return value.ToMicroseconds()
+        return tuple(value) if self.descriptor.is_repeated else value
+
+    def put(self, message: Message, value: str) -> None:
+        """Set a text."""
+        setattr(self._parent(message), self.name, value)
+
+    def put_time(self, message: Message, micros: int | None) -> None:
+        """Set a Timestamp, or clear it."""
+        parent = self._parent(message)
+        parent.ClearField(self.name)
+        if micros is not None:
+            getattr(parent, self.name).FromMicroseconds(micros)
+
+    def _parent(self, message: Message) -> Any:  # noqa: ANN401 - a message of any type
+        """The message that has the field."""
+        found: Any = message
+        for name in self._names[:-1]:
+            found = getattr(found, name)
+        return found
+
+
+def _descend(message: Any, names: Sequence[str]) -> FieldDescriptor:  # noqa: ANN401 - a descriptor
+    field: FieldDescriptor = message.fields_by_name[names[0]]
+    return field if len(names) == 1 else _descend(field.message_type, names[1:])
+
+
+class RecordDraft(Struct, frozen=True):
+    """What a message is as a record of its kind."""
+
+    partition: bytes
+    key: bytes
+    user_id: str
+    columns: tuple[Value, ...]
+    expire_time: int | None
+    body: bytes
+
+
+class Kind:
+    """A declared sort of records. `message` is what their bodies encode; the other fields are paths in it.
+
+    `partition` and `key` are the parts of a record's key. `columns` are there to filter by, and to order by where
+    `orders` says so: each order is a list of columns, which then have a value in every record. `conversation` and
+    `user` are the ids of what a record belongs to and goes with. A record of a kind with a `parent` goes with the
+    parent's record, whose partition and key together are its partition, and belongs to what that belongs to.
+
+    `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
+    without it, records are not exported. `is_cleared`: those of a user go when the user's messages are cleared; the
+    user is then the first part of the partition.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        name: str,
+        message: type[Message],
+        partition: Sequence[str] = (),
+        key: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        orders: Sequence[Sequence[str]] = (),
+        conversation: str = "",
+        user: str = "",
+        parent: Kind | None = None,
+        expires: str = "",
+        transfer: str = "",
+        is_cleared: bool = False,
+    ) -> None:
+        self.number, self.name, self.message, self.parent = number, name, message, parent
+        self.partition = tuple(Field(message, path) for path in partition)
+        self.key = tuple(Field(message, path) for path in key)
+        self.columns = tuple(Field(message, path) for path in columns)
+        self.orders = tuple(tuple(map(tuple(columns).index, order)) for order in orders)
+        self.conversation = Field(message, conversation) if conversation else None
+        self.user = Field(message, user) if user else None
+        self.expires = Field(message, expires) if expires else None
+        self.transfer, self.is_cleared = transfer, is_cleared
+        self.partition_types = tuple(field.key_type for field in self.partition)
+        self.key_types = tuple(field.key_type for field in self.key)
+        self._require_sense()
+
+    def _require_sense(self) -> None:
+        """Raise ValueError where the declaration contradicts itself."""
+        if self.parent is not None and self.partition_types != self.parent.partition_types + self.parent.key_types:
+            raise ValueError(f"the partition of {self.name} is not the partition and key of {self.parent.name}")
+        if self.is_cleared and not (self.user and self.partition[:1] and self.partition[0].path == self.user.path):
+            raise ValueError(f"{self.name} cannot be cleared: the user is not the first part of its partition")
+        if self.transfer and self.transfer not in transfer_service_pb2.Record.DESCRIPTOR.fields_by_name:
+            raise ValueError(f"{self.name}: remora.v1.Record has no field {self.transfer}")
+
+    @property
+    def of_conversation(self) -> bool:
+        """Whether its records go with a conversation."""
+        return self.conversation is not None or (self.parent is not None and self.parent.of_conversation)
+
+    @property
+    def of_user(self) -> bool:
+        """Whether its records go with a user."""
+        return self.user is not None or (self.parent is not None and self.parent.of_user)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the database beside those of every kind."""
+        return tuple(field.name for field in self.columns)
+
+    def native(self) -> _native.RecordKind:
+        """The kind as the engine knows it."""
+        return _native.RecordKind(
+            self.number,
+            columns=[field.column_type for field in self.columns],
+            orders=self.orders,
+            of_conversation=self.of_conversation,
+            of_user=self.of_user,
+        )
+
+    def place(self, message: Message) -> tuple[bytes, bytes]:
+        """The partition and the key of a message."""
+        return (
+            keys.encode(self.partition_types, [field.of(message) for field in self.partition]),
+            keys.encode(self.key_types, [field.of(message) for field in self.key]),
+        )
+
+    def encode_partition(self, *parts: KeyPart) -> bytes:
+        """The partition with these parts; where there are fewer than it has, what all begin with that begin so."""
+        return keys.encode(self.partition_types[: len(parts)], parts)
+
+    def encode_leading(self, *texts: str) -> bytes:
+        """What the partitions begin with whose first part is a list that begins with these texts."""
+        return keys.encode_leading_texts(texts)
+
+    def encode_key(self, *parts: KeyPart) -> bytes:
+        """The key with these parts."""
+        return keys.encode(self.key_types, parts)
+
+    def draft(self, message: Message, expire_time: int | None = None) -> RecordDraft:
+        """A message as a record. `expire_time` is for a kind that has no field for it."""
+        partition, key = self.place(message)
+        return RecordDraft(
+            partition=partition,
+            key=key,
+            user_id=self.user.of(message) or "" if self.user else "",
+            columns=tuple(field.of(message) for field in self.columns),
+            expire_time=self.expires.of(message) if self.expires else expire_time,
+            body=message.SerializeToString(),
+        )
+
+    def is_of(self, message: Message) -> bool:
+        """Whether a message names the owners that records of this kind have; several kinds may have one message."""
+        return all(field is None or field.of(message) for field in (self.conversation, self.user))
+
+    def is_same(self, body: bytes, message: Message) -> bool:
+        """Whether a stored body is a message, however little the body says of whose it is."""
+        stored = self.message.FromString(body)
+        for field in (self.conversation, self.user):
+            if field is not None:
+                field.put(stored, field.of(message))
+        return stored == message
+
+    def exported(self, body: bytes, conversation_id: str, user_id: str, expire_time: int | None) -> Message:
+        """The message of a record as it leaves the store: it says whose it is, and when it expires."""
+        message = self.message.FromString(body)
+        if self.conversation:
+            self.conversation.put(message, conversation_id)
+        if self.user:
+            self.user.put(message, user_id)
+        if self.expires:
+            self.expires.put_time(message, expire_time)
+        return message
+
+
+STEPS = Kind(
+    number=1,
+    name="steps",
+    message=step_pb2.Step,
+    partition=["user_id"],
+    key=["id"],
+    columns=["operation_id", "step_index"],
+    orders=[["step_index"]],
+    conversation="conversation_id",
+    user="user_id",
+    transfer="step",
+    is_cleared=True,
+)
+BY_STEP_INDEX = 1
+"""The order of steps by their index, then in the order of saving."""
+CONVERSATION_MEMORIES = Kind(
+    number=2,
+    name="conversation_memories",
+    message=working_memory_pb2.WorkingMemoryRecord,
+    conversation="scope.conversation_id",
+    transfer="working_memory",
+)
+USER_MEMORIES = Kind(
+    number=3,
+    name="user_memories",
+    message=working_memory_pb2.WorkingMemoryRecord,
+    partition=["scope.user_id"],
+    user="scope.user_id",
+    transfer="working_memory",
+)
+
+
+BODY_PARTS = Kind(
+    number=4,
+    name="body_parts",
+    message=record_pb2.BodyPart,
+    partition=["upload_id"],
+    key=["index"],
+    user="user_id",
+)
+"""The parts of bodies that are too long for one write, of records that belong to no conversation."""
+CONVERSATION_BODY_PARTS = Kind(
+    number=5,
+    name="conversation_body_parts",
+    message=record_pb2.BodyPart,
+    partition=["upload_id"],
+    key=["index"],
+    conversation="conversation_id",
+    user="user_id",
+)
+"""Those of records that belong to conversations."""
+
+
+def parts_of(kind: Kind) -> Kind:
+    """The kind that the parts of a kind's long bodies are of."""
+    return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
+
+
+class Kinds:
+    """Some kinds together: those that a store has."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self._kinds = {kind.number: kind for kind in kinds}
+        if len(self._kinds) != len(kinds) or len({kind.name for kind in kinds}) != len(kinds):
+            raise ValueError("two kinds have one number or one name")
+
+    def __iter__(self) -> Iterator[Kind]:
+        """By number."""
+        return iter([self._kinds[number] for number in sorted(self._kinds)])
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def native(self) -> list[_native.RecordKind]:
+        """The kinds as the engine knows them."""
+        return [kind.native() for kind in self]
+
+    def children(self, kind: Kind) -> list[Kind]:
+        """The kinds whose records go with those of a kind at once."""
+        return [each for each in self if each.parent is kind]
+
+    def transferred(self) -> list[Kind]:
+        """Those that are exported."""
+        return [kind for kind in self if kind.transfer]
+
+
+KINDS = Kinds(STEPS, CONVERSATION_MEMORIES, USER_MEMORIES, BODY_PARTS, CONVERSATION_BODY_PARTS)
+
+
+class Table(Struct, frozen=True):
+    """A table that holds no records of a kind. `uid`: the column with the conversation that a row goes with.
+
+    `revisions`: whether its rows have the revision that last wrote them.
+    """
+
+    name: str
+    uid: str = ""
+    revisions: bool = False
+
+
+TABLES = (
+    Table("meta"),
+    Table("conversations", uid="uid"),
+    Table("heads", uid="uid", revisions=True),
+    Table("messages", uid="conversation_uid", revisions=True),
+    Table("embeddings", uid="conversation_uid"),
+    Table("requests"),
+)
+
+
+def all_tables(kinds: Kinds) -> tuple[Table, ...]:
+    """Every table of a store."""
+    of_kinds = (Table(kind.name, "conversation_uid" if kind.of_conversation else "", revisions=True) for kind in kinds)
+    return (*TABLES, *of_kinds)

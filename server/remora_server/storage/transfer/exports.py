@@ -1,0 +1,289 @@
+"""Reads what the store holds, record by record: the places of a page first, then what stands there until it is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import duckdb
+
+from remora.v1 import message_pb2, transfer_service_pb2
+from remora_server import _native
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import require_owner
+from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery
+from remora_server.storage.database import arrow
+from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS, between
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message, timestamp
+from remora_server.storage.schema.kinds import Kind, parts_of
+from remora_server.storage.v1 import record_pb2
+
+PAGE_BYTES = 3 << 20
+
+LEAST_AT_ONCE = 16
+"""Records that are read at once while it is not known how long they are."""
+
+_CONVERSATION, _MESSAGE, _RECORDS = range(3)
+"""The parts of a conversation. Those of the kinds begin with the last, each at that and its number."""
+_LAST_UID = 2**64 - 1
+"""Where records stand that belong to no conversation, behind all of these."""
+
+CONVERSATIONS_AT_ONCE = 64
+"""A page looks at so many: each has its own record, so that a page is never empty before the end."""
+
+_PICKED = """
+SELECT uid, id FROM conversations
+WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
+    AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
+ORDER BY uid LIMIT $conversations
+"""
+# The parts of each conversation by (part, first, second): its record, its messages by sequence, its records of each
+# kind by revision and ordinal; then those of no conversation by kind and key. No texts and no sizes: they would be read
+# of all conversations for every page.
+_PLACES = f"""
+WITH places AS (
+    SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, ''::BLOB AS key
+    UNION ALL
+    SELECT conversation_uid, 1, sequence, 0, ''::BLOB FROM messages
+    WHERE conversation_uid IN {UIDS} AND NOT (conversation_uid = $uid AND sequence > $newest)
+    {{kinds}}
+)
+SELECT uid, part, first, second, key FROM places
+WHERE (uid, part, first, second, key) > ($uid, $part, $first, $second, $after_key)
+ORDER BY uid, part, first, second, key LIMIT $limit
+"""  # noqa: S608 - a constant
+_UNEXPIRED = "(expire_time IS NULL OR expire_time > $now)"
+_CONVERSATIONS = f"SELECT uid, body, create_time FROM conversations WHERE uid IN {UIDS}"  # noqa: S608 - a constant
+_HEADS = f"SELECT uid, last_sequence, last_time, update_time FROM heads WHERE uid IN {UIDS}"  # noqa: S608 - a constant
+_MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {CHOSEN_MESSAGES}"  # noqa: S608 - constants
+_EMBEDDINGS = (
+    f"FROM embeddings WHERE by_caller AND {CHOSEN_MESSAGES} ORDER BY conversation_uid, sequence, message_revision"
+)
+_RECORDS_OF_CONVERSATIONS = f"""
+conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
+AND (conversation_uid, revision, ordinal) IN (
+    SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
+"""
+_OTHER_RECORDS = "tenant_id = $tenant AND partition || key IN (SELECT unnest($keys::BLOB[]))"
+
+Record = transfer_service_pb2.Record
+Version: TypeAlias = tuple[int, int, int]
+"""A message's conversation uid, its sequence and the revision that last wrote it."""
+Found: TypeAlias = dict[ExportPlace, bytes]
+
+
+class Exports:
+    """Reads pages of records."""
+
+    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._kinds = context.records.kinds.transferred()
+        self._clock = context.clock
+        self._database = context.database
+        self._commits = context.commits
+        self._conversations = conversations
+
+    def page(self, read: Read, query: ExportQuery) -> ExportPage:
+        """The next records. Raises ConversationNotFound."""
+        revision = self._commits.begin_query(read)
+        only = self._only(read, query)
+        position = query.position or ExportPosition(ExportPlace(), through=revision, newest=0)
+        now = self._clock()
+        records, following = self._database.snapshot(
+            lambda cursor: _Snapshot(cursor, read.tenant_id, self._kinds).page(query, position, only, now)
+        )
+        return ExportPage(tuple(records), following, revision)
+
+    def _only(self, read: Read, query: ExportQuery) -> int:
+        """The uid of the conversation that is asked for; 0 where none is."""
+        if not query.conversation_id:
+            return 0
+        head = self._conversations.published(read, query.conversation_id)
+        require_owner(head.user_id, query.user_id, query.conversation_id)
+        return head.uid
+
+
+class _Snapshot:
+    """One state of the database, as a tenant sees it. `_ids` are the conversations of the page, by uid."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Sequence[Kind]) -> None:
+        self._cursor = cursor
+        self._tenant_id = tenant_id
+        self._kinds = kinds
+        self._ids: dict[int, str] = {}
+
+    def page(
+        self, query: ExportQuery, position: ExportPosition, only: int, now: int
+    ) -> tuple[list[bytes], ExportPosition | None]:
+        """The records of a page, and where the next one begins."""
+        parameters = {
+            "tenant": self._tenant_id,
+            "user": query.user_id,
+            "only": only,
+            "uid": position.after.uid,
+            "conversations": CONVERSATIONS_AT_ONCE,
+        }
+        self._ids = dict(self._rows(_PICKED, {**parameters, "through": position.through}))
+        places = self._places({**parameters, "uids": list(self._ids), "now": now}, query, position)
+        records = _fitting(self._read, places[: query.limit])
+        is_last = len(records) == len(places) and len(self._ids) < CONVERSATIONS_AT_ONCE
+        return records, None if is_last else self._following(position, places[len(records) - 1])
+
+    def _rows(self, sql: str, parameters: dict[str, object]) -> list[Any]:
+        return self._cursor.execute(sql, parameters).fetchall()
+
+    def _places(self, parameters: dict[str, object], query: ExportQuery, position: ExportPosition) -> list[ExportPlace]:
+        """The next places, one more than asked for where there is one."""
+        after = position.after
+        where = {
+            "newest": position.newest,
+            "part": after.part,
+            "first": after.first,
+            "second": after.second,
+            "after_key": after.key,
+            "limit": query.limit + 1,
+        }
+        kinds = "".join(f"UNION ALL {_places_of(kind)}" for kind in self._kinds)
+        return [ExportPlace(*row) for row in self._rows(_PLACES.format(kinds=kinds), {**parameters, **where})]
+
+    def _following(self, position: ExportPosition, last: ExportPlace) -> ExportPosition:
+        """Where the next page begins: the conversation in which this one ends is bounded where its record was read."""
+        if last.uid in (position.after.uid, _LAST_UID):
+            return ExportPosition(last, position.through, position.newest)
+        newest = self._rows("SELECT last_sequence FROM heads WHERE uid = $uid", {"uid": last.uid})[0][0]
+        return ExportPosition(last, position.through, newest)
+
+    def _read(self, places: Sequence[ExportPlace]) -> list[bytes]:
+        """The records that stand at places."""
+        readers = {_CONVERSATION: self._conversations, _MESSAGE: self._messages}
+        readers |= {_part(kind): partial(self._records, kind) for kind in self._kinds}
+        found: Found = {}
+        for part, read in readers.items():
+            chosen = [place for place in places if place.part == part]
+            if chosen:
+                found |= read(chosen)
+        return [found[place] for place in places]
+
+    def _conversations(self, places: Sequence[ExportPlace]) -> Found:
+        parameters: dict[str, object] = {"uids": _uids(places)}
+        heads = {uid: rest for uid, *rest in self._rows(_HEADS, parameters)}
+        rows = self._rows(_CONVERSATIONS, parameters)
+        return {ExportPlace(uid, _CONVERSATION): _conversation(*rest, *heads[uid]) for uid, *rest in rows}
+
+    def _messages(self, places: Sequence[ExportPlace]) -> Found:
+        uids, sequences = _uids(places), [place.first for place in places]
+        embeddings = caller_embeddings(self._cursor, uids, sequences)
+        found: Found = {}
+        for uid, *row in self._rows(_MESSAGES, {"uids": uids, "sequences": sequences}):
+            sequence, revision = row[:2]
+            message = message_pb2.Message.FromString(stored_message(*row))
+            message.ClearField("revision")
+            if (uid, sequence, revision) in embeddings:
+                message.embedding.CopyFrom(embeddings[uid, sequence, revision])
+            own = transfer_service_pb2.MessageRecord(conversation_id=self._ids[uid], message=message)
+            found[ExportPlace(uid, _MESSAGE, sequence)] = Record(message=own).SerializeToString()
+        return found
+
+    def _records(self, kind: Kind, places: Sequence[ExportPlace]) -> Found:
+        columns = "conversation_uid, partition || key, revision, ordinal, user_id, expire_time, upload_id, body"
+        if kind.of_conversation:
+            chosen: dict[str, object] = {
+                "uids": _uids(places),
+                "revisions": [place.first for place in places],
+                "ordinals": [place.second for place in places],
+            }
+            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_RECORDS_OF_CONVERSATIONS}", chosen)  # noqa: S608
+        else:
+            chosen = {"tenant": self._tenant_id, "keys": [place.key for place in places]}
+            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_OTHER_RECORDS}", chosen)  # noqa: S608 - ours
+        found: Found = {}
+        for uid, key, revision, ordinal, user_id, expire_time, upload_id, body in rows:
+            whole = self._uploaded(kind, uid, upload_id) if upload_id else body
+            message = kind.exported(whole, self._ids.get(uid, ""), user_id, expire_time)
+            record = Record()
+            getattr(record, kind.transfer).CopyFrom(message)
+            part = _part(kind)
+            place = ExportPlace(uid, part, revision, ordinal) if uid else ExportPlace(_LAST_UID, part, key=key)
+            found[place] = record.SerializeToString()
+        return found
+
+    def _uploaded(self, kind: Kind, uid: int, upload_id: str) -> bytes:
+        """A body put together of its parts."""
+        parts, name = parts_of(kind), upload_id.partition("/")[0]
+        partition = parts.encode_partition(name)
+        rows = self._rows(
+            f"SELECT body FROM {parts.name} WHERE place = $place AND partition = $partition ORDER BY key",  # noqa: S608
+            {"place": _native.place(self._tenant_id, uid, partition), "partition": partition},
+        )
+        return b"".join(record_pb2.BodyPart.FromString(body).data for (body,) in rows)
+
+
+def _places_of(kind: Kind) -> str:
+    """The query for the places of a kind's records."""
+    part = _part(kind)
+    if kind.of_conversation:
+        return f"""
+            SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {kind.name}
+            WHERE conversation_uid IN {UIDS} AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
+    of_user = "user_id = $user" if kind.of_user else "false"
+    return f"""
+        SELECT {_LAST_UID}, {part}, 0, 0, partition || key FROM {kind.name}
+        WHERE tenant_id = $tenant AND $only = 0 AND ($user = '' OR {of_user}) AND len($uids) < $conversations
+        AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
+
+
+def _part(kind: Kind) -> int:
+    return _RECORDS + kind.number
+
+
+def _fitting(read: Callable[[Sequence[ExportPlace]], list[bytes]], places: Sequence[ExportPlace]) -> list[bytes]:
+    """The first records that a reply holds, at least one where there is any.
+
+    They are read in groups, because nothing says how long they are before: each of about as many as will fill the
+    reply if they are like those before, but no sudden leap.
+    """
+    records: list[bytes] = []
+    size, at_once = 0, LEAST_AT_ONCE
+    while len(records) < len(places):
+        for record in read(places[len(records) : len(records) + at_once]):
+            size += len(record)
+            if size > PAGE_BYTES and records:
+                return records
+            records.append(record)
+        at_once = max(LEAST_AT_ONCE, min(4 * at_once, (PAGE_BYTES - size) * len(records) // size))
+    return records
+
+
+def _uids(places: Sequence[ExportPlace]) -> list[int]:
+    return [place.uid for place in places]
+
+
+def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: int, update_time: int) -> bytes:
+    record = Record()
+    conversation = record.conversation.conversation
+    conversation.MergeFromString(body)
+    conversation.last_sequence = last_sequence
+    conversation.create_time.CopyFrom(timestamp(create_time))
+    conversation.update_time.CopyFrom(timestamp(update_time))
+    if last_time:
+        record.conversation.last_append_time.CopyFrom(timestamp(last_time))
+    return record.SerializeToString()
+
+
+def caller_embeddings(
+    cursor: duckdb.DuckDBPyConnection, uids: Sequence[int], sequences: Sequence[int]
+) -> dict[Version, message_pb2.Embedding]:
+    """The callers' own vectors of messages, which are given by their conversations' uids and their sequences."""
+    parameters = {"uids": uids, "sequences": sequences}
+    keys = cursor.execute(
+        f"SELECT conversation_uid, sequence, message_revision, model {_EMBEDDINGS}", parameters
+    ).fetchall()
+    if not keys:
+        return {}
+    values = arrow.vectors(cursor.sql(f"SELECT values {_EMBEDDINGS}", params=parameters))
+    return {
+        (uid, sequence, revision): message_pb2.Embedding(model=model, values=vector)
+        for (uid, sequence, revision, model), vector in zip(keys, values, strict=True)
+    }

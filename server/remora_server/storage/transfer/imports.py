@@ -1,0 +1,204 @@
+"""Stores records as they were in another store. What is there already is compared, never overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from google.protobuf.message import Message
+from msgspec import Struct
+
+from remora.v1 import message_pb2
+from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
+from remora_server.domain.messages import ConversationView, Plan
+from remora_server.domain.transfers import (
+    Import,
+    ImportedConversation,
+    ImportedMessage,
+    ImportedRecord,
+    plan_import,
+    require_distinct,
+)
+from remora_server.storage.commit import changes
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.nouns.messages import CountTokens, OnPuts
+from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.records import Move, Put
+from remora_server.storage.records.refusals import RecordNotFound
+from remora_server.storage.schema.encoding import STORED_COLUMNS, conversation_row, stored_message, timestamp
+from remora_server.storage.schema.kinds import Kind
+from remora_server.storage.transfer.exports import caller_embeddings
+
+_MESSAGES = f"""
+SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid
+    AND sequence IN (SELECT unnest($sequences::UBIGINT[]))
+"""  # noqa: S608 - a constant
+
+
+_Place: TypeAlias = tuple[Partition, bytes]
+
+
+class _Draft(Struct, frozen=True):
+    """An imported record with its kind."""
+
+    field: str
+    kind: Kind
+    message: Message
+
+    def place(self, uid: int) -> _Place:
+        """Where it is to stand."""
+        partition, key = self.kind.place(self.message)
+        return Partition(self.kind, uid, partition), key
+
+
+class Imports:
+    """Stores imported records. `on_puts` is told of every accepted plan."""
+
+    def __init__(self, context: StoreContext, *, count_tokens: CountTokens, on_puts: OnPuts) -> None:
+        self._database = context.database
+        self._commits = context.commits
+        self._commands = context.commands
+        self._records = context.records
+        self._loader = context.loader
+        self._count_tokens = count_tokens
+        self._on_puts = on_puts
+
+    def store(self, write: Write, given: Import) -> Outcome:
+        drafts = self._drafts(given.records)
+        require_distinct((each.field, (each.kind.name, each.kind.place(each.message))) for each in drafts)
+        if not given.conversation_id:
+            moves = [Put(each.kind, 0, each.message) for each in drafts]
+            return self._commands.run(
+                write, self._records.held(write, moves), lambda _, __: self._without_conversation(write, drafts)
+            )
+        held = self._loader.locked(write, given.conversation_id)
+        return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, drafts, found))
+
+    def _drafts(self, records: Sequence[ImportedRecord]) -> list[_Draft]:
+        return [self._draft(record) for record in records]
+
+    def _draft(self, record: ImportedRecord) -> _Draft:
+        """A record with its kind: of those that an export calls so, the one whose owner it names."""
+        named = [kind for kind in self._records.kinds.transferred() if kind.transfer == record.kind]
+        message = named[0].message.FromString(record.body)
+        return _Draft(record.field, next(kind for kind in named if kind.is_of(message)), message)
+
+    def _without_conversation(self, write: Write, drafts: Sequence[_Draft]) -> Planned | None:
+        """Records of no conversation; None where all are there."""
+        puts = self._new_records(write, 0, drafts)
+        return Planned(puts, Outcome(revision=0, imported_records=len(puts))) if puts else None
+
+    def _into_conversation(
+        self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None
+    ) -> Planned | None:
+        """Records of a conversation; None where all are there."""
+        view, created = _view(found, given)
+        uid = view.head.uid
+        planned = plan_import(view, given.conversation, given.messages)
+        if found is not None and planned.taken:
+            self._commits.settle(write.deadline)
+        self._require_same_messages(uid, planned.taken)
+        others = self._new_records(write, uid, drafts)
+        stored = len(created) + len(planned.plan.puts) + len(others)
+        if not stored and planned.plan.head == view.head:
+            return None
+        outcome = Outcome(revision=0, conversation_id=given.conversation_id, imported_records=stored)
+        return self._planned(write, planned.plan, [*created, *others], outcome)
+
+    def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:
+        counts = self._count_tokens([put.draft.text for put in plan.puts]) if plan.puts else []
+        by_draft = {id(put.draft): count for put, count in zip(plan.puts, counts, strict=True)}
+        moves = changes.message_changes(outcome.conversation_id, plan, by_draft)
+        return Planned(
+            [*before, *moves],
+            outcome,
+            plan.head.user_id,
+            tell=lambda revision: self._on_puts(write.tenant_id, outcome.conversation_id, plan, revision),
+        )
+
+    def _require_same_messages(self, uid: int, messages: Sequence[ImportedMessage]) -> None:
+        if not messages:
+            return
+        sequences = [message.sequence for message in messages]
+        rows, embeddings = self._database.snapshot(
+            lambda cursor: (
+                cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall(),
+                caller_embeddings(cursor, [uid] * len(sequences), sequences),
+            )
+        )
+        stored: dict[int, message_pb2.Message] = {}
+        for row in rows:
+            sequence, revision = row[:2]
+            stored[sequence] = message_pb2.Message.FromString(stored_message(*row))
+            if (uid, sequence, revision) in embeddings:
+                stored[sequence].embedding.CopyFrom(embeddings[uid, sequence, revision])
+        for message in messages:
+            if _without_server_fields(stored[message.sequence]) != _message(message):
+                raise RecordConflict(message.field)
+
+    def _new_records(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> list[changes.Change]:
+        """The changes that store what is not there. Raises RecordConflict, InvalidField."""
+        stored = (
+            self._stored(write, uid, drafts) if uid or not any(each.kind.of_conversation for each in drafts) else {}
+        )
+        fresh: list[Move] = []
+        for draft in drafts:
+            found = stored.get(draft.place(uid))
+            if found is None:
+                fresh.append(Put(draft.kind, uid, draft.message))
+            elif not draft.kind.is_same(found.body, draft.message):
+                raise RecordConflict(draft.field)
+        try:
+            return self._records.changes(write, fresh)
+        except RecordNotFound as error:
+            raise InvalidField("records", f"what one belongs to, of {error.kind}, is not there") from error
+
+    def _stored(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> dict[_Place, Record]:
+        """The records that stand where drafts are to go."""
+        by_partition: dict[Partition, list[bytes]] = {}
+        for draft in drafts:
+            partition, key = draft.place(uid)
+            by_partition.setdefault(partition, []).append(key)
+        return {
+            (partition, record.key): record
+            for partition, keys in by_partition.items()
+            for record in self._records.accepted(write, partition, keys)
+        }
+
+
+def _view(found: AcceptedConversation | None, given: Import) -> tuple[ConversationView, list[changes.Change]]:
+    """The conversation, and the change that creates it where it is not there."""
+    own = given.conversation
+    if found is None:
+        if own is None:
+            raise ConversationNotFound(given.conversation_id)
+        new = NewConversation(own.draft.user_id, own.draft.storage_limit)
+        return new, [changes.put_conversation(0, own.draft, own.create_time)]
+    if own is not None and not _is_same(found, own):
+        raise RecordConflict(own.field)
+    return found, []
+
+
+def _is_same(found: AcceptedConversation, own: ImportedConversation) -> bool:
+    rows = conversation_row(found.draft), conversation_row(own.draft)
+    return found.row.create_time == own.create_time and rows[0] == rows[1]
+
+
+def _message(given: ImportedMessage) -> message_pb2.Message:
+    """The message as it would be stored."""
+    message = message_pb2.Message.FromString(given.draft.body)
+    message.id, message.user_id, message.sequence = given.draft.id, given.user_id, given.sequence
+    message.create_time.CopyFrom(timestamp(given.create_time))
+    message.update_time.CopyFrom(timestamp(given.update_time))
+    if given.draft.embedding is not None:
+        message.embedding.model, message.embedding.values = given.draft.embedding.model, given.draft.embedding.values
+    return message
+
+
+def _without_server_fields(message: message_pb2.Message) -> message_pb2.Message:
+    message.ClearField("revision")
+    message.ClearField("token_count")
+    return message

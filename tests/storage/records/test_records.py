@@ -1,0 +1,391 @@
+"""Records of declared kinds in a store: what is read of the database for them, and what a declaration alone brings."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from tests.storage.declared import FAMILY, ITEMS, LINES, NOTES, PROFILES, WITH_ITEMS, Item
+from tests.storage.opening import READ, WRITE, open_store
+
+from remora.v1 import step_pb2, working_memory_pb2
+from remora_server.domain.calls import Read
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import DeadlineExceeded
+from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.working_memory import UserMemory
+from remora_server.storage.commit.applier import Applier
+from remora_server.storage.database.database import Database
+from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.records.queries import Condition, RecordsQuery
+from remora_server.storage.records.reader import Partition, PartitionQuery
+from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
+from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch
+from remora_server.storage.records.uploads import PART_BYTES, UNNAMED_SECONDS, Upload, Uploaded
+from remora_server.storage.schema.kinds import BODY_PARTS
+
+NAMESPACE = ("agents", "facts")
+PLACE = Partition(ITEMS, 0, ITEMS.encode_partition(NAMESPACE))
+IN_THE_PAST = 1.0
+"""A deadline that is over: what would wait, or ask the database, is refused."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    opened = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    yield opened
+    opened.close()
+
+
+def item(item_id: str, number: int = 0, content: bytes = b"", **fields: Any) -> Any:  # noqa: ANN401 - an Item
+    return Item(**{"namespace": NAMESPACE, "id": item_id, "number": number, "content": content, **fields})
+
+
+def put(store: EmbeddedStore, *items: Any, expected: int | None = None) -> int:  # noqa: ANN401 - Items
+    return store.records.write(WRITE, [Put(ITEMS, 0, each, expected=expected) for each in items]).revision
+
+
+def read(store: EmbeddedStore, item_id: str) -> Any:  # noqa: ANN401 - an Item or None
+    found, _ = store.records.get(READ, PLACE, ITEMS.encode_key(item_id))
+    return None if found is None else Item.FromString(found.body)
+
+
+def ids(records: Any) -> list[str]:  # noqa: ANN401 - a page of records
+    return [Item.FromString(record.body).id for record in records]
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """The queries that the database is asked meanwhile."""
+    asked: list[str] = []
+    rows = Database.rows
+
+    def counting(self: Database, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
+        asked.append(sql)
+        return rows(self, sql, parameters)
+
+    with patch.object(Database, "rows", counting):
+        yield asked
+
+
+@contextmanager
+def nothing_applied() -> Iterator[None]:
+    """The applier stands still: who waits for it waits without end."""
+    with patch.object(Applier, "_work", lambda self, *, at_once: None):
+        yield
+
+
+def reopened(store: EmbeddedStore, directory: Path, **options: Any) -> EmbeddedStore:  # noqa: ANN401 - of open_store
+    store.close()
+    return open_store(directory, **{"kinds": WITH_ITEMS, **options})
+
+
+def test_what_was_written_is_read_while_nothing_is_applied(tmp_path: Path) -> None:
+    with nothing_applied():
+        store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+        hurried = Read(READ.tenant_id, deadline=IN_THE_PAST)
+        store.conversations.create(WRITE, ConversationDraft(id="c", user_id="sarah"))
+        body = step_pb2.Step(id="s", step_index=3).SerializeToString()
+        store.steps.save(WRITE, [StepDraft("s", "c", "sarah", "o", 3, 1, body)])
+        store.working_memories.set(WRITE, UserMemory("sarah"), b"remembered")
+        put(store, item("i", 7))
+
+        assert b"s" in store.steps.list(hurried, StepQuery("c")).encoded
+        assert store.working_memories.get(hurried, UserMemory("sarah")).content == b"remembered"
+        assert store.records.get(hurried, PLACE, ITEMS.encode_key("i"))[0] is not None
+        assert store.working_memories.delete(WRITE, UserMemory("sarah")).deleted
+        assert store.working_memories.get(hurried, UserMemory("sarah")).content is None
+        assert store.applier.applied == 0
+    store.close()
+
+
+def test_the_steps_of_a_new_conversation_need_nothing_of_the_database(store: EmbeddedStore) -> None:
+    with counted() as asked:
+        store.conversations.create(WRITE, ConversationDraft(id="c", user_id="sarah"))
+        asked.clear()
+        page = store.steps.list(READ, StepQuery("c"))
+
+    assert (page.encoded, asked) == (b"", [])
+
+
+def test_a_query_waits_for_its_kind_alone(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    put(store, item("i", 7))
+    store.commits.settle()
+    store.close()
+    with nothing_applied():
+        store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+        store.working_memories.set(WRITE, UserMemory("sarah"), b"another kind")
+
+        found = store.records.query(READ, RecordsQuery(ITEMS))
+        assert [each.record.revision for each in found.records] == [1]
+        put(store, item("i", 8))
+        with pytest.raises(DeadlineExceeded):
+            store.records.query(Read(READ.tenant_id, deadline=IN_THE_PAST + 0), RecordsQuery(ITEMS))
+    store.close()
+
+
+def test_one_of_many_threads_wins_each_round_of_compare_and_swap(store: EmbeddedStore) -> None:
+    rounds, threads = 20, 16
+    revision = put(store, item("i"), expected=ABSENT)
+    wins: list[int] = []
+
+    def swap(expected: int, number: int, start: threading.Barrier) -> None:
+        start.wait()
+        try:
+            wins.append(put(store, item("i", number), expected=expected))
+        except RevisionMismatch as refused:
+            assert refused.expected == expected  # noqa: PT017 - one of many outcomes
+
+    for _ in range(rounds):
+        start = threading.Barrier(threads)
+        racing = [threading.Thread(target=swap, args=(revision, number, start)) for number in range(threads)]
+        for thread in racing:
+            thread.start()
+        for thread in racing:
+            thread.join()
+        [revision] = wins
+        wins.clear()
+    found, _ = store.records.get(READ, PLACE, ITEMS.encode_key("i"))
+    assert found is not None
+    assert found.revision == revision
+
+
+def test_a_write_of_several_partitions_is_one_record_of_the_journal(store: EmbeddedStore) -> None:
+    before = store.core.journal_statistics().records
+    revision = put(store, *(item("i", namespace=["n", str(number)]) for number in range(10)))
+
+    assert store.core.journal_statistics().records == before + 1
+    found = store.records.query(READ, RecordsQuery(ITEMS, prefix=ITEMS.encode_leading("n")))
+    assert [each.record.revision for each in found.records] == [revision] * 10
+
+
+def test_nothing_of_a_write_is_stored_whose_expectation_fails(store: EmbeddedStore) -> None:
+    put(store, item("old"))
+
+    with pytest.raises(RevisionMismatch):
+        store.records.write(WRITE, [Put(ITEMS, 0, item("new")), Put(ITEMS, 0, item("old"), expected=ABSENT)])
+
+    assert read(store, "new") is None
+
+
+def fill(store: EmbeddedStore, count: int, **fields: Any) -> None:  # noqa: ANN401 - of Items
+    for first in range(0, count, 2_000):
+        put(store, *(item(f"i{number:06}", number, b"x" * 100, **fields) for number in range(first, first + 2_000)))
+
+
+def test_the_newest_of_a_long_thread_is_read_alone(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    fill(store, 10_000)
+    store = reopened(store, tmp_path / "data")
+    query = PartitionQuery(order=1, newest=True, limit=10)
+
+    with counted() as asked:
+        first = store.records.page(READ, PLACE, query)
+        cold = len(asked)
+        again = store.records.page(READ, PLACE, query)
+
+    assert ids(first.records) == ids(again.records) == [f"i{number:06}" for number in range(9_990, 10_000)]
+    assert first.more
+    assert (cold, len(asked)) == (1, 1), "one read of the database, of what was asked for; then none"
+    assert "LIMIT 11" in asked[0]
+    store.close()
+
+
+def test_one_of_many_facts_is_read_alone(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    fill(store, 20_000)
+    store = reopened(store, tmp_path / "data")
+
+    with counted() as asked:
+        assert read(store, "i012345").number == 12_345
+        assert read(store, "none") is None
+        cold = len(asked)
+        assert read(store, "i012345").number == 12_345
+        assert read(store, "none") is None
+
+    assert (cold, len(asked)) == (2, 2), "what is there and what is not are both remembered"
+    assert all("key IN" in sql for sql in asked)
+    store.close()
+
+
+def test_a_long_thread_is_paged_and_counted(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    fill(store, 10_000)
+    store = reopened(store, tmp_path / "data", record_bytes=1 << 20)
+    found: list[str] = []
+    after = None
+
+    while True:
+        page = store.records.page(READ, PLACE, PartitionQuery(order=1, after=after, limit=1_000))
+        found += ids(page.records)
+        if not page.more:
+            break
+        after = page.records[-1].position(ITEMS, 1)
+
+    assert found == [f"i{number:06}" for number in range(10_000)]
+    assert store.records.count(READ, PLACE)[0] == 10_000
+    store.close()
+
+
+def test_many_records_are_asked_by_a_column(store: EmbeddedStore) -> None:
+    fill(store, 100_000, status="running")
+    put(store, *(item(f"i{number:06}", number, status="failed") for number in (5, 50_000, 99_999)))
+    query = RecordsQuery(ITEMS, where=(Condition("status", "=", "failed"),), order=1, descending=True, limit=2)
+
+    first = store.records.query(READ, query)
+    second = store.records.query(
+        READ,
+        RecordsQuery(
+            ITEMS,
+            where=query.where,
+            order=1,
+            descending=True,
+            limit=2,
+            after=first.records[-1].position,
+        ),
+    )
+
+    assert ids([each.record for each in first.records]) == ["i099999", "i050000"]
+    assert ids([each.record for each in second.records]) == ["i000005"]
+    assert (first.more, second.more) == (True, False)
+
+
+def test_a_record_that_expires_is_neither_read_nor_found_and_is_swept(store: EmbeddedStore) -> None:
+    now = store.clock()
+    for item_id, seconds in (("gone", -1), ("here", 1_000), ("ever", None)):
+        each = item(item_id)
+        if seconds is not None:
+            each.expire_time.FromMicroseconds(now + seconds * 1_000_000)
+        put(store, each)
+
+    assert [read(store, each) is not None for each in ("gone", "here", "ever")] == [False, True, True]
+    assert store.records.count(READ, PLACE)[0] == 2
+    assert len(store.records.query(READ, RecordsQuery(ITEMS)).records) == 2
+    assert put(store, item("gone", 1), expected=ABSENT), "what has expired is not in the way"
+    expired = item("gone", 2)
+    expired.expire_time.FromMicroseconds(now - 1)
+    put(store, expired)
+    store.commits.settle()
+    assert store.expiry.sweep() == 1
+    store.commits.settle()
+    assert store.database.rows("SELECT count(*) FROM items") == [(2,)]
+
+
+def test_a_refreshed_expiry_is_seen_at_once_and_journaled_later(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    near, far = store.clock() + 500_000_000, store.clock() + 1_000_000_000
+    each = item("i")
+    each.expire_time.FromMicroseconds(near)
+    put(store, each)
+    before = store.core.journal_statistics().records
+
+    for later in range(100):
+        assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), far + later)
+    found, _ = store.records.get(READ, PLACE, ITEMS.encode_key("i"))
+    assert found is not None
+    assert found.expire_time == far + 99
+    assert [each.record.expire_time for each in store.records.query(READ, RecordsQuery(ITEMS)).records] == [far + 99]
+    store.expiry.journal(older_than=store.clock() - 60_000_000)
+    assert store.core.journal_statistics().records == before, "not within a minute"
+
+    store = reopened(store, tmp_path / "data")
+    again, _ = store.records.get(READ, PLACE, ITEMS.encode_key("i"))
+    assert again is not None
+    assert (again.expire_time, again.revision) == (far + 99, found.revision)
+    assert not store.records.refresh(READ, PLACE, ITEMS.encode_key("none"), far)
+    store.close()
+
+
+def upload(store: EmbeddedStore, upload_id: str, body: bytes) -> Uploaded:
+    given = Upload(upload_id, ITEMS)
+    parts = [body[first : first + PART_BYTES] for first in range(0, len(body), PART_BYTES)]
+    for index, part in enumerate(parts):
+        store.records.upload_part(WRITE, given, index, part)
+    return Uploaded(upload_id, len(parts))
+
+
+def test_a_long_body_is_uploaded_in_parts_and_read_as_one(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    content = bytes(range(256)) * (3 * PART_BYTES // 256) + b"end"
+    whole = item("long", content=content)
+    uploaded = upload(store, "u1", whole.SerializeToString())
+
+    store.records.write(WRITE, [Put(ITEMS, 0, item("long", 5), uploaded=uploaded)])
+
+    assert read(store, "long") == whole
+    store = reopened(store, tmp_path / "data")
+    assert read(store, "long") == whole
+    [found] = store.records.query(READ, RecordsQuery(ITEMS)).records
+    assert Item.FromString(found.record.body) == whole
+    with pytest.raises(RecordNotFound):
+        store.records.write(WRITE, [Put(ITEMS, 0, item("other"), uploaded=uploaded)])
+    put(store, item("long", 6))
+    store.commits.settle()
+    assert store.expiry.sweep() == 1
+    store.commits.settle()
+    assert store.database.rows(f"SELECT count(*) FROM {BODY_PARTS.name}") == [(0,)]
+    store.close()
+
+
+def test_parts_that_no_write_names_expire(store: EmbeddedStore) -> None:
+    uploaded = upload(store, "u1", b"x" * (PART_BYTES + 1))
+    now = store.clock()
+
+    with patch.object(store.clock, "_wall", lambda: now + (UNNAMED_SECONDS + 1) * 1_000_000):
+        with pytest.raises(RecordNotFound):
+            store.records.write(WRITE, [Put(ITEMS, 0, item("late"), uploaded=uploaded)])
+        store.commits.settle()
+        assert store.expiry.sweep() == 2
+
+
+def family(store: EmbeddedStore, user: str) -> None:
+    """A profile with two notes, the first of which has lines."""
+    scope = working_memory_pb2.WorkingMemoryScope(user_id=user)
+    profile = working_memory_pb2.WorkingMemoryRecord(scope=scope, content=b"profile")
+    moves: list[Move] = [Put(PROFILES, 0, profile)]
+    moves += [Put(NOTES, 0, step_pb2.Step(user_id=user, id=each)) for each in ("n1", "n2")]
+    moves += [Put(LINES, 0, step_pb2.Step(user_id=user, id="n1", step_index=index)) for index in range(3)]
+    store.records.write(WRITE, moves)
+
+
+def counts(store: EmbeddedStore, user: str) -> tuple[int, ...]:
+    """How many profiles, notes and lines a user has, by the database."""
+    store.commits.settle()
+    kinds = (PROFILES, NOTES, LINES)
+    return tuple(
+        store.database.rows(f"SELECT count(*) FROM {kind.name} WHERE user_id = ?", [user])[0][0] for kind in kinds
+    )
+
+
+@pytest.fixture
+def families(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    opened = open_store(tmp_path / "data", kinds=FAMILY)
+    for user in ("sarah", "tom"):
+        family(opened, user)
+    yield opened
+    opened.close()
+
+
+def test_a_record_takes_along_what_belongs_to_it(families: EmbeddedStore) -> None:
+    families.records.write(WRITE, [Remove(NOTES, 0, NOTES.encode_partition("sarah"), NOTES.encode_key("n1"))])
+    assert counts(families, "sarah") == (1, 1, 0)
+
+    families.records.write(WRITE, [RemovePartitions(PROFILES, 0, PROFILES.encode_partition("sarah"))])
+
+    assert (counts(families, "sarah"), counts(families, "tom")) == ((0, 0, 0), (1, 2, 3))
+    notes = Partition(NOTES, 0, NOTES.encode_partition("sarah"))
+    assert families.records.page(READ, notes, PartitionQuery()).records == ()
+
+
+def test_a_deleted_user_takes_along_what_belongs_to_it(families: EmbeddedStore) -> None:
+    families.users.delete(WRITE, "sarah")
+
+    assert (counts(families, "sarah"), counts(families, "tom")) == ((0, 0, 0), (1, 2, 3))
+    with pytest.raises(RecordNotFound):
+        families.records.write(WRITE, [Put(NOTES, 0, step_pb2.Step(user_id="sarah", id="n"))])

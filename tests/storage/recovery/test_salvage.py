@@ -1,0 +1,416 @@
+"""What inspection finds in a store, and what repair saves of it, against a copy of everything that was written."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.storage.opening import WRITE, open_store, shown
+from tests.store.asking import draft
+
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.storage.commit import applier
+from remora_server.storage.database.database import Database
+from remora_server.storage.database.directory import DirectoryError
+from remora_server.storage.recovery import salvage
+from remora_server.storage.recovery.inspection import inspect_store
+from remora_server.storage.recovery.salvage import VECTOR_ROWS, RepairError, repair
+
+TEXT_CHARACTERS = 20_000
+MESSAGES = 400
+SHORT_CHARACTERS, BATCH, GROUPS = 1200, 64, 6
+
+Texts = dict[str, list[str]]
+
+
+def write(directory: Path) -> Texts:
+    """Texts that fill blocks of their own; the journal has let the oldest go."""
+    generated, texts = random.Random(7), Texts()
+    store = open_store(directory)
+    for number in range(MESSAGES):
+        name = f"c{number % 4}"
+        text = f"{number} {generated.randbytes(TEXT_CHARACTERS // 2).hex()}"
+        store.messages.append(WRITE, name, "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        texts.setdefault(name, []).append(text)
+    store.close()
+    return texts
+
+
+def flip_middle(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def held(directory: Path) -> Texts:
+    store = open_store(directory)
+    try:
+        return {f"c{number}": [text for _, _, text in shown(store, f"c{number}", "sarah")] for number in range(4)}
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_a_sound_store_has_no_findings_and_repair_copies_all_of_it(directory: Path, tmp_path: Path) -> None:
+    texts = write(directory)
+    assert inspect_store(directory).findings == []
+
+    report = repair(directory, tmp_path / "new")
+
+    assert (report.is_complete, report.notes) == (True, [])
+    assert report.rows["messages"] == MESSAGES
+    assert held(tmp_path / "new") == texts
+
+
+def write_groups(directory: Path) -> list[str]:
+    """Texts in several groups of rows, a batch of them at each revision; the oldest are in the file alone."""
+    generated = random.Random(11)
+    texts = [f"{number} {generated.randbytes(SHORT_CHARACTERS // 2).hex()}" for number in range(GROUPS * VECTOR_ROWS)]
+    store = open_store(directory)
+    for begin in range(0, len(texts), BATCH):
+        drafts = [draft(f"m{number}", texts[number]) for number in range(begin, begin + BATCH)]
+        store.messages.append(WRITE, f"c{begin // BATCH % 4}", "sarah", drafts, ConversationDraft(id=""))
+    store.close()
+    return texts
+
+
+def test_a_damaged_block_loses_its_rows_alone_and_exactly_they_are_listed(directory: Path, tmp_path: Path) -> None:
+    texts = write_groups(directory)
+    in_file_alone = (inspect_store(directory).journal.first_revision - 1) * BATCH
+    group = {number: row // VECTOR_ROWS for number, (row, _) in rows_of(directory).items()}
+    flip_middle(directory / "remora.duckdb")
+    [found] = inspect_store(directory).findings
+    assert "the table messages cannot be read through" in found.what
+
+    report = repair(directory, tmp_path / "new")
+
+    saved = {number: text for number, (_, text) in rows_of(tmp_path / "new").items()}
+    missing = {number for number in range(len(texts)) if number not in saved}
+    damaged = {group[number] for number in missing}
+    assert 1 <= len(damaged) <= 2, "one group of rows, or two that share the block"
+    assert report.lost_rows == {"messages": len(damaged) * VECTOR_ROWS}
+    assert missing == {number for number in range(in_file_alone) if group[number] in damaged}
+    assert saved == {number: text for number, text in enumerate(texts) if number not in missing}
+    lost = Counter(f"c{number // BATCH % 4}" for number in missing)
+    assert {touched.conversation_id: touched.lost_messages for touched in report.conversations} == lost
+    assert not report.is_complete
+    assert inspect_store(tmp_path / "new").findings == []
+
+
+def rows_of(directory: Path) -> dict[int, tuple[int, str]]:
+    """The place and the text of each message's row by the number in its id."""
+    with duckdb.connect(str(directory / "remora.duckdb"), read_only=True) as connection:
+        found = connection.execute("SELECT id, rowid, text FROM messages").fetchall()
+    return {int(message_id[1:]): (row, text) for message_id, row, text in found}
+
+
+class Short:
+    """A connection that finds no memory to copy a piece of a table."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str) -> duckdb.DuckDBPyConnection:
+        if statement.startswith("INSERT INTO messages"):
+            raise duckdb.OutOfMemoryException("Out of Memory Error: failed to pin block")
+        return self._connection.execute(statement)
+
+
+def test_rows_that_find_no_memory_are_not_taken_for_lost(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(directory)
+    flip_middle(directory / "remora.duckdb")
+    connected = salvage._connected
+
+    @contextmanager
+    def short(file: Path) -> Iterator[Short]:
+        with connected(file) as connection:
+            yield Short(connection)
+
+    monkeypatch.setattr(salvage, "_connected", short)
+
+    with pytest.raises(RepairError, match="messages cannot be copied: Out of Memory"):
+        repair(directory, tmp_path / "new")
+
+
+@pytest.mark.parametrize("with_log", [False, True])
+def test_a_database_of_another_store_is_not_used_and_what_the_journal_lacks_is_listed(
+    directory: Path, tmp_path: Path, *, with_log: bool
+) -> None:
+    texts = write(directory)
+    first = inspect_store(directory).journal.first_revision
+    assert first > 1, "the journal holds a part only"
+    owner = inspect_store(directory).store_id
+    other = killed_store(tmp_path, "theirs")
+    for name in ("remora.duckdb", "remora.duckdb.wal")[: 1 + with_log]:
+        shutil.copy(other / name, directory / name)
+
+    report = repair(directory, tmp_path / "new")
+
+    assert (
+        f"the database belongs to store {inspect_store(other).store_id}, not to {owner}: it is not used" in report.notes
+    )
+    assert report.lost_revisions == [(1, first - 1)]
+    assert not report.is_complete
+    assert inspect_store(tmp_path / "new").store_id == owner
+    behind = [f"c{number % 4}" for number in range(first - 1, MESSAGES)]
+    assert held(tmp_path / "new") == {name: kept[-behind.count(name) :] for name, kept in texts.items()}
+
+
+def killed_store(folder: Path, text: str) -> Path:
+    """A store with one conversation, half of it in the file and half in the write-ahead log, as a kill leaves it."""
+    for number in range(2):
+        store = open_store(folder / "living")
+        store.messages.append(WRITE, "c0", "sarah", [draft(f"m{number}", text)], ConversationDraft(id=""))
+        if number == 0:
+            store.close()
+    store.applier.catch_up()
+    shutil.copytree(folder / "living", folder / "killed")
+    store.close()
+    return folder / "killed"
+
+
+def test_a_store_of_which_only_foreign_files_are_left_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    other = killed_store(tmp_path, "theirs")
+    shutil.copy(directory / "FORMAT", other / "FORMAT")
+
+    with pytest.raises(RepairError, match=r"nothing of the store .* the database belongs to store"):
+        repair(other, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("lost", ["remora.duckdb", "journal"])
+def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
+    lost: str, directory: Path, tmp_path: Path
+) -> None:
+    """Nor where the database or the journal is lost besides."""
+    store = open_store(directory)
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    owner = inspect_store(directory).store_id
+    for name in ("FORMAT", lost):
+        (directory / name).rename(tmp_path / name)
+
+    with pytest.raises(DirectoryError, match=f"FORMAT is missing.*`remora repair --data {directory} --to NEWDIR`"):
+        open_store(directory)
+    repair(directory, tmp_path / "new")
+
+    assert inspect_store(tmp_path / "new").store_id == owner
+    again = open_store(tmp_path / "new")
+    assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+    again.close()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder", "the note"])
+def test_a_store_without_its_journal_is_neither_begun_anew_nor_healthy(
+    left: str, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where nothing of the journal was applied, so that the database lacks nothing that it says it had."""
+    monkeypatch.setattr(applier, "BATCH_SECONDS", 3600.0)
+    store = open_store(tmp_path / "living")
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "lost")], ConversationDraft(id=""))
+    shutil.copytree(tmp_path / "living", directory)
+    store.close()
+    sound = inspect_store(directory)
+    assert (sound.findings, sound.database.applied_revision, sound.journal.records) == ([], 0, 1)
+    for file in (directory / "journal").iterdir():
+        if left != "the note" or file.name != "reach":
+            file.unlink()
+    if left == "nothing":
+        (directory / "journal").rmdir()
+
+    with pytest.raises(DirectoryError, match=rf"journal is missing.*`remora repair --data {directory} --to NEWDIR`"):
+        open_store(directory)
+
+    assert [finding.part for finding in inspect_store(directory).findings] == ["journal"]
+    report = repair(directory, tmp_path / "new")
+    assert (report.lost_revisions, report.lost_after) == (([(1, 1)], None) if left == "the note" else ([], 0))
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [(Path.unlink, "how far it came is missing"), (flip_middle, "how far it came cannot be read")],
+)
+def test_a_journal_without_its_note_is_found_and_the_next_start_writes_it(
+    directory: Path, damage: Callable[[Path], None], what: str
+) -> None:
+    open_store(directory).close()
+    damage(directory / "journal" / "reach")
+
+    [found] = inspect_store(directory).findings
+    open_store(directory).close()
+
+    assert what in found.what
+    assert "the next start writes it" in found.remedy
+    assert inspect_store(directory).findings == []
+
+
+@pytest.mark.parametrize("has_note", [True, False])
+def test_a_torn_end_is_called_unacknowledged_only_where_the_note_says_so(directory: Path, *, has_note: bool) -> None:
+    open_store(directory).close()
+    [segment] = (directory / "journal").glob("*.journal")
+    with segment.open("r+b") as stream:
+        stream.seek(4096)
+        stream.write(b"torn")
+    if not has_note:
+        (directory / "journal" / "reach").unlink()
+
+    found = inspect_store(directory).findings[0]
+
+    assert "a torn end of" in found.what
+    assert ("it was never acknowledged" in found.remedy) == has_note
+    assert ("whether it was acknowledged is not known" in found.remedy) != has_note
+
+
+def test_a_format_of_a_newer_version_is_neither_repaired_nor_looked_into(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    file = directory / "FORMAT"
+    file.write_text(file.read_text().replace('"format_version": 1', '"format_version": 2'))
+
+    found = [(finding.part, finding.remedy) for finding in inspect_store(directory).findings]
+
+    assert found == [("format", "upgrade Remora")]
+    with pytest.raises(RepairError, match="newer version of Remora: upgrade"):
+        repair(directory, tmp_path / "new")
+    with pytest.raises(DirectoryError, match="upgrade Remora"):
+        open_store(directory)
+
+
+def change(directory: Path, *statements: str) -> None:
+    """Change the database of a store that is closed."""
+    with duckdb.connect(str(directory / "remora.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    change(directory, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+
+    assert "upgrade Remora" in [finding.remedy for finding in inspect_store(directory).findings]
+    with pytest.raises(RepairError, match="newer version of Remora: upgrade"):
+        repair(directory, tmp_path / "new")
+
+
+def test_a_store_of_the_schema_before_is_repaired(directory: Path, tmp_path: Path) -> None:
+    store = open_store(directory)
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    change(
+        directory,
+        "ALTER TABLE embeddings DROP COLUMN pieces",
+        "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
+    )
+
+    assert repair(directory, tmp_path / "new").is_complete
+
+    assert inspect_store(tmp_path / "new").findings == []
+    again = open_store(tmp_path / "new")
+    assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "{}", '{"format_version": 1, "store_id": "00"}', '{"format_version": Infinity, "store_id": 7}', "\0"],
+)
+def test_a_format_that_says_nothing_is_damaged(content: str, directory: Path, tmp_path: Path) -> None:
+    open_store(directory).close()
+    owner = inspect_store(directory).store_id
+    (directory / "FORMAT").write_text(content)
+
+    assert [finding.what for finding in inspect_store(directory).findings] == ["the file FORMAT is damaged"]
+    with pytest.raises(DirectoryError, match="FORMAT is damaged"):
+        open_store(directory)
+    report = repair(directory, tmp_path / "new")
+
+    assert (report.store_id, report.is_complete) == (owner, True)
+
+
+def test_what_an_interrupted_restore_left_is_neither_served_nor_repaired_nor_healthy(
+    directory: Path, tmp_path: Path
+) -> None:
+    open_store(directory).close()
+    (directory / "FORMAT").rename(directory / "FORMAT.unfinished")
+
+    with pytest.raises(DirectoryError, match="is no data directory"):
+        open_store(directory)
+    assert ["interrupted" in finding.what for finding in inspect_store(directory).findings] == [True]
+    with pytest.raises(RepairError, match="was interrupted: run that again"):
+        repair(directory, tmp_path / "new")
+
+
+@pytest.mark.parametrize("spoil", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
+def test_a_database_of_no_bytes_is_made_good_from_the_journal(
+    spoil: Callable[[Path], object], directory: Path, tmp_path: Path
+) -> None:
+    store = open_store(directory)
+    store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
+    store.close()
+    spoil(directory / "remora.duckdb")
+
+    assert ["the next start" in finding.remedy for finding in inspect_store(directory).findings] == [True]
+    assert repair(directory, tmp_path / "new").is_complete
+    for place in (directory, tmp_path / "new"):
+        again = open_store(place)
+        assert shown(again, "c0", "sarah") == [("a", "user", "kept")]
+        again.close()
+
+
+def test_a_store_is_never_repaired_into_itself(directory: Path) -> None:
+    open_store(directory).close()
+
+    with pytest.raises(RepairError, match="outside"):
+        repair(directory, directory / "new")
+
+
+def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None:
+    store = open_store(directory)
+
+    with pytest.raises(RepairError, match="stop it first"):
+        repair(directory, tmp_path / "new")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        ("UPDATE heads SET message_count = message_count + 1", "another number of messages"),
+        ("UPDATE heads SET last_sequence = 1", "beyond the newest sequence"),
+        ("DELETE FROM heads", "conversations without a head"),
+        ("DELETE FROM conversations", "heads without a conversation"),
+        ("INSERT INTO messages SELECT * FROM messages WHERE sequence = 2", "places in a conversation that two"),
+        ("INSERT INTO conversations SELECT * FROM conversations", "ids that two conversations"),
+        ("UPDATE messages SET revision = 99 WHERE sequence = 2", "revisions that were not applied"),
+        (
+            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], 0, NULL
+               FROM messages""",
+            "vectors of no message",
+        ),
+    ],
+)
+def test_rows_that_do_not_agree_are_found(directory: Path, spoil: str, what: str) -> None:
+    store = open_store(directory)
+    store.messages.append(WRITE, "c", "sarah", [draft("a", "one"), draft("b", "two")], ConversationDraft(id=""))
+    store.close()
+    database = Database(directory, 64 << 20)
+    database.cursor().execute(spoil)
+    database.checkpoint()
+    database.close()
+
+    report = inspect_store(directory)
+
+    assert any(what in finding.what for finding in report.findings)
+    assert all("repair" in finding.remedy for finding in report.findings)

@@ -1,0 +1,63 @@
+"""Stored messages as contexts read them."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from remora.v1 import conversation_service_pb2, message_pb2
+from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.costs import ToolCall
+from remora_server.storage.schema.message_reader import StoredMessageReader, entries
+
+MESSAGE = message_pb2.Message(
+    id="m1",
+    role="assistant",
+    name="Ann",
+    text="a text",
+    parts=b"opaque",
+    tool_calls=[message_pb2.ToolCall(id="x", name="look_up", arguments=b'{"a": 1}\xff')],
+    tool_result_ids=["y"],
+    sent_time=Timestamp(seconds=-1, nanos=999_999_000),
+    session_id="s",
+    sequence=3,
+    create_time=Timestamp(seconds=5),
+    token_count=2,
+)
+
+
+def test_a_message_is_read_with_all_that_a_context_needs() -> None:
+    encoded = MESSAGE.SerializeToString()
+    assert StoredMessageReader().message("c1", encoded) == ContextMessage(
+        conversation_id="c1",
+        sequence=3,
+        role="assistant",
+        text="a text",
+        encoded=encoded,
+        name="Ann",
+        tool_calls=(ToolCall("x", "look_up", '{"a": 1}\N{REPLACEMENT CHARACTER}'),),
+        tool_result_ids=("y",),
+        sent_time=-1,
+        session_id="s",
+        token_count=2,
+        has_parts=True,
+    )
+
+
+def test_a_message_that_has_no_sent_time_was_sent_when_it_was_created() -> None:
+    message = message_pb2.Message(role="user", create_time=Timestamp(seconds=5, nanos=7_000))
+    assert StoredMessageReader().message("c1", message.SerializeToString()).sent_time == 5_000_007
+
+
+def test_a_page_is_read_message_by_message() -> None:
+    messages = [message_pb2.Message(id=str(number), text="x" * size) for number, size in enumerate([0, 1, 200, 70_000])]
+    page = conversation_service_pb2.ListMessagesResponse(messages=messages).SerializeToString()
+    assert list(entries(page)) == [message.SerializeToString() for message in messages]
+    assert [len(message.text) for message in StoredMessageReader().page("c1", page)] == [0, 1, 200, 70_000]
+    assert StoredMessageReader().page("c1", b"") == []
+
+
+@pytest.mark.parametrize("page", [b"\x12\x00", b"\x0a\x05abc"])
+def test_what_is_no_page_is_refused(page: bytes) -> None:
+    with pytest.raises(ValueError, match="a page of messages"):
+        list(entries(page))
