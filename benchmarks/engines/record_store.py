@@ -13,10 +13,10 @@ from benchmarks.texts import texts
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.models import ServedModel, ServedModels
-from remora_server.storage.embedded import EmbeddedStore, StoreOptions
-from remora_server.storage.kinds import KINDS, Kind, Kinds
+from remora_server.storage.local_store import EmbeddedStore, StoreOptions
 from remora_server.storage.record_queries import Condition, RecordsQuery
 from remora_server.storage.records import Put
+from remora_server.storage.schema.kinds import KINDS, Kind, Kinds
 
 RUNS = Kind(
     number=200,
