@@ -14,8 +14,8 @@ from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.storage.local_store import EmbeddedStore, StoreOptions
-from remora_server.storage.record_queries import Condition, RecordsQuery
-from remora_server.storage.records import Put
+from remora_server.storage.records.queries import Condition, RecordsQuery
+from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds
 
 RUNS = Kind(
