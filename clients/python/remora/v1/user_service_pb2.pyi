@@ -63,7 +63,7 @@ class DeleteUserResponse(_message.Message):
     deleted_messages: _builtins.int
     """How many messages went, those of other users in the deleted conversations included."""
     revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
+    """The revision of the write. There is one even where nothing was there."""
     def __init__(
         self,
         *,
