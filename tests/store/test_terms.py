@@ -26,6 +26,8 @@ from remora_server.domain.working_memory import ConversationMemory, UserMemory
 
 Ask = Callable[[Store, Write], Outcome]
 
+WRITERS = 4
+
 MEMORY = WorkingMemoryRecord(scope=WorkingMemoryScope(user_id="imported"), content=b"m")
 IMPORTED = ImportedRecord("records[0]", "working_memory", MEMORY.SerializeToString())
 WRITES: dict[str, Ask] = {
@@ -101,6 +103,19 @@ def test_a_request_id_is_its_tenants(tenant: Tenant, other: Tenant) -> None:
 
     assert other.store.messages.append(other.request("r"), "c", "sarah", [draft("a")], NEW).created
     assert len(other.messages()) == 1
+
+
+def test_requests_that_overlap_their_repeats_all_get_the_first_outcome(tenant: Tenant) -> None:
+    together = threading.Barrier(WRITERS)
+
+    def create(number: int) -> Outcome:
+        together.wait(PATIENCE)
+        return tenant.store.conversations.create(tenant.request(f"r{number}"), ConversationDraft(f"c{number}"))
+
+    with ThreadPoolExecutor(WRITERS) as threads:
+        for number in range(100):
+            first, *others = threads.map(create, [number] * WRITERS)
+            assert others == [first] * (WRITERS - 1)
 
 
 def test_a_failure_is_not_remembered(tenant: Tenant) -> None:

@@ -47,8 +47,11 @@ class Commands:
         if repeated is not None:
             return repeated
         with held as found:
-            now = self._clock()
-            accepted = self._accept(write, plan(found, now), now)
+            # The same request may have been accepted while this one waited for the locks.
+            accepted = self._commits.accepted_before(write)
+            if accepted is None:
+                now = self._clock()
+                accepted = self._accept(write, plan(found, now), now)
         return self._commits.finish(write, accepted)
 
     def _accept(self, write: Write, planned: Planned | None, now: int) -> Accepted:

@@ -52,6 +52,11 @@ class Commits:
         StoreFailed.
         """
         self._require_whole()
+        accepted = self.accepted_before(write)
+        return None if accepted is None else self.finish(write, accepted)
+
+    def accepted_before(self, write: Write) -> Accepted | None:
+        """The same request where it was accepted before. Raises RequestIdReused."""
         if not write.request_id:
             return None
         found = self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
@@ -60,7 +65,7 @@ class Commits:
         revision, same = found
         if not same:
             raise RequestIdReused(write.request_id)
-        return self._first_outcome(write, revision)
+        return Accepted(revision, Outcome(revision=revision), repeated=True)
 
     def accept(
         self, write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str = ""
