@@ -381,6 +381,7 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
             ("query_embedding.values", {**LEAST["AssembleContextRequest"], "query_embedding": _of_model(count)})
             for count in _DIMENSIONS
         ),
+        ("query", {**LEAST["AssembleContextRequest"], "query": "q", "query_embedding": EMBEDDING}),
     ],
     "AppendMessagesRequest": [
         (None, {"conversation_id": "c", "messages": [_said_with(MODEL.dimension)]}),

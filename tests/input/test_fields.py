@@ -25,8 +25,6 @@ EQUIVALENT = [
     # No vector has a size between that of 4,096 dimensions and the next; one of none is all zero.
     "AppendMessagesRequest.messages.embedding.values: maximum is loosened",
     "AppendMessagesRequest.messages.embedding.values is not required",
-    # OPERATOR_IN, which takes the most values, has its own rule.
-    "SearchMessagesRequest.options.filter.where.condition.values: maximum is loosened",
     # 0 is unset, and refused as such.
     "AssembleContextRequest.max_tokens: minimum is loosened",
 ]

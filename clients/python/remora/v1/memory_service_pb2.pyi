@@ -762,7 +762,9 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def query_embedding(self) -> _message_pb2.Embedding:
-        """A vector to recall for, instead of a text. Only PROFILE_VECTOR can use it, which it selects: see SearchMessagesRequest."""
+        """A vector to recall for, instead of `query`. Only PROFILE_VECTOR can use it, which it selects: see
+        SearchMessagesRequest. As `query`, it is of use with `search` alone.
+        """
 
     def __init__(
         self,

@@ -54,15 +54,20 @@ def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
 
 MAX_LEVELS, MAX_CONDITIONS = 8, 64
 
-_ARITY = {Operator.OPERATOR_PRESENT: (0, 0), Operator.OPERATOR_ABSENT: (0, 0), Operator.OPERATOR_IN: (1, 256)}
+_WITHOUT_VALUE = (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)
 _ORDERING = (Operator.OPERATOR_LT, Operator.OPERATOR_LTE, Operator.OPERATOR_GT, Operator.OPERATOR_GTE)
 _ORDERED_KINDS = ("integer", "number", "text")
 
 
 def _values_fit(condition: Condition) -> None:
-    least, most = _ARITY.get(condition.operator, (1, 1))
-    if not least <= len(condition.values) <= most:
-        wanted = f"{least} to {most} values" if most > least else ("one value", "no values")[most == 0]
+    count = len(condition.values)
+    if condition.operator in _WITHOUT_VALUE:
+        fits, wanted = count == 0, "no values"
+    elif condition.operator == Operator.OPERATOR_IN:
+        fits, wanted = count > 0, "one value at least"
+    else:
+        fits, wanted = count == 1, "one value"
+    if not fits:
         raise Violation(f"{Operator.Name(condition.operator)} takes {wanted}", "values")
     if condition.operator in _ORDERING and condition.values[0].WhichOneof("kind") not in _ORDERED_KINDS:
         raise Violation(f"{Operator.Name(condition.operator)} takes a number or text", "values[0]")
@@ -121,8 +126,11 @@ def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
 
 
 def _context_by_vector(request: memory.AssembleContextRequest) -> None:
-    if request.HasField("query_embedding"):
-        _vector_profile(request.search, "search")
+    if not request.HasField("query_embedding"):
+        return
+    if request.query:
+        raise Violation("is not taken beside a query_embedding: recall goes by one of them", "query")
+    _vector_profile(request.search, "search")
 
 
 def _vector_profile(options: memory.SearchOptions, name: str) -> None:
