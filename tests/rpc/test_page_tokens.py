@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.conversations import ConversationPosition
 from remora_server.domain.errors import InvalidPageToken
-from remora_server.domain.steps import StepPosition
+from remora_server.domain.steps import StepCursor, StepPosition
 from remora_server.domain.transfers import ExportPlace, ExportPosition
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers.page_tokens import ListRequest, PageTokens
@@ -75,7 +75,7 @@ def test_a_token_of_something_else_is_refused(tokens: PageTokens, call: Call, re
         TOKENS.position(CALL, with_token(token), int)
 
 
-STEP = StepPosition(-1, 2**64 - 1, 5)
+STEP = StepCursor(StepPosition(-1, 2**64 - 1, 5), 7)
 POSITION = ExportPosition(ExportPlace(2**64 - 1, 3, 2**64 - 1, 5, "é".encode()), 1, 2)
 
 

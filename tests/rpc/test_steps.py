@@ -11,7 +11,7 @@ from tests.rpc.running_server import RunningServer
 from remora.v1 import history_service_pb2 as pb
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Outcome
-from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
+from remora_server.domain.steps import StepCursor, StepDraft, StepPage, StepPosition, StepQuery
 
 STEP = Step(
     id="s",
@@ -56,6 +56,9 @@ def test_a_step_without_a_time_has_none(server: RunningServer) -> None:
     assert draft.create_time is None
 
 
+CURSOR = StepCursor(StepPosition(-3, 2**64 - 1, 7), 4)
+
+
 def query_of(server: RunningServer, **fields: object) -> StepQuery:
     server.call("ListSteps", pb.ListStepsRequest(**{"conversation_id": "c", **fields}))  # type: ignore[arg-type]
     return cast("StepQuery", server.store.asked["list_steps"][1])
@@ -83,10 +86,10 @@ def test_a_page_holds_the_stores_steps_as_they_are(server: RunningServer, count:
 
 
 def test_the_next_page_begins_behind_this_one(server: RunningServer) -> None:
-    server.store.steps = StepPage(b"", following=StepPosition(-3, 2**64 - 1, 7), revision=6)
+    server.store.steps = StepPage(b"", following=CURSOR, revision=6)
     fields = {"conversation_id": "c", "page_size": 3, "skip": 10}
 
     first = cast("pb.ListStepsResponse", server.call("ListSteps", pb.ListStepsRequest(**fields)))  # type: ignore[arg-type]
     second_query = query_of(server, **fields, page_token=first.next_page_token)
 
-    assert second_query.after == StepPosition(-3, 2**64 - 1, 7)
+    assert second_query.after == CURSOR

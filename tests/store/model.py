@@ -65,7 +65,7 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
-from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
+from remora_server.domain.steps import StepCursor, StepDraft, StepPage, StepPosition, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.times import Between
 from remora_server.domain.transfers import (
@@ -514,15 +514,19 @@ class Steps:
         if query.after is None:
             first = 0 if query.last is None else max(0, len(found) - query.last)
             rest = found[first + query.skip :]
+            left = None if query.last is None else query.last - query.skip
         else:
-            rest = [each for each in found if each[0] > query.after]
+            left = query.after.left
+            rest = [each for each in found if each[0] > query.after.behind][:left]
         page: list[tuple[StepPosition, bytes]] = []
         for each in rest[: query.limit]:
             if page and sum(len(step) for _, step in page) + len(each[1]) > PAGE_BYTES:
                 break
             page.append(each)
         encoded = b"".join(list_entry(step) for _, step in page)
-        return StepPage(encoded, page[-1][0] if page and len(page) < len(rest) else None, revision)
+        if not page or len(page) == len(rest):
+            return StepPage(encoded, None, revision)
+        return StepPage(encoded, StepCursor(page[-1][0], None if left is None else left - len(page)), revision)
 
 
 class WorkingMemories:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from msgspec.structs import replace
 from tests.store.asking import Tenant, contents, step_draft, steps_of
@@ -120,12 +122,27 @@ def test_a_page_holds_three_mebibytes_and_one_step_at_least(tenant: Tenant) -> N
 def test_pages_go_on_behind_a_step_whatever_is_saved_meanwhile(tenant: Tenant) -> None:
     tenant.append("a")
     tenant.store.steps.save(tenant.write, [step_draft(str(n), index=n, content=str(n)) for n in range(1, 6)])
-    first = tenant.store.steps.list(tenant.read, StepQuery("c", last=4, skip=1, limit=2))
+    first = tenant.store.steps.list(tenant.read, StepQuery("c", skip=2, limit=2))
     tenant.store.steps.save(tenant.write, [step_draft(str(n), index=n, content=str(n)) for n in (0, 6)])
 
-    second = tenant.store.steps.list(tenant.read, StepQuery("c", last=4, skip=1, limit=9, after=first.following))
+    second = tenant.store.steps.list(tenant.read, StepQuery("c", skip=2, limit=9, after=first.following))
 
     assert [contents(steps_of(page)) for page in (first, second)] == [["3", "4"], ["5", "6"]]
+
+
+def test_all_pages_of_the_last_steps_have_no_more_of_them_whatever_is_saved_meanwhile(tenant: Tenant) -> None:
+    tenant.append("a")
+    tenant.store.steps.save(tenant.write, [step_draft(str(n), index=n, content=str(n)) for n in range(4)])
+    query, found = StepQuery("c", last=4, skip=1, limit=2), []
+    page = tenant.store.steps.list(tenant.read, query)
+    for number in itertools.count(4):
+        found += contents(steps_of(page))
+        if page.following is None:
+            break
+        tenant.store.steps.save(tenant.write, [step_draft(str(number), index=number, content=str(number))])
+        page = tenant.store.steps.list(tenant.read, replace(query, after=page.following))
+
+    assert found == ["1", "2", "3"]
 
 
 def test_steps_of_no_conversation_are_not_found(tenant: Tenant) -> None:

@@ -30,10 +30,17 @@ class StepPosition(Struct, frozen=True, order=True, array_like=True):
     ordinal: int
 
 
+class StepCursor(Struct, frozen=True, array_like=True):
+    """Where the next page begins: behind a step. `left`: how many more the list may have; None: all there are."""
+
+    behind: StepPosition
+    left: int | None = None
+
+
 class StepQuery(Struct, frozen=True):
     """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many.
 
-    `skip` is of the first page, those that follow begin `after` a step.
+    `skip` and `last` are of the first page; those that follow begin `after` a cursor, which knows what is left.
     """
 
     conversation_id: str
@@ -42,17 +49,17 @@ class StepQuery(Struct, frozen=True):
     last: int | None = None
     limit: int = 100
     skip: int = 0
-    after: StepPosition | None = None
+    after: StepCursor | None = None
 
 
 class StepPage(Struct, frozen=True):
     """A page of steps, complete with conversation, user and time, as a list in wire form: entries of field 1.
 
-    `following`: the position behind which the next page begins; None at the end.
+    `following`: where the next page begins; None at the end.
     """
 
     encoded: bytes
-    following: StepPosition | None
+    following: StepCursor | None
     revision: int
 
 

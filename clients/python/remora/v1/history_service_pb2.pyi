@@ -97,7 +97,7 @@ class ListStepsRequest(_message.Message):
     operation_id: _builtins.str
     """Only this operation's. Empty: of all."""
     limit: _builtins.int
-    """Keep the last this many. 0: all, page by page. Not negative."""
+    """Keep the last this many: all pages together have no more, whatever is saved meanwhile. 0: all. Not negative."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str

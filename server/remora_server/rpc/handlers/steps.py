@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from remora.v1 import history_service_pb2 as pb
-from remora_server.domain.steps import StepPosition, StepQuery, StepStore
+from remora_server.domain.steps import StepCursor, StepQuery, StepStore
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
@@ -33,7 +33,7 @@ class StepHandlers(Struct, frozen=True):
             last=request.limit or None,
             limit=decode.page_size(request.page_size),
             skip=request.skip,
-            after=self.page_tokens.position(call, request, StepPosition),
+            after=self.page_tokens.position(call, request, StepCursor),
         )
         page = self.steps.list(call.read(request), query)
         token = self.page_tokens.make(call, request, page.following) if page.following else ""

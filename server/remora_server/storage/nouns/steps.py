@@ -9,7 +9,7 @@ from msgspec.structs import astuple, replace
 
 from remora.v1 import step_pb2
 from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.steps import StepDraft, StepPage, StepPosition, StepQuery
+from remora_server.domain.steps import StepCursor, StepDraft, StepPage, StepPosition, StepQuery
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
@@ -48,16 +48,27 @@ class Steps:
         head = self._conversations.published(read, query.conversation_id)
         place = Partition(STEPS, head.uid, STEPS.encode_partition(query.user_id or head.user_id))
         found = self._records.encoded_page(read, place, _partition_query(query))
-        following = None if found.following is None else convert(found.following, StepPosition)
+        left = None if (most := _most(query)) is None else most - found.count
+        following = None
+        if found.following is not None and left != 0:
+            following = StepCursor(convert(found.following, StepPosition), left)
         return StepPage(found.encoded, following, found.revision)
 
 
 def _partition_query(query: StepQuery) -> PartitionQuery:
-    """What is asked of a page. Behind the first one, all that follow are among the last that were asked for."""
+    """What is asked of a page. Behind the first one only the bound is left of the last that were asked for."""
     where: tuple[tuple[int, Value], ...] = ((_OPERATION, query.operation_id),) if query.operation_id else ()
     if query.after is not None:
-        return PartitionQuery(order=BY_STEP_INDEX, where=where, limit=query.limit, after=astuple(query.after))
+        limit = query.limit if query.after.left is None else min(query.limit, query.after.left)
+        return PartitionQuery(order=BY_STEP_INDEX, where=where, limit=limit, after=astuple(query.after.behind))
     return PartitionQuery(order=BY_STEP_INDEX, where=where, limit=query.limit, last=query.last, skip=query.skip)
+
+
+def _most(query: StepQuery) -> int | None:
+    """How many steps the list may have from this page on."""
+    if query.after is not None:
+        return query.after.left
+    return None if query.last is None else query.last - query.skip
 
 
 def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> Put:

@@ -82,9 +82,10 @@ class RecordPage(Struct, frozen=True):
 
 
 class EncodedPage(Struct, frozen=True):
-    """Bodies as entries of field 1, and the position of the last where more follow."""
+    """Bodies as entries of field 1, how many, and the position of the last where more follow."""
 
     encoded: bytes
+    count: int
     following: Position | None
     revision: int
 
@@ -174,10 +175,11 @@ class RecordReader:
         found = self._resident_page(terms, place, query)
         if found.encoded is not None:
             last = _place_of(place.kind, query.order, found.records[-1]) if found.more else None
-            return EncodedPage(found.encoded, last, found.revision)
+            return EncodedPage(found.encoded, len(found.records), last, found.revision)
         page = self.page(terms, place, query)
         last = page.records[-1].position(place.kind, query.order) if page.more else None
-        return EncodedPage(b"".join(list_entry(record.body) for record in page.records), last, page.revision)
+        encoded = b"".join(list_entry(record.body) for record in page.records)
+        return EncodedPage(encoded, len(page.records), last, page.revision)
 
     def count(self, terms: Terms, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
         """How many records of a partition readers see, and the revision that this shows."""
