@@ -195,6 +195,7 @@ def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
     return StoreOptions(
         directory=settings.data,
         window_bytes=settings.window_bytes,
+        record_bytes=settings.record_bytes,
         recall_bytes=settings.recall_bytes,
         segment_bytes=settings.segment_bytes,
         queue_bytes=settings.queue_bytes,

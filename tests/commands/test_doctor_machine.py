@@ -125,17 +125,17 @@ def test_too_few_open_files_are_found(files: int, found: list[str], tmp_path: Pa
 def test_settings_that_allow_more_memory_than_there_is_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = [f"--{name}-bytes={64 << 20}" for name in ("window", "recall", "queue", "database")]
-    monkeypatch.setattr(command, "memory_bytes", lambda: 256 << 20)
+    sizes = [f"--{name}-bytes={64 << 20}" for name in ("window", "record", "recall", "queue", "database")]
+    monkeypatch.setattr(command, "memory_bytes", lambda: 320 << 20)
     enough = doctor(capsys, f"--data={tmp_path}", *sizes)
 
-    monkeypatch.setattr(command, "memory_bytes", lambda: 255 << 20)
+    monkeypatch.setattr(command, "memory_bytes", lambda: 319 << 20)
     code, said = doctor(capsys, f"--data={tmp_path}", *sizes)
 
     assert (enough[0], enough[1]["findings"]) == (0, [])
-    assert (enough[1]["limits"]["memory_set_bytes"], enough[1]["limits"]["memory_bytes"]) == (256 << 20, 256 << 20)
+    assert (enough[1]["limits"]["memory_set_bytes"], enough[1]["limits"]["memory_bytes"]) == (320 << 20, 320 << 20)
     assert code == 1
-    assert whats(said, "findings", "settings") == ["the settings allow 256 MiB of memory, and there are 255"]
+    assert whats(said, "findings", "settings") == ["the settings allow 320 MiB of memory, and there are 319"]
 
 
 def test_the_memory_of_the_machine_is_what_the_kernel_tells() -> None:

@@ -30,7 +30,9 @@ STATUS = StoreStatus(
     messages=3,
     embeddings={"minilm": EmbeddingStatus(pending=2, refused=1, per_second=2.5)},
     journal=JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5),
-    engine=EngineStatus(kernels="scalar", conversations=1, window_bytes=2, threads=3, index_bytes=4),
+    engine=EngineStatus(
+        kernels="scalar", conversations=1, window_bytes=2, threads=3, index_bytes=4, record_partitions=5, record_bytes=6
+    ),
 )
 
 

@@ -56,7 +56,13 @@ def test_the_status_tells_of_every_part(server: RunningServer) -> None:
         messages_per_second=2.5,
     )
     assert reply.engine == pb.EngineStatus(
-        kernels="scalar", conversations=1, window_bytes=2, indexed_threads=3, index_bytes=4
+        kernels="scalar",
+        conversations=1,
+        window_bytes=2,
+        indexed_threads=3,
+        index_bytes=4,
+        record_partitions=5,
+        record_bytes=6,
     )
 
 

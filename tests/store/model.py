@@ -868,7 +868,15 @@ class Health:
             messages=sum(len(kept.messages) for kept in conversations),
             embeddings={},
             journal=JournalStatus(bytes=0, segments=0, records=0, batches=0, sync_micros=0),
-            engine=EngineStatus(kernels="none", conversations=0, window_bytes=0, threads=0, index_bytes=0),
+            engine=EngineStatus(
+                kernels="none",
+                conversations=0,
+                window_bytes=0,
+                threads=0,
+                index_bytes=0,
+                record_partitions=0,
+                record_bytes=0,
+            ),
         )
 
 

@@ -245,7 +245,8 @@ class Examination:
 
     def _limits(self) -> None:
         settings, files, memory = self._settings, open_files_limit(), memory_bytes()
-        wanted = settings.window_bytes + settings.recall_bytes + settings.queue_bytes + settings.database_bytes
+        bounds = (settings.window_bytes, settings.record_bytes, settings.recall_bytes)
+        wanted = sum(bounds) + settings.queue_bytes + settings.database_bytes
         self.parts["limits"] = {"open_files": files, "memory_bytes": memory, "memory_set_bytes": wanted}
         if files < LEAST_OPEN_FILES:
             self._find("limits", f"the process may open {files} files only", f"`ulimit -n {LEAST_OPEN_FILES}` or more")
@@ -253,7 +254,7 @@ class Examination:
             self._find(
                 "settings",
                 f"the settings allow {wanted >> 20} MiB of memory, and there are {memory >> 20}",
-                "lower window_bytes, recall_bytes or database_bytes",
+                "lower window_bytes, record_bytes, recall_bytes or database_bytes",
             )
 
     def _listeners(self) -> None:

@@ -26,6 +26,8 @@ class EngineStatus(Struct, frozen=True):
     window_bytes: int
     threads: int
     index_bytes: int
+    record_partitions: int
+    record_bytes: int
 
 
 class EmbeddingStatus(Struct, frozen=True):

@@ -76,6 +76,7 @@ class Settings(Struct, frozen=True):
     receive_limit_bytes: int
     default_timeout: float
     window_bytes: int
+    record_bytes: int
     recall_bytes: int
     segment_bytes: int
     queue_bytes: int
@@ -239,6 +240,7 @@ KEYS: tuple[Key, ...] = (
     Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
     Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
     Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 48 << 20),
+    Key("record_bytes", "memory for steps, working memories and other records", _size("0", LARGEST_MEMORY), 32 << 20),
     Key(
         "recall_bytes",
         "memory for the search indexes of users in use; the user asked for last stays whatever it takes",

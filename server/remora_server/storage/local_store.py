@@ -319,6 +319,8 @@ class EmbeddedStore:
                 window_bytes=engine.window_bytes,
                 threads=engine.threads,
                 index_bytes=engine.recall_bytes,
+                record_partitions=engine.partitions,
+                record_bytes=engine.record_bytes,
             ),
         )
 

@@ -519,6 +519,8 @@ class EngineStatus(_message.Message):
     WINDOW_BYTES_FIELD_NUMBER: _builtins.int
     INDEXED_THREADS_FIELD_NUMBER: _builtins.int
     INDEX_BYTES_FIELD_NUMBER: _builtins.int
+    RECORD_PARTITIONS_FIELD_NUMBER: _builtins.int
+    RECORD_BYTES_FIELD_NUMBER: _builtins.int
     kernels: _builtins.str
     """The instruction set that is used: `avx512`, `avx2`, `neon` or `scalar`."""
     conversations: _builtins.int
@@ -529,6 +531,10 @@ class EngineStatus(_message.Message):
     """Parts of conversations whose search index is in memory."""
     index_bytes: _builtins.int
     """Bytes of those."""
+    record_partitions: _builtins.int
+    """Partitions of records that are in memory, wholly or in part: a user's steps in a conversation, a working memory."""
+    record_bytes: _builtins.int
+    """Bytes of their records."""
     def __init__(
         self,
         *,
@@ -537,10 +543,12 @@ class EngineStatus(_message.Message):
         window_bytes: _builtins.int = ...,
         indexed_threads: _builtins.int = ...,
         index_bytes: _builtins.int = ...,
+        record_partitions: _builtins.int = ...,
+        record_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversations", b"conversations", "index_bytes", b"index_bytes", "indexed_threads", b"indexed_threads", "kernels", b"kernels", "window_bytes", b"window_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversations", b"conversations", "index_bytes", b"index_bytes", "indexed_threads", b"indexed_threads", "kernels", b"kernels", "record_bytes", b"record_bytes", "record_partitions", b"record_partitions", "window_bytes", b"window_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -134,4 +134,6 @@ def _engine(engine: EngineStatus) -> pb.EngineStatus:
         window_bytes=engine.window_bytes,
         indexed_threads=engine.threads,
         index_bytes=engine.index_bytes,
+        record_partitions=engine.record_partitions,
+        record_bytes=engine.record_bytes,
     )
