@@ -23,7 +23,7 @@ from remora_server.domain.conversations import (
     ConversationQuery,
     ConversationUpdate,
 )
-from remora_server.rpc.handlers.encode import REPLY_BYTES
+from remora_server.domain.replies import REPLY_BYTES
 
 FULL = Conversation(
     id="c",

@@ -14,10 +14,10 @@ from remora.v1 import transfer_service_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageEmbedding
+from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
 from remora_server.domain.transfers import ExportPosition, ExportQuery
 from remora_server.storage.local_store import EmbeddedStore, StoreOptions
-from remora_server.storage.transfer.exports import PAGE_BYTES
 
 CONVERSATIONS, EACH, TEXT_BYTES = 16, 800, 3_300
 MODEL, DIMENSION, EVERY = "a-callers-model", 64, 5
@@ -69,7 +69,7 @@ def pages(store: EmbeddedStore, user_id: str = "") -> Iterator[list[transfer_ser
     position: ExportPosition | None = None
     while True:
         page = store.exports.page(Read(TENANT), ExportQuery(user_id, limit=1000, position=position))
-        assert sum(map(len, page.records)) <= PAGE_BYTES
+        assert sum(map(len, page.records)) <= REPLY_BYTES
         yield list(map(transfer_service_pb2.Record.FromString, page.records))
         position = page.following
         if position is None:
@@ -109,4 +109,4 @@ def test_of_such_a_store_a_users_part_is_exported_alone(store: EmbeddedStore) ->
 def test_pages_are_about_as_full_as_they_may_be(store: EmbeddedStore) -> None:
     sizes = [sum(record.ByteSize() for record in page) for page in pages(store)]
 
-    assert min(sizes[:-1]) > PAGE_BYTES - 2 * TEXT_BYTES
+    assert min(sizes[:-1]) > REPLY_BYTES - 2 * TEXT_BYTES

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.storage.opening import WRITE, messages, open_store, shown, take
+from tests.storage.opening import READ, WRITE, messages, open_store, shown, take
 from tests.store.asking import draft
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
+from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.directory import DirectoryError
@@ -144,6 +145,24 @@ def test_pages_join_memory_and_disk_without_gaps(directory: Path) -> None:
     oldest_first = [int(m.text) for m in messages(store, MessageQuery("c", "sarah", newest=False, limit=1000))]
 
     assert newest_first == oldest_first == list(range(900))
+    store.close()
+
+
+def test_a_page_does_not_grow_over_a_reply_by_a_message_that_is_not_in_memory(directory: Path) -> None:
+    store = open_store(directory)
+    for size in (1, REPLY_BYTES - 1000, REPLY_BYTES // 2):
+        append(store, "x" * size)
+    store.close()
+    store = open_store(directory)
+
+    before, sizes = None, []
+    while before is None or before > 1:
+        page = store.messages.list(READ, MessageQuery("c", "sarah", before_sequence=before))
+        sizes.append(len(page.encoded) // 1000)
+        before = page.first_sequence
+
+    assert max(sizes) * 1000 <= REPLY_BYTES
+    assert len(sizes) == 2
     store.close()
 
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
 from remora.v1.conversation_pb2 import Conversation as ConversationMessage
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
+from remora_server import wire
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
 from remora_server.domain.conversations import (
@@ -79,7 +80,6 @@ from remora_server.domain.transfers import (
     require_distinct,
 )
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
-from remora_server.storage.schema.encoding import conversation_row, list_entry, timestamp
 
 PAGE_BYTES = 3 << 20
 STEPS = (1, 7, 2, 1_000, 3)
@@ -113,8 +113,8 @@ class Message:
         message = message_pb2.Message.FromString(self.draft.body)
         message.id, message.user_id, message.sequence = self.id, self.user_id, self.sequence
         message.revision, message.token_count = self.revision, self.token_count
-        message.create_time.CopyFrom(timestamp(self.create_time))
-        message.update_time.CopyFrom(timestamp(self.update_time))
+        message.create_time.CopyFrom(wire.timestamp(self.create_time))
+        message.update_time.CopyFrom(wire.timestamp(self.update_time))
         return message
 
     def exported(self) -> message_pb2.Message:
@@ -493,7 +493,7 @@ class Steps:
                 step = step_pb2.Step.FromString(draft.body)
                 step.conversation_id = draft.conversation_id
                 step.user_id = draft.user_id or kept.draft.user_id
-                step.create_time.CopyFrom(timestamp(now if draft.create_time is None else draft.create_time))
+                step.create_time.CopyFrom(wire.timestamp(now if draft.create_time is None else draft.create_time))
                 kept.steps[step.user_id, step.id] = (revision, ordinal, step)
             for kept in found.values():
                 kept.touch(revision, now)
@@ -523,7 +523,7 @@ class Steps:
             if page and sum(len(step) for _, step in page) + len(each[1]) > PAGE_BYTES:
                 break
             page.append(each)
-        encoded = b"".join(list_entry(step) for _, step in page)
+        encoded = wire.elements(wire.LIST_FIELD, (step for _, step in page))
         if not page or len(page) == len(rest):
             return StepPage(encoded, None, revision)
         return StepPage(encoded, StepCursor(page[-1][0], None if left is None else left - len(page)), revision)
@@ -654,10 +654,10 @@ def _records(kept: Kept, newest: int) -> Iterator[tuple[ExportPlace, bytes]]:
     own = Record()
     own.conversation.conversation.CopyFrom(_row(kept))
     own.conversation.conversation.last_sequence = kept.last_sequence
-    own.conversation.conversation.create_time.CopyFrom(timestamp(kept.create_time))
-    own.conversation.conversation.update_time.CopyFrom(timestamp(kept.update_time))
+    own.conversation.conversation.create_time.CopyFrom(wire.timestamp(kept.create_time))
+    own.conversation.conversation.update_time.CopyFrom(wire.timestamp(kept.update_time))
     if kept.last_time:
-        own.conversation.last_append_time.CopyFrom(timestamp(kept.last_time))
+        own.conversation.last_append_time.CopyFrom(wire.timestamp(kept.last_time))
     yield ExportPlace(kept.uid), own.SerializeToString()
     for message in kept.of(None):
         if message.sequence <= newest:
@@ -671,12 +671,12 @@ def _records(kept: Kept, newest: int) -> Iterator[tuple[ExportPlace, bytes]]:
 
 
 def _memory_record(scope: WorkingMemoryScope, memory: Memory) -> bytes:
-    record = WorkingMemoryRecord(scope=scope, content=memory[0], update_time=timestamp(memory[1]))
+    record = WorkingMemoryRecord(scope=scope, content=memory[0], update_time=wire.timestamp(memory[1]))
     return Record(working_memory=record).SerializeToString()
 
 
 def _row(kept: Kept) -> ConversationMessage:
-    return conversation_row(kept.draft)
+    return wire.conversation(kept.draft)
 
 
 class Imports:

@@ -9,9 +9,8 @@ from msgspec import Struct
 from remora_server.domain.context import Section
 from remora_server.domain.context_messages import ContextMessage, Place, Unit
 from remora_server.domain.renderings import Renderer
+from remora_server.domain.replies import REPLY_BYTES
 
-REPLY_BYTES = 3 << 20
-"""What the items of a context and its text may take: gRPC's clients take 4 MiB unless told otherwise."""
 ITEM_BYTES = 256
 """More than what an item has beside its message and its conversation's id, and than a line that dates a sitting."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from remora.v1 import admin_service_pb2 as pb
+from remora_server import wire
 from remora_server.domain.backups import Backup, BackupStore
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import Embedder
@@ -20,7 +21,6 @@ from remora_server.domain.status import (
     StoreStatus,
 )
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import encode
 
 
 class AdminHandlers(Struct, frozen=True):
@@ -69,7 +69,7 @@ def _backup(backup: Backup, version: str) -> pb.Backup:
         schema_version=backup.schema_version,
         duckdb_version=backup.duckdb_version,
         version=version,
-        create_time=encode.timestamp(backup.create_time),
+        create_time=wire.timestamp(backup.create_time),
         bytes=backup.size,
         sha256=backup.sha256,
         rows=backup.rows,
@@ -82,7 +82,7 @@ def _server(process: ProcessStatus) -> pb.ServerStatus:
         python_version=process.python_version,
         duckdb_version=process.duckdb_version,
         grpc_version=process.grpc_version,
-        start_time=encode.timestamp(process.start_time),
+        start_time=wire.timestamp(process.start_time),
         resident_bytes=process.resident_bytes,
         failures=process.failures,
     )

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
+from remora_server import wire
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import (
     ConversationOrder,
@@ -15,6 +16,7 @@ from remora_server.domain.conversations import (
     ConversationUpdate,
     position_of,
 )
+from remora_server.domain.replies import fitting
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
@@ -37,11 +39,11 @@ class ConversationHandlers(Struct, frozen=True):
     @quick
     def create_conversation(self, call: Call, request: pb.CreateConversationRequest) -> pb.CreateConversationResponse:
         given = request.conversation
-        draft = decode.conversation(given, given.id, given.user_id or DEFAULT_USER)
+        draft = wire.conversation_draft(given, given.id, given.user_id or DEFAULT_USER)
         outcome = self.conversations.create(call.write(request), draft)
         return pb.CreateConversationResponse(
             conversation_id=outcome.conversation_id,
-            create_time=encode.timestamp(outcome.time),
+            create_time=wire.timestamp(outcome.time),
             revision=outcome.revision,
         )
 
@@ -63,7 +65,7 @@ class ConversationHandlers(Struct, frozen=True):
             after=after,
         )
         found, revision = self.conversations.list(call.read(request), query)
-        page = encode.fitting(map(encode.conversation, found[:size]), Conversation.ByteSize)
+        page = fitting(map(encode.conversation, found[:size]), Conversation.ByteSize)
         token = ""
         if len(page) < len(found):
             token = self.page_tokens.make(call, request, position_of(found[len(page) - 1], order))
@@ -76,10 +78,10 @@ class ConversationHandlers(Struct, frozen=True):
     @quick
     def update_conversation(self, call: Call, request: pb.UpdateConversationRequest) -> pb.UpdateConversationResponse:
         given = request.conversation
-        draft = decode.conversation(given, given.id, given.user_id)
+        draft = wire.conversation_draft(given, given.id, given.user_id)
         update = ConversationUpdate(draft, frozenset(request.update_mask.paths))
         outcome = self.conversations.update(call.write(request), given.id, request.user_id, update)
-        return pb.UpdateConversationResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
+        return pb.UpdateConversationResponse(update_time=wire.timestamp(outcome.time), revision=outcome.revision)
 
     @quick
     def delete_conversation(self, call: Call, request: pb.DeleteConversationRequest) -> pb.DeleteConversationResponse:

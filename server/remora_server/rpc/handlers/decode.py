@@ -11,15 +11,13 @@ from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
 
-from remora.v1.conversation_pb2 import Conversation
 from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
-from remora.v1.scalar_pb2 import Scalar
 from remora.v1.step_pb2 import Step
 from remora.v1.text_service_pb2 import Encoding
+from remora_server import wire
 from remora_server.domain import filters
-from remora_server.domain.conversations import AttributeValue, ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import QueryVector
@@ -55,14 +53,9 @@ def page_size(size: int) -> int:
     return min(size or DEFAULT_PAGE, MAX_PAGE)
 
 
-def micros(time: Timestamp) -> int:
-    """Microseconds since 1970, UTC; what is finer is cut off."""
-    return time.seconds * 1_000_000 + time.nanos // 1_000
-
-
 def optional_micros(message: AnyMessage, name: str) -> int | None:
     """The time in a field, None where it is not set."""
-    return micros(getattr(message, name)) if message.HasField(name) else None
+    return wire.micros(getattr(message, name)) if message.HasField(name) else None
 
 
 def optional_sequence(message: AnyMessage, name: str) -> int | None:
@@ -73,25 +66,6 @@ def optional_sequence(message: AnyMessage, name: str) -> int | None:
 def seconds(duration: Duration) -> float:
     """A duration in seconds."""
     return duration.seconds + duration.nanos / 1e9
-
-
-def scalar(value: Scalar) -> AttributeValue:
-    """The one value that is set."""
-    kind = value.WhichOneof("kind")
-    return None if kind is None or kind == "null_value" else getattr(value, kind)
-
-
-def conversation(message: Conversation, conversation_id: str, user_id: str) -> ConversationDraft:
-    """The fields that a caller sets, with this id and user."""
-    return ConversationDraft(
-        id=conversation_id,
-        user_id=user_id,
-        resource_id=message.resource_id,
-        title=message.title,
-        metadata=message.metadata,
-        attributes={key: scalar(value) for key, value in message.attributes.items()} if message.attributes else {},
-        storage_limit=message.storage_limit if message.HasField("storage_limit") else None,
-    )
 
 
 def message(given: Message) -> MessageDraft:
@@ -132,7 +106,7 @@ def step(given: Step) -> StepDraft:
     create_time = None
     if given.HasField("create_time"):
         _cut_to_micros(given.create_time)
-        create_time = micros(given.create_time)
+        create_time = wire.micros(given.create_time)
     return StepDraft(
         id=given.id,
         conversation_id=given.conversation_id,
@@ -163,7 +137,7 @@ def attribute_filter(given: Filter) -> filters.Filter:
 
 
 def _condition(given: Condition) -> filters.Condition:
-    return filters.Condition(given.key, OPERATORS[given.operator], tuple(map(scalar, given.values)))
+    return filters.Condition(given.key, OPERATORS[given.operator], tuple(map(wire.scalar_value, given.values)))
 
 
 def query_vector(request: AnyMessage, name: str) -> QueryVector | None:

@@ -8,8 +8,10 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import memory_service_pb2 as pb
+from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
+from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -28,7 +30,7 @@ from remora_server.domain.search import (
 )
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import decode, encode
+from remora_server.rpc.handlers import decode
 
 DEFAULT_HITS, MAX_HITS = 10, 1_000
 DEFAULT_INDEX_WAIT = 0.25
@@ -82,14 +84,14 @@ class MemoryHandlers(Struct, frozen=True):
             index_wait=_index_wait(request),
         )
         result = self.searcher.search(call.read(request), query)
-        hits = encode.fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
+        hits = fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
             index=_index(result.index),
             profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
             truncated=len(hits) < len(result.hits),
         )
-        return encode.embedded(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
+        return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
 
     def assemble_context(self, call: Call, request: pb.AssembleContextRequest) -> bytes:
         context = self.assembler.assemble(call.read(request), _context_request(request, self.tokens))
@@ -104,7 +106,7 @@ class MemoryHandlers(Struct, frozen=True):
             index=None if context.index is None else _index(context.index),
         )
         items = map(_item, context.items)
-        return encode.embedded(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
+        return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
 
 
 def _scope(request: pb.SearchMessagesRequest) -> Scope:
@@ -181,7 +183,7 @@ def _item(item: Item) -> bytes:
 
 
 def _with_message(field_number: int, message: bytes, rest: Message) -> bytes:
-    return encode.embedded(field_number, [message]) + rest.SerializeToString()
+    return wire.elements(field_number, [message]) + rest.SerializeToString()
 
 
 def _index(state: IndexState) -> pb.IndexState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
+from remora_server import wire
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, MessageStore, Remove, Replace
@@ -78,7 +79,7 @@ def _conversation_to_create(request: pb.AppendMessagesRequest) -> ConversationDr
         return None
     given = request.create_if_missing
     owner = given.user_id or request.user_id or DEFAULT_USER
-    return decode.conversation(given, request.conversation_id, owner)
+    return wire.conversation_draft(given, request.conversation_id, owner)
 
 
 def _query(request: pb.ListMessagesRequest, boundary: int | None) -> MessageQuery:

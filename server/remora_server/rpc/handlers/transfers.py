@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.message_pb2 import Message
+from remora_server import wire
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.transfers import (
     ExportPosition,
@@ -20,7 +21,7 @@ from remora_server.domain.transfers import (
     ImportStore,
 )
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import decode, encode
+from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.exported import conversation_of
 from remora_server.rpc.handlers.page_tokens import PageTokens
 
@@ -42,7 +43,7 @@ class TransferHandlers(Struct, frozen=True):
         page = self.exports.page(call.read(request), query)
         token = self.page_tokens.make(call, request, page.following) if page.following else ""
         rest = pb.ExportRecordsResponse(next_page_token=token, revision=page.revision)
-        records = encode.embedded(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
+        records = wire.elements(pb.ExportRecordsResponse.RECORDS_FIELD_NUMBER, page.records)
         return records + rest.SerializeToString()
 
     def import_records(self, call: Call, request: pb.ImportRecordsRequest) -> pb.ImportRecordsResponse:
@@ -79,15 +80,15 @@ def _conversation(field: str, given: pb.ConversationRecord) -> ImportedConversat
     own = given.conversation
     return ImportedConversation(
         field=field,
-        draft=decode.conversation(own, own.id, own.user_id),
+        draft=wire.conversation_draft(own, own.id, own.user_id),
         last_sequence=own.last_sequence,
         last_time=decode.optional_micros(given, "last_append_time") or 0,
-        create_time=decode.micros(own.create_time),
-        update_time=decode.micros(own.update_time),
+        create_time=wire.micros(own.create_time),
+        update_time=wire.micros(own.update_time),
     )
 
 
 def _message(field: str, given: Message) -> ImportedMessage:
     user_id, sequence = given.user_id, given.sequence
-    create_time, update_time = decode.micros(given.create_time), decode.micros(given.update_time)
+    create_time, update_time = wire.micros(given.create_time), wire.micros(given.update_time)
     return ImportedMessage(field, decode.message(given), user_id, sequence, create_time, update_time)

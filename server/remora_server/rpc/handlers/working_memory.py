@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
+from remora_server import wire
 from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemoryOwner, WorkingMemoryStore
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import encode
 from remora_server.rpc.methods import quick
 
 
@@ -25,7 +25,7 @@ class WorkingMemoryHandlers(Struct, frozen=True):
         return pb.GetWorkingMemoryResponse(
             content=memory.content,
             found=True,
-            update_time=encode.timestamp(memory.update_time),
+            update_time=wire.timestamp(memory.update_time),
             revision=memory.revision,
         )
 
@@ -33,7 +33,7 @@ class WorkingMemoryHandlers(Struct, frozen=True):
     def set_working_memory(self, call: Call, request: pb.SetWorkingMemoryRequest) -> pb.SetWorkingMemoryResponse:
         owner = _owner(request.scope, request.user_id)
         outcome = self.working_memories.set(call.write(request), owner, request.content)
-        return pb.SetWorkingMemoryResponse(update_time=encode.timestamp(outcome.time), revision=outcome.revision)
+        return pb.SetWorkingMemoryResponse(update_time=wire.timestamp(outcome.time), revision=outcome.revision)
 
     @quick
     def delete_working_memory(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from remora_server import wire
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.messages import Plan, Put, Removal
-from remora_server.storage.schema.encoding import conversation_row
 from remora_server.storage.schema.kinds import ColumnType, Kind, RecordDraft
 from remora_server.storage.v1 import record_pb2
 
@@ -26,7 +26,7 @@ _VALUES: dict[ColumnType, str] = {
 def put_conversation(uid: int, draft: ConversationDraft, create_time: int) -> Change:
     """A conversation's row; uid 0 creates it."""
     put = record_pb2.PutConversation(
-        conversation_uid=uid, conversation=conversation_row(draft), create_time=create_time
+        conversation_uid=uid, conversation=wire.conversation(draft), create_time=create_time
     )
     return lambda change: change.put_conversation.CopyFrom(put)
 

@@ -12,10 +12,9 @@ import duckdb
 from msgspec import Struct
 
 from remora.v1 import working_memory_pb2
-from remora_server import _native
+from remora_server import _native, wire
 from remora_server.storage.database import arrow
 from remora_server.storage.database.tables import columns_of
-from remora_server.storage.schema.encoding import timestamp
 from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, STEPS, USER_MEMORIES, Kind
 
 SCHEMA_VERSION = 3
@@ -59,7 +58,7 @@ def _memories(rows: Sequence[Row]) -> Iterator[tuple[Kind, Row]]:
         kind = CONVERSATION_MEMORIES if uid else USER_MEMORIES
         partition = b"" if uid else USER_MEMORIES.encode_partition(user_id)
         place = _native.place(tenant_id, uid, partition)
-        memory = working_memory_pb2.WorkingMemoryRecord(content=content, update_time=timestamp(update_time))
+        memory = working_memory_pb2.WorkingMemoryRecord(content=content, update_time=wire.timestamp(update_time))
         body = memory.SerializeToString()
         yield kind, (tenant_id, uid, place, partition, b"", user_id, revision, 0, None, "", body)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from remora_server import _native
+from remora.v1.message_pb2 import Message
+from remora_server import _native, wire
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound
@@ -24,17 +26,17 @@ from remora_server.domain.messages import (
     plan_delete,
     plan_edit,
 )
+from remora_server.domain.replies import REPLY_BYTES, fitting
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
-from remora_server.storage.schema.encoding import list_entry
-
-PAGE_BYTES = 3 << 20
 
 CountTokens = Callable[[list[str]], list[int]]
 OnPuts = Callable[[str, str, Plan, int], None]
+_Entry: TypeAlias = tuple[int, bytes]
+"""A message's sequence, and the message as an element of a page."""
 
 
 class Messages:
@@ -157,7 +159,7 @@ class Messages:
             before_sequence=query.before_sequence,
             newest=query.newest,
             limit=query.limit,
-            max_bytes=PAGE_BYTES,
+            max_bytes=REPLY_BYTES,
         )
         if page.missing:
             self._commits.wait_applied(page.missing_revision, read.deadline)
@@ -177,14 +179,14 @@ def _creation(
 
 def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:
     """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
-    entries = [(sequence, list_entry(encoded)) for sequence, encoded in older]
+    entries = [(sequence, wire.elements(wire.LIST_FIELD, [encoded])) for sequence, encoded in older]
     if newest:
-        kept, memory = _fitting(entries[::-1], PAGE_BYTES - len(page.encoded))[::-1], page.encoded
+        kept, memory = _before(entries, page.encoded), page.encoded
     else:
-        kept = _fitting(entries, PAGE_BYTES)
-        room = PAGE_BYTES - sum(len(entry) for _, entry in kept)
-        memory = page.encoded if len(kept) == len(entries) and len(page.encoded) <= room else b""
-    first = kept[0][0] if kept else page.first_sequence
+        kept = fitting(entries, _size)
+        room = REPLY_BYTES - sum(map(_size, kept))
+        memory = page.encoded if len(kept) == len(entries) and (not kept or len(page.encoded) <= room) else b""
+    first = kept[0][0] if kept else _first_sequence(memory) if memory else page.first_sequence
     last = page.last_sequence if memory or not kept else kept[-1][0]
     return MessagePage(
         encoded=b"".join(entry for _, entry in kept) + memory,
@@ -196,14 +198,15 @@ def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest
     )
 
 
-def _fitting(entries: Sequence[tuple[int, bytes]], room: int) -> list[tuple[int, bytes]]:
-    """The first entries that fit; at least one where there is room for any."""
-    kept: list[tuple[int, bytes]] = []
-    for sequence, entry in entries:
-        room -= len(entry)
-        if room < 0 and kept:
-            break
-        kept.append((sequence, entry))
-        if room < 0:
-            break
-    return kept
+def _first_sequence(encoded: bytes) -> int:
+    """The sequence of the first message of a page."""
+    return Message.FromString(next(wire.split_elements(wire.LIST_FIELD, encoded))).sequence
+
+
+def _size(entry: _Entry) -> int:
+    return len(entry[1])
+
+
+def _before(entries: list[_Entry], memory: bytes) -> list[_Entry]:
+    """The last entries that fit before those in memory; at least one where there are none."""
+    return fitting(entries[::-1], _size, room=REPLY_BYTES - len(memory), least=0 if memory else 1)[::-1]

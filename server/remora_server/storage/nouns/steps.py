@@ -8,6 +8,7 @@ from msgspec import convert
 from msgspec.structs import astuple, replace
 
 from remora.v1 import step_pb2
+from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.steps import StepCursor, StepDraft, StepPage, StepPosition, StepQuery
 from remora_server.storage.commit import changes
@@ -17,7 +18,6 @@ from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import AcceptedConversation
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import Put
-from remora_server.storage.schema.encoding import timestamp
 from remora_server.storage.schema.kinds import BY_STEP_INDEX, STEPS, Value
 
 _OPERATION = STEPS.column_names.index("operation_id")
@@ -75,7 +75,7 @@ def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> Put:
     step = step_pb2.Step.FromString(draft.body)
     step.conversation_id = draft.conversation_id
     step.user_id = draft.user_id or view.head.user_id
-    step.create_time.CopyFrom(timestamp(now if draft.create_time is None else draft.create_time))
+    step.create_time.CopyFrom(wire.timestamp(now if draft.create_time is None else draft.create_time))
     return Put(STEPS, view.head.uid, step)
 
 

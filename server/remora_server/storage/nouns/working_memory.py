@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
+from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import require_owner
 from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemory, WorkingMemoryOwner
@@ -14,7 +15,6 @@ from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.records.records import Put, Remove
-from remora_server.storage.schema.encoding import timestamp
 from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, USER_MEMORIES
 
 _ONLY = b""
@@ -41,7 +41,7 @@ class WorkingMemories:
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
         def plan(place: Partition, now: int) -> Planned:
-            memory = WorkingMemoryRecord(scope=_scope(owner), content=content, update_time=timestamp(now))
+            memory = WorkingMemoryRecord(scope=_scope(owner), content=content, update_time=wire.timestamp(now))
             puts = self._records.changes(write, [Put(place.kind, place.uid, memory)])
             return Planned(puts, Outcome(revision=0, time=now), _user(owner))
 

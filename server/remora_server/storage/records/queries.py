@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import duckdb
@@ -11,10 +12,11 @@ from msgspec import Struct
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
+from remora_server.domain.replies import read_fitting
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
-from remora_server.storage.records.reader import LEAST_BODIES, PAGE_BYTES, Partition, Record, RecordReader
+from remora_server.storage.records.reader import Partition, Record, RecordReader
 from remora_server.storage.schema.kinds import Kind, Position, Value
 
 Row: TypeAlias = tuple[Any, ...]
@@ -78,7 +80,7 @@ class RecordQueries:
         self._clock = clock
 
     def find(self, read: Read, query: RecordsQuery) -> FoundRecords:
-        """The records of one page: as many as asked for, and as PAGE_BYTES hold, but one at least if there is any."""
+        """The records of one page: as many as asked for and as a reply holds, but one at least if there is any."""
         revision = self._commits.begin_query_of(read, query.kind.number)
         refreshed = self._refreshed(read, query.kind)
         order = _order(query)
@@ -139,16 +141,7 @@ def _read(
 ) -> tuple[list[Row], list[bytes]]:
     """The rows without their bodies, one more than asked for where there is one; the bodies of those that fit."""
     rows = cursor.execute(sql, asked).fetchall()
-    bodies: list[bytes] = []
-    size, at_once = 0, LEAST_BODIES
-    while len(bodies) < min(len(rows), query.limit):
-        for body in _bodies(cursor, tenant_id, query.kind, rows[len(bodies) : query.limit][:at_once]):
-            size += len(body)
-            if size > PAGE_BYTES and bodies:
-                return rows, bodies
-            bodies.append(body)
-        at_once = 4 * at_once if size < PAGE_BYTES // 4 else LEAST_BODIES
-    return rows, bodies
+    return rows, read_fitting(rows[: query.limit], partial(_bodies, cursor, tenant_id, query.kind), len)
 
 
 def _bodies(cursor: duckdb.DuckDBPyConnection, tenant_id: str, kind: Kind, rows: Sequence[Row]) -> list[bytes]:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from remora_server import _native
+from remora_server import _native, wire
 from remora_server._native import ColdRecords, Core, StoredRecord
 from remora_server.domain.calls import Terms
 from remora_server.domain.errors import StoreFailed
+from remora_server.domain.replies import REPLY_BYTES, read_fitting
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.database.database import Database
-from remora_server.storage.schema.encoding import list_entry
 from remora_server.storage.schema.kinds import Kind, Position, Value, parts_of
 from remora_server.storage.v1 import record_pb2
 
-PAGE_BYTES = 3 << 20
 NEWEST_ROWS = 256
 """How many rows are loaded of a partition of which only the newest are asked for, before all are."""
 ROWS_WITH_BODIES = 16
 """Rows that are loaded with their bodies, unread: of more, only the bodies are read that are asked for."""
-LEAST_BODIES = 16
-"""Bodies that are read at once while it is not known how long they are."""
 RELOAD_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -82,12 +81,16 @@ class RecordPage(Struct, frozen=True):
 
 
 class EncodedPage(Struct, frozen=True):
-    """Bodies as entries of field 1, how many, and the position of the last where more follow."""
+    """Bodies as elements of a list's reply, how many, and the position of the last where more follow."""
 
     encoded: bytes
     count: int
     following: Position | None
     revision: int
+
+
+class _MovedOn(Exception):
+    """A record was replaced or removed before its body was read."""
 
 
 class RecordReader:
@@ -105,9 +108,8 @@ class RecordReader:
             found, revision = self.stored(terms, place, key, accepted=False)
             if found is None:
                 return None, revision
-            complete = self._completed(terms, place, [found])
-            if complete is not None:
-                return complete[0], revision
+            with suppress(_MovedOn):
+                return self._completed(terms, place, [found])[0], revision
 
     def accepted(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them. Call it under the partition's lock."""
@@ -162,23 +164,23 @@ class RecordReader:
         return found is not None
 
     def page(self, terms: Terms, place: Partition, query: PartitionQuery) -> RecordPage:
-        """A page of a partition as readers see it: as many as PAGE_BYTES hold, but one at least if there is any."""
+        """A page of a partition as readers see it: as many as a reply holds, but one at least if there is any."""
         while True:
             found = self._resident_page(terms, place, query)
-            records = self._completed(terms, place, found.records, newest=query.newest)
-            if records is not None:
+            with suppress(_MovedOn):
+                records = self._completed(terms, place, found.records, newest=query.newest)
                 more = found.more or len(records) < len(found.records)
                 return RecordPage(tuple(records), more, found.revision)
 
     def encoded_page(self, terms: Terms, place: Partition, query: PartitionQuery) -> EncodedPage:
-        """The same page as entries of field 1 of a reply."""
+        """The same page as elements of a list's reply."""
         found = self._resident_page(terms, place, query)
         if found.encoded is not None:
             last = _place_of(place.kind, query.order, found.records[-1]) if found.more else None
             return EncodedPage(found.encoded, len(found.records), last, found.revision)
         page = self.page(terms, place, query)
         last = page.records[-1].position(place.kind, query.order) if page.more else None
-        encoded = b"".join(list_entry(record.body) for record in page.records)
+        encoded = wire.elements(wire.LIST_FIELD, (record.body for record in page.records))
         return EncodedPage(encoded, len(page.records), last, page.revision)
 
     def count(self, terms: Terms, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
@@ -208,7 +210,7 @@ class RecordReader:
                     last=query.last,
                     skip=query.skip,
                     limit=query.limit,
-                    max_bytes=PAGE_BYTES,
+                    max_bytes=REPLY_BYTES,
                     now=self._clock(),
                 )
             except ColdRecords as cold:
@@ -288,24 +290,21 @@ class RecordReader:
 
     def _completed(
         self, terms: Terms, place: Partition, found: Sequence[StoredRecord], *, newest: bool = False
-    ) -> list[Record] | None:
-        """The records with their bodies, as many as a page holds; None where one has moved on meanwhile."""
-        complete: list[Record] = []
-        size, at_once = 0, LEAST_BODIES
-        ordered = found[::-1] if newest else found
-        while len(complete) < len(ordered):
-            chosen = ordered[len(complete) : len(complete) + at_once]
-            bodies = self._bodies(terms, place, chosen)
-            for stored in chosen:
-                body = bodies.get((stored.key, stored.revision, stored.ordinal))
-                if body is None:
-                    return None
-                size += len(body)
-                if size > PAGE_BYTES and complete:
-                    return complete[::-1] if newest else complete
-                complete.append(_record(stored, body))
-            at_once = 4 * at_once if size < PAGE_BYTES // 4 else LEAST_BODIES
-        return complete[::-1] if newest else complete
+    ) -> list[Record]:
+        """The records with their bodies, as many as a reply holds, from the end where that is the newest. Raises
+        _MovedOn.
+        """
+        way = -1 if newest else 1
+        read = partial(self._with_bodies, terms, place)
+        return read_fitting(found[::way], read, lambda record: len(record.body))[::way]
+
+    def _with_bodies(self, terms: Terms, place: Partition, chosen: Sequence[StoredRecord]) -> Iterator[Record]:
+        bodies = self._bodies(terms, place, chosen)
+        for stored in chosen:
+            body = bodies.get((stored.key, stored.revision, stored.ordinal))
+            if body is None:
+                raise _MovedOn
+            yield _record(stored, body)
 
     def _bodies(
         self, terms: Terms, place: Partition, records: Sequence[StoredRecord]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from remora.v1 import message_pb2
+from remora_server import wire
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import ToolCall
-
-ENTRY_TAG = 0x0A
-"""Of field 1, length-delimited: `ListMessagesResponse.messages`."""
 
 
 class StoredMessageReader:
@@ -33,31 +29,7 @@ class StoredMessageReader:
         )
 
     def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
-        return [self.message(conversation_id, entry) for entry in entries(encoded)]
-
-
-def entries(page: bytes) -> Iterator[bytes]:
-    """The messages of a page, each as it stands there. Raises ValueError where the page is not made of entries."""
-    at = 0
-    while at < len(page):
-        if page[at] != ENTRY_TAG:
-            raise ValueError(f"a page of messages has tag {page[at]} at {at}")
-        size, at = _varint(page, at + 1)
-        if at + size > len(page):
-            raise ValueError(f"a page of messages ends within the message at {at}")
-        yield page[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            return value, at
+        return [self.message(conversation_id, entry) for entry in wire.split_elements(wire.LIST_FIELD, encoded)]
 
 
 def _tool_call(call: message_pb2.ToolCall) -> ToolCall:
@@ -65,5 +37,4 @@ def _tool_call(call: message_pb2.ToolCall) -> ToolCall:
 
 
 def _sent_time(stored: message_pb2.Message) -> int:
-    time = stored.sent_time if stored.HasField("sent_time") else stored.create_time
-    return time.seconds * 1_000_000 + time.nanos // 1000
+    return wire.micros(stored.sent_time if stored.HasField("sent_time") else stored.create_time)

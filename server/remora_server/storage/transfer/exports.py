@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import duckdb
 
 from remora.v1 import message_pb2, transfer_service_pb2
-from remora_server import _native
+from remora_server import _native, wire
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import require_owner
+from remora_server.domain.replies import read_fitting
 from remora_server.domain.transfers import ExportPage, ExportPlace, ExportPosition, ExportQuery
 from remora_server.storage.database import arrow
 from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS, between
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
-from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message, timestamp
+from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 from remora_server.storage.schema.kinds import Kind, parts_of
 from remora_server.storage.v1 import record_pb2
-
-PAGE_BYTES = 3 << 20
-
-LEAST_AT_ONCE = 16
-"""Records that are read at once while it is not known how long they are."""
 
 _CONVERSATION, _MESSAGE, _RECORDS = range(3)
 """The parts of a conversation. Those of the kinds begin with the last, each at that and its number."""
@@ -127,7 +123,7 @@ class _Snapshot:
         }
         self._ids = dict(self._rows(_PICKED, {**parameters, "through": position.through}))
         places = self._places({**parameters, "uids": list(self._ids), "now": now}, query, position)
-        records = _fitting(self._read, places[: query.limit])
+        records = read_fitting(places[: query.limit], self._read, len)
         is_last = len(records) == len(places) and len(self._ids) < CONVERSATIONS_AT_ONCE
         return records, None if is_last else self._following(position, places[len(records) - 1])
 
@@ -238,24 +234,6 @@ def _part(kind: Kind) -> int:
     return _RECORDS + kind.number
 
 
-def _fitting(read: Callable[[Sequence[ExportPlace]], list[bytes]], places: Sequence[ExportPlace]) -> list[bytes]:
-    """The first records that a reply holds, at least one where there is any.
-
-    They are read in groups, because nothing says how long they are before: each of about as many as will fill the
-    reply if they are like those before, but no sudden leap.
-    """
-    records: list[bytes] = []
-    size, at_once = 0, LEAST_AT_ONCE
-    while len(records) < len(places):
-        for record in read(places[len(records) : len(records) + at_once]):
-            size += len(record)
-            if size > PAGE_BYTES and records:
-                return records
-            records.append(record)
-        at_once = max(LEAST_AT_ONCE, min(4 * at_once, (PAGE_BYTES - size) * len(records) // size))
-    return records
-
-
 def _uids(places: Sequence[ExportPlace]) -> list[int]:
     return [place.uid for place in places]
 
@@ -265,10 +243,10 @@ def _conversation(body: bytes, create_time: int, last_sequence: int, last_time: 
     conversation = record.conversation.conversation
     conversation.MergeFromString(body)
     conversation.last_sequence = last_sequence
-    conversation.create_time.CopyFrom(timestamp(create_time))
-    conversation.update_time.CopyFrom(timestamp(update_time))
+    conversation.create_time.CopyFrom(wire.timestamp(create_time))
+    conversation.update_time.CopyFrom(wire.timestamp(update_time))
     if last_time:
-        record.conversation.last_append_time.CopyFrom(timestamp(last_time))
+        record.conversation.last_append_time.CopyFrom(wire.timestamp(last_time))
     return record.SerializeToString()
 
 

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import message_pb2
+from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, Plan
@@ -28,7 +29,7 @@ from remora_server.storage.nouns.messages import CountTokens, OnPuts
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Move, Put
 from remora_server.storage.records.refusals import RecordNotFound
-from remora_server.storage.schema.encoding import STORED_COLUMNS, conversation_row, stored_message, timestamp
+from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 from remora_server.storage.schema.kinds import Kind
 from remora_server.storage.transfer.exports import caller_embeddings
 
@@ -183,7 +184,7 @@ def _view(found: AcceptedConversation | None, given: Import) -> tuple[Conversati
 
 
 def _is_same(found: AcceptedConversation, own: ImportedConversation) -> bool:
-    rows = conversation_row(found.draft), conversation_row(own.draft)
+    rows = wire.conversation(found.draft), wire.conversation(own.draft)
     return found.row.create_time == own.create_time and rows[0] == rows[1]
 
 
@@ -191,8 +192,8 @@ def _message(given: ImportedMessage) -> message_pb2.Message:
     """The message as it would be stored."""
     message = message_pb2.Message.FromString(given.draft.body)
     message.id, message.user_id, message.sequence = given.draft.id, given.user_id, given.sequence
-    message.create_time.CopyFrom(timestamp(given.create_time))
-    message.update_time.CopyFrom(timestamp(given.update_time))
+    message.create_time.CopyFrom(wire.timestamp(given.create_time))
+    message.update_time.CopyFrom(wire.timestamp(given.update_time))
     if given.draft.embedding is not None:
         message.embedding.model, message.embedding.values = given.draft.embedding.model, given.draft.embedding.values
     return message

@@ -1,0 +1,46 @@
+"""How much a reply may hold, and what of a list goes into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+REPLY_BYTES = 3 << 20
+"""What the repeated fields of a reply may take: gRPC's clients accept 4 MiB unless told otherwise."""
+LEAST_AT_ONCE = 16
+"""How many are read at once while nothing is known of their size."""
+
+
+def fitting(elements: Iterable[T], size: Callable[[T], int], *, room: int = REPLY_BYTES, least: int = 1) -> list[T]:
+    """The first elements that take at most `room` bytes together, but at least so many elements."""
+    held: list[T] = []
+    for element in elements:
+        room -= size(element)
+        if room < 0 and len(held) >= least:
+            break
+        held.append(element)
+    return held
+
+
+def read_fitting(keys: Sequence[K], read: Callable[[Sequence[K]], Iterable[T]], size: Callable[[T], int]) -> list[T]:
+    """The elements of the first keys, as many as a reply holds but at least one if there is any.
+
+    `read` is given some keys at a time, because sizes are known only afterwards.
+    """
+    return fitting(_in_groups(keys, read, size), size)
+
+
+def _in_groups(keys: Sequence[K], read: Callable[[Sequence[K]], Iterable[T]], size: Callable[[T], int]) -> Iterator[T]:
+    """What is read for the keys. Each group would fill the reply if its elements were like those before, but is at most
+    four times as long as the last.
+    """
+    taken, begin, at_once = 0, 0, LEAST_AT_ONCE
+    while begin < len(keys):
+        for element in read(keys[begin : begin + at_once]):
+            taken += size(element)
+            yield element
+        begin += at_once
+        at_once = max(LEAST_AT_ONCE, min(4 * at_once, (REPLY_BYTES - taken) * begin // max(taken, 1)))

@@ -1,0 +1,116 @@
+"""Parts of remora.v1 in wire form, as rpc and storage both make and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.struct_pb2 import NULL_VALUE
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.scalar_pb2 import Scalar
+from remora_server.domain.conversations import AttributeValue, ConversationDraft
+
+LIST_FIELD = 1
+"""The field of every List reply that holds what is listed."""
+
+_LENGTH_DELIMITED = 2  # https://protobuf.dev/programming-guides/encoding/#structure
+
+
+def elements(field_number: int, encoded: Iterable[bytes]) -> bytes:
+    """Encoded messages as elements of a repeated field, to be joined with the other fields of the message."""
+    tag = _varint(field_number << 3 | _LENGTH_DELIMITED)
+    return b"".join(part for message in encoded for part in (tag, _varint(len(message)), message))
+
+
+def split_elements(field_number: int, encoded: bytes) -> Iterator[bytes]:
+    """The reverse: each element in wire form. Raises ValueError where the bytes are anything else."""
+    tag = _varint(field_number << 3 | _LENGTH_DELIMITED)
+    at = 0
+    while at < len(encoded):
+        if not encoded.startswith(tag, at):
+            raise ValueError(f"no element of field {field_number} begins at byte {at}")
+        size, at = _read_varint(encoded, at + len(tag))
+        if at + size > len(encoded):
+            raise ValueError(f"the element at byte {at} has {size} bytes, {len(encoded) - at} are there")
+        yield encoded[at : at + size]
+        at += size
+
+
+def _varint(value: int) -> bytes:
+    """A number in base 128, the least significant group first."""
+    groups = bytearray()
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at a byte, and where it ends."""
+    value = shift = 0
+    while True:
+        group = data[at]
+        value |= (group & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if group < 0x80:
+            return value, at
+
+
+def timestamp(micros: int) -> Timestamp:
+    """A time in microseconds since 1970, UTC."""
+    seconds, rest = divmod(micros, 1_000_000)
+    return Timestamp(seconds=seconds, nanos=rest * 1_000)
+
+
+def micros(time: Timestamp) -> int:
+    """Microseconds since 1970, UTC; what is finer is cut off."""
+    return time.seconds * 1_000_000 + time.nanos // 1_000
+
+
+def scalar(value: AttributeValue) -> Scalar:
+    """The value of an attribute."""
+    match value:
+        case None:
+            return Scalar(null_value=NULL_VALUE)
+        case bool():
+            return Scalar(boolean=value)
+        case int():
+            return Scalar(integer=value)
+        case float():
+            return Scalar(number=value)
+        case str():
+            return Scalar(text=value)
+
+
+def scalar_value(given: Scalar) -> AttributeValue:
+    """The one value that is set."""
+    kind = given.WhichOneof("kind")
+    return None if kind is None or kind == "null_value" else getattr(given, kind)
+
+
+def conversation(draft: ConversationDraft) -> Conversation:
+    """The fields of a conversation that a caller sets."""
+    return Conversation(
+        id=draft.id,
+        user_id=draft.user_id,
+        resource_id=draft.resource_id,
+        title=draft.title,
+        metadata=draft.metadata,
+        attributes={key: scalar(value) for key, value in draft.attributes.items()},
+        storage_limit=draft.storage_limit,
+    )
+
+
+def conversation_draft(given: Conversation, conversation_id: str, user_id: str) -> ConversationDraft:
+    """The fields that a caller sets, with this id and user."""
+    return ConversationDraft(
+        id=conversation_id,
+        user_id=user_id,
+        resource_id=given.resource_id,
+        title=given.title,
+        metadata=given.metadata,
+        attributes={key: scalar_value(value) for key, value in given.attributes.items()} if given.attributes else {},
+        storage_limit=given.storage_limit if given.HasField("storage_limit") else None,
+    )
