@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from remora_server.domain.calls import Read
@@ -26,23 +27,41 @@ REFUSED = "a text that the model refuses"
 
 @dataclass
 class FakeIndex:
-    """Answers every search with `result`."""
+    """Answers every search with `result`, as an index and as a searcher."""
 
     result: SearchResult = field(
         default_factory=lambda: SearchResult((), IndexState("", 0, WordsOnly.NO_MODEL), Profile.HYBRID, 9)
     )
     asked: list[tuple[Read, SearchQuery]] = field(default_factory=list)
+    opened: int = 0
+    """How many scopes."""
 
     @property
     def queries(self) -> list[SearchQuery]:
         return [query for _, query in self.asked]
 
-    def without_names(self, read: Read, scope: Scope, text: str) -> str:
-        return text.replace(NAME, "")
+    @contextmanager
+    def open(self, read: Read, scope: Scope) -> Iterator[FakeScope]:
+        self.opened += 1
+        yield FakeScope(self, read)
 
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
         self.asked.append((read, query))
         return self.result
+
+
+@dataclass
+class FakeScope:
+    """What the index has opened for a read."""
+
+    index: FakeIndex
+    read: Read
+
+    def without_names(self, text: str) -> str:
+        return text.replace(NAME, "")
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        return self.index.search(self.read, query)
 
 
 class FakeEmbedder:

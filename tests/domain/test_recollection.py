@@ -64,6 +64,13 @@ def test_nobody_waits_for_messages_while_the_model_embeds_none() -> None:
     assert all(asked.vector for asked in index.queries), "this one was kept"
 
 
+def test_a_search_opens_its_scope_once() -> None:
+    index = FakeIndex()
+    query = SearchQuery(OfTenant(), "tea", None, SearchOptions(), index_wait=0.0)
+    Recollection(index, PerTenant(FakeEmbedder())).search(READ, query)
+    assert index.opened == 1
+
+
 def test_words_alone_need_no_vector() -> None:
     assert search(FakeEmbedder(), Profile.LEXICAL).vector is None
 
@@ -113,8 +120,11 @@ def test_each_tenant_has_its_own_model() -> None:
 
 
 def test_without_a_model_the_vector_profile_is_refused() -> None:
+    index = FakeIndex()
+    query = SearchQuery(OfTenant(), "tea", None, SearchOptions(profile=Profile.VECTOR), index_wait=0.0)
     with pytest.raises(ModelUnavailable):
-        search(None, Profile.VECTOR)
+        Recollection(index, PerTenant(None)).search(READ, query)
+    assert not index.opened
 
 
 @pytest.mark.parametrize("profile", list(Profile))

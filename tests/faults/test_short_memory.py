@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tests.faults.served_store import ServedStore, refused
 from tests.patience import PATIENCE, eventually
 from tests.storage.opening import READ, WRITE, shown
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora.errors import RemoraError
 from remora.v1 import conversation_service_pb2 as pb
@@ -149,7 +149,7 @@ def search_at_once(store: EmbeddedStore) -> list[int]:
     def best(user: int) -> int:
         options = SearchOptions(k=1, profile=Profile.VECTOR)
         query = SearchQuery(OfUser(f"user-{user}"), "", QueryVector(MODEL, vector(user * EACH), b""), options, 0.0)
-        return store.index.search(read(), query).hits[0].sequence
+        return searched(store, read(), query).hits[0].sequence
 
     with ThreadPoolExecutor(16) as pool:
         return list(pool.map(best, range(USERS)))
@@ -201,7 +201,7 @@ def found_by_long_vector(store: EmbeddedStore) -> int:
     """How many of sarah's messages are found by a vector."""
     query = QueryVector(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)), b"")
     options = SearchOptions(k=100, profile=Profile.VECTOR)
-    return len(store.index.search(read(), SearchQuery(OfUser("sarah"), "", query, options, 0.0)).hits)
+    return len(searched(store, read(), SearchQuery(OfUser("sarah"), "", query, options, 0.0)).hits)
 
 
 def test_long_vectors_that_lie_far_apart_are_read_with_little_memory(tmp_path: Path) -> None:

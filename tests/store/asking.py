@@ -12,6 +12,7 @@ from remora.v1 import conversation_service_pb2, history_service_pb2, message_pb2
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery, MessageStore
+from remora_server.domain.search import MessageIndex, SearchQuery, SearchResult
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportQuery
@@ -26,6 +27,13 @@ class HasMessages(Protocol):
 
     @property
     def messages(self) -> MessageStore: ...
+
+
+class HasIndex(Protocol):
+    """A store, or what is inside of one."""
+
+    @property
+    def index(self) -> MessageIndex: ...
 
 
 def count_tokens(texts: list[str]) -> list[int]:
@@ -66,6 +74,12 @@ def listed(store: HasMessages, read: Read, query: MessageQuery) -> list[message_
     if decoded:
         assert (page.first_sequence, page.last_sequence) == (decoded[0].sequence, decoded[-1].sequence)
     return decoded
+
+
+def searched(store: HasIndex, read: Read, query: SearchQuery) -> SearchResult:
+    """What a search finds."""
+    with store.index.open(read, query.scope) as scope:
+        return scope.search(query)
 
 
 class Tenant(Struct, frozen=True):

@@ -11,7 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -53,6 +53,7 @@ from remora_server.domain.messages import (
     plan_edit,
 )
 from remora_server.domain.models import ServedModel
+from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import (
     Component,
     EmbeddingQueue,
@@ -81,7 +82,6 @@ from remora_server.domain.transfers import (
 )
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
 
-PAGE_BYTES = 3 << 20
 STEPS = (1, 7, 2, 1_000, 3)
 """By which revisions grow, in turn."""
 LAST_UID = 2**64 - 1
@@ -449,7 +449,7 @@ class Messages:
         size = 0
         for message in reversed(found) if query.newest else found:
             size += len(_page([message]))
-            if len(page) == query.limit or (page and size > PAGE_BYTES):
+            if len(page) == query.limit or (page and size > REPLY_BYTES):
                 break
             page.append(message)
         page.sort(key=lambda message: message.sequence)
@@ -520,7 +520,7 @@ class Steps:
             rest = [each for each in found if each[0] > query.after.behind][:left]
         page: list[tuple[StepPosition, bytes]] = []
         for each in rest[: query.limit]:
-            if page and sum(len(step) for _, step in page) + len(each[1]) > PAGE_BYTES:
+            if page and sum(len(step) for _, step in page) + len(each[1]) > REPLY_BYTES:
                 break
             page.append(each)
         encoded = wire.elements(wire.LIST_FIELD, (step for _, step in page))
@@ -623,7 +623,7 @@ class Exports:
         places = sorted((place, record) for place, record in _places(tenant, query, position) if place > position.after)
         page: list[tuple[ExportPlace, bytes]] = []
         for place, record in places[: query.limit]:
-            if page and sum(len(each) for _, each in page) + len(record) > PAGE_BYTES:
+            if page and sum(len(each) for _, each in page) + len(record) > REPLY_BYTES:
                 break
             page.append((place, record))
         following = None if len(page) == len(places) else _following(tenant, position, page[-1][0])
@@ -804,21 +804,35 @@ class Words:
     def __init__(self, books: Books) -> None:
         self._books = books
 
-    def without_names(self, _read: Read, _scope: Scope, text: str) -> str:
+    @contextmanager
+    def open(self, read: Read, scope: Scope) -> Iterator[WordsOf]:
+        with self._books.lock:
+            tenant, revision = self._books.read(read)
+            _in_scope(tenant, scope)
+            yield WordsOf(tenant, revision)
+
+
+class WordsOf:
+    """A tenant's messages at a revision, while the books are locked."""
+
+    def __init__(self, tenant: Tenant, revision: int) -> None:
+        self._tenant = tenant
+        self._revision = revision
+
+    def without_names(self, text: str) -> str:
         return text
 
-    def search(self, read: Read, query: SearchQuery) -> SearchResult:
-        tenant, revision = self._books.read(read)
+    def search(self, query: SearchQuery) -> SearchResult:
         words = set(query.text.lower().split())
         hits = [
             _hit(kept, message, shared)
-            for kept, message in _in_scope(tenant, query.scope)
+            for kept, message in _in_scope(self._tenant, query.scope)
             if (shared := len(words.intersection(message.draft.text.lower().replace(",", " ").split())))
             and (kept.uid, message.sequence) not in query.exclude
         ]
         best = sorted(hits, key=lambda hit: (-hit.score, hit.conversation_uid, hit.sequence))[: query.options.k]
         state = IndexState("", 0, query.words_only or WordsOnly.NO_MODEL)
-        return SearchResult(tuple(best), state, query.options.profile, revision)
+        return SearchResult(tuple(best), state, query.options.profile, self._revision)
 
 
 def _hit(kept: Kept, message: Message, shared: int) -> Hit:
@@ -827,14 +841,12 @@ def _hit(kept: Kept, message: Message, shared: int) -> Hit:
     return Hit(kept.uid, kept.draft.id, message.sequence, float(shared), (part,), encoded)
 
 
-def _in_scope(tenant: Tenant, scope: Scope) -> Iterator[tuple[Kept, Message]]:
+def _in_scope(tenant: Tenant, scope: Scope) -> list[tuple[Kept, Message]]:
     if isinstance(scope, InConversation):
         kept = tenant.conversation(scope.conversation_id)
-        yield from ((kept, message) for message in kept.of(scope.user_id or kept.draft.user_id))
-        return
+        return [(kept, message) for message in kept.of(scope.user_id or kept.draft.user_id)]
     user_id = scope.user_id if isinstance(scope, OfUser) else None
-    for kept in tenant.conversations.values():
-        yield from ((kept, message) for message in kept.of(user_id))
+    return [(kept, message) for kept in tenant.conversations.values() for message in kept.of(user_id)]
 
 
 class NoQueues:
@@ -896,7 +908,7 @@ def open_model(count_tokens: CountTokens) -> Store:
         steps=alone(Steps(books)),
         working_memories=alone(WorkingMemories(books)),
         users=alone(Users(books, messages)),
-        index=alone(Words(books)),
+        index=Words(books),
         embeddings=NoQueues(),
         exports=alone(Exports(books)),
         imports=alone(Imports(books)),

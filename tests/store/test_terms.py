@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE
-from tests.store.asking import NEW, Tenant, draft, step_draft
+from tests.store.asking import NEW, Tenant, draft, searched, step_draft
 
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.calls import Outcome, Read, Write
@@ -208,8 +208,8 @@ READS: dict[str, Callable[[Store, Read], object]] = {
     "memory": lambda store, read: store.working_memories.get(read, UserMemory("sarah")).revision,
     "export": lambda store, read: store.exports.page(read, ExportQuery()).revision,
     "search": lambda store, read: (
-        store.index.search(
-            read, SearchQuery(InConversation("c"), "a", None, SearchOptions(), 0.0, words_only=WordsOnly.PROFILE)
+        searched(
+            store, read, SearchQuery(InConversation("c"), "a", None, SearchOptions(), 0.0, words_only=WordsOnly.PROFILE)
         ).revision
     ),
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
-from remora_server.domain.errors import ModelUnavailable, ModelUnreachable, RemoraError
+from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import (
     Embedder,
     EmbeddingFailed,
     MessageIndex,
+    OpenScope,
     Profile,
     QueryVector,
     SearchOptions,
@@ -36,33 +37,46 @@ class Recollection:
         Raises ModelUnavailable where the vector profile has only a text and there is no model, ModelUnreachable where
         that is not reached, and what the index does.
         """
-        return self._index.search(read, self._ranked(read, query))
-
-    def _ranked(self, read: Read, query: SearchQuery) -> SearchQuery:
-        """The query with what its profile needs."""
         if query.vector is not None:
-            return replace(query, text="", options=_weighted(replace(query.options, profile=Profile.VECTOR)))
-        if query.options.profile is Profile.LEXICAL:
-            query = replace(query, words_only=WordsOnly.PROFILE)
-        else:
-            query = _as_far_as_possible(self._embedded(read, query))
-        return replace(query, options=_weighted(query.options))
+            query = replace(query, text="", options=replace(query.options, profile=Profile.VECTOR))
+        embedder = self._embedder(read, query)
+        with self._index.open(read, query.scope) as scope:
+            return scope.search(_ranked(query, embedder, scope, read.deadline))
 
-    def _embedded(self, read: Read, query: SearchQuery) -> SearchQuery:
-        """The query with the vector of its text, or why there is none. Like is compared with like: names do not count,
-        unless the text is nothing else.
-        """
+    def _embedder(self, read: Read, query: SearchQuery) -> Embedder | None:
+        """What embeds the query's text, None where nothing does. Raises ModelUnavailable where the profile needs it."""
+        if query.vector is not None or query.options.profile is Profile.LEXICAL:
+            return None
         embedder = self._embedders.of(read.tenant_id)
-        if embedder is None:
-            return _without_vector(query, WordsOnly.NO_MODEL, ModelUnavailable())
-        text = self._index.without_names(read, query.scope, query.text)
-        try:
-            made = _made(embedder, text if text.strip() else query.text, read.deadline)
-        except EmbeddingFailed as failure:
-            return _without_vector(query, WordsOnly.MODEL_UNREACHABLE, ModelUnreachable(str(failure), failure.wait))
-        vector = QueryVector(embedder.model, made.values, made.pieces or b"")
-        # What an embedder that fails has still to do does not come while a search waits.
-        return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
+        if embedder is None and query.options.profile is Profile.VECTOR:
+            raise ModelUnavailable
+        return embedder
+
+
+def _ranked(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, deadline: float | None) -> SearchQuery:
+    """The query with what its profile needs."""
+    if query.vector is None:
+        query = _as_far_as_possible(_embedded(query, embedder, scope, deadline))
+    return replace(query, options=_weighted(query.options))
+
+
+def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, deadline: float | None) -> SearchQuery:
+    """The query with the vector of its text, or why there is none. Like is compared with like: names do not count,
+    unless the text is nothing else.
+    """
+    if embedder is None:
+        is_wanted = query.options.profile is not Profile.LEXICAL
+        return replace(query, words_only=WordsOnly.NO_MODEL if is_wanted else WordsOnly.PROFILE)
+    text = scope.without_names(query.text)
+    try:
+        made = _made(embedder, text if text.strip() else query.text, deadline)
+    except EmbeddingFailed as failure:
+        if query.options.profile is Profile.VECTOR:
+            raise ModelUnreachable(str(failure), failure.wait) from failure
+        return replace(query, words_only=WordsOnly.MODEL_UNREACHABLE)
+    vector = QueryVector(embedder.model, made.values, made.pieces or b"")
+    # What an embedder that fails has still to do does not come while a search waits.
+    return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
 
 
 def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:
@@ -71,13 +85,6 @@ def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:
     if not made.values:
         raise EmbeddingFailed("it refuses the query")
     return made
-
-
-def _without_vector(query: SearchQuery, cause: WordsOnly, error: RemoraError) -> SearchQuery:
-    """The query by words, where its profile has them. Raises the error where it has none."""
-    if query.options.profile is Profile.VECTOR:
-        raise error
-    return replace(query, words_only=cause)
 
 
 def _as_far_as_possible(query: SearchQuery) -> SearchQuery:

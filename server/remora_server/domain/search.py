@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -218,13 +219,21 @@ class Embedder(Protocol):
         """Embed a query, which is better answered without its vector than late. Raises EmbeddingFailed."""
 
 
-class MessageIndex(Protocol):
-    """Searches the messages of a store. `query.vector` is set where vectors are to be used."""
+class OpenScope(Protocol):
+    """A scope that is in memory."""
 
-    def without_names(self, read: Read, scope: Scope, text: str) -> str:
+    def without_names(self, text: str) -> str:
         """The text without the names of those who speak in the scope, as the texts of its messages are embedded."""
 
-    def search(self, read: Read, query: SearchQuery) -> SearchResult: ...
+    def search(self, query: SearchQuery) -> SearchResult:
+        """Search. `query.vector` is set where vectors are to be used."""
+
+
+class MessageIndex(Protocol):
+    """Searches the messages of a store."""
+
+    def open(self, read: Read, scope: Scope) -> AbstractContextManager[OpenScope]:
+        """Have a scope in memory while it is searched. Entering raises ConversationNotFound."""
 
 
 class Unembedded(Struct, frozen=True):

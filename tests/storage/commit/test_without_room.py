@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from tests.examples import examples
 from tests.patience import PATIENCE
 from tests.storage.opening import READ, TENANT, WRITE, open_store, shown, take
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Write
@@ -121,7 +121,7 @@ def killed(store: EmbeddedStore, directory: Path) -> Path:
 def found(store: EmbeddedStore, scope: Scope) -> set[tuple[str, str]]:
     """Conversations and texts that a search finds."""
     options = SearchOptions(profile=Profile.LEXICAL, k=100)
-    hits = store.index.search(READ, SearchQuery(scope, WORD, None, options, 0.0, words_only=WordsOnly.PROFILE)).hits
+    hits = searched(store, READ, SearchQuery(scope, WORD, None, options, 0.0, words_only=WordsOnly.PROFILE)).hits
     return {(hit.conversation_id, message_pb2.Message.FromString(hit.encoded).text) for hit in hits}
 
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 from tests.storage.opening import SMALL, WRITE, take
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
@@ -75,7 +75,7 @@ def search(
         query = replace(query, vector=QueryVector(model.name, vector(model, "tea")))
     else:
         query = replace(query, words_only=WordsOnly.MODEL_UNREACHABLE)
-    return store.index.search(Read(tenant), query)
+    return searched(store, Read(tenant), query)
 
 
 def status(store: EmbeddedStore) -> dict[str, EmbeddingStatus]:

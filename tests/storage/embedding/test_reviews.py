@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.storage.opening import READ, WRITE, open_store, take
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
@@ -75,7 +75,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 def pending(store: EmbeddedStore, scope: Scope, *, index_wait: float = 0.0) -> int:
     query = SearchQuery(scope, "tea", QueryVector(MODEL, vector("tea")), SearchOptions(), index_wait)
-    return store.index.search(READ, query).index.pending
+    return searched(store, READ, query).index.pending
 
 
 @pytest.mark.parametrize(("scope", "parts"), SCOPES)

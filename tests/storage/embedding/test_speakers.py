@@ -20,7 +20,7 @@ from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
-from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser
+from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser, Scope
 from remora_server.storage.embedding import review_schedule
 from remora_server.storage.embedding.order import EmbeddingOrder
 from remora_server.storage.local_store import EmbeddedStore
@@ -164,9 +164,14 @@ def test_a_question_is_without_the_names_of_its_scope(store: EmbeddedStore) -> N
     put(store, draft(text="sun", name="Cy"), conversation="third", user="v")
     question = "What did Ann, Bob and Cy see?"
 
-    assert store.index.without_names(READ, InConversation("c"), question) == "What did, Bob and Cy see?"
-    assert store.index.without_names(READ, OfUser("u"), question) == "What did, and Cy see?"
-    assert store.index.without_names(READ, OfTenant(), question) == "What did, and see?"
+    expected: dict[Scope, str] = {
+        InConversation("c"): "What did, Bob and Cy see?",
+        OfUser("u"): "What did, and Cy see?",
+        OfTenant(): "What did, and see?",
+    }
+    for scope, text in expected.items():
+        with store.index.open(READ, scope) as opened:
+            assert opened.without_names(question) == text
 
 
 MESSAGES = st.tuples(st.sampled_from(["", "Ann", "Bob", "Cy"]), st.sampled_from(TEXTS), st.sampled_from("1234"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.patience import PATIENCE
 from tests.storage.opening import READ, SMALL, WRITE, one_model, take
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora.v1 import message_pb2
 from remora_server.domain.conversations import ConversationDraft
@@ -78,7 +78,7 @@ def coverages(store: EmbeddedStore, query: str) -> dict[str, float]:
     """How much more than the cosine each message's `late` is."""
     vector = QueryVector(MODEL, values(query), pieces(query))
     options = SearchOptions(k=10, profile=Profile.HYBRID_LATE, weights=WEIGHTS[Profile.HYBRID_LATE])
-    found = store.index.search(READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))
+    found = searched(store, READ, SearchQuery(InConversation("c"), query, vector, options, 0.0))
     excess = {}
     for hit in found.hits:
         parts = {part.name: part.value for part in hit.components}

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tests.examples import examples
 from tests.patience import PATIENCE, with_more_and_more_time
 from tests.storage.opening import READ, SMALL, TENANT, WRITE, one_model, take
-from tests.store.asking import draft
+from tests.store.asking import draft, searched
 
 from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
@@ -42,8 +42,8 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.storage.embedding import review_schedule
-from remora_server.storage.embedding.places import Place
 from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.recall.index import LoadedScope
 from remora_server.storage.recall.loading import RecallLoader
 
 MODEL = "letters"
@@ -72,7 +72,6 @@ class Opened:
         self.store = EmbeddedStore(
             options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model)
         )
-        self.index = self.store.index
 
     def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
         self.put(*(draft(text, text) for text in texts), conversation=conversation, user=user, tenant=tenant)
@@ -94,7 +93,7 @@ class Opened:
     ) -> SearchResult:
         vector = None if options.get("profile") is Profile.LEXICAL else QueryVector(MODEL, embed(text))
         given = SearchOptions(**{"k": 100, **options})  # type: ignore[arg-type]
-        return self.index.search(read, SearchQuery(scope, text, vector, given, wait))
+        return searched(self.store, read, SearchQuery(scope, text, vector, given, wait))
 
     def texts(self, text: str, scope: Scope = HERE, **options: object) -> list[str]:
         return [decoded(hit).text for hit in self.search(text, scope, **options).hits]  # type: ignore[arg-type]
@@ -211,16 +210,16 @@ def test_a_vector_of_another_dimension_than_its_models_in_the_scope_is_refused(h
     here.put(draft("m1", "one", embedding=MessageEmbedding("theirs", struct.pack("<2f", 0.0, 1.0))))
 
     with pytest.raises(InvalidField, match="2 dimensions") as refused:
-        here.index.search(READ, by_vector("theirs", 1.0, 0.0, 0.0))
+        searched(here.store, READ, by_vector("theirs", 1.0, 0.0, 0.0))
 
     assert refused.value.field == "embedding.values"
-    assert here.index.search(READ, by_vector("nobody's", 1.0, 0.0, 0.0)).hits == ()
+    assert searched(here.store, READ, by_vector("nobody's", 1.0, 0.0, 0.0)).hits == ()
 
 
 def test_messages_wait_only_for_vectors_of_the_servers_model(here: Opened) -> None:
     here.append("one")
 
-    assert here.index.search(READ, by_vector("theirs", 1.0, 0.0)).index.pending == 0
+    assert searched(here.store, READ, by_vector("theirs", 1.0, 0.0)).index.pending == 0
     assert here.search("one").index.pending == 1
 
 
@@ -228,7 +227,7 @@ def test_vectors_of_callers_are_searched_in_their_own_model(here: Opened) -> Non
     vector = struct.pack("<2f", 0.0, 1.0)
     here.put(draft("m1", "one", embedding=MessageEmbedding("theirs", vector)), draft("m2", "two"))
     query = SearchQuery(HERE, "", QueryVector("theirs", vector), SearchOptions(profile=Profile.VECTOR), index_wait=1.0)
-    found = here.index.search(READ, query)
+    found = searched(here.store, READ, query)
     assert [decoded(hit).id for hit in found.hits] == ["m1"]
     assert here.search("one").index.pending == 1
 
@@ -338,10 +337,11 @@ def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_t
         waits = iter([1.2])
 
         def wait(*_: object) -> None:
-            time.sleep(next(waits, 0.0))
-            here.index._find(Place("other"), SearchQuery(OfTenant(), "tea", None, SearchOptions(), 0.0))
+            if seconds := next(waits, 0.0):
+                time.sleep(seconds)
+                here.texts("tea", OfTenant(), read=Read("other"))
 
-        with patch.object(here.index, "_wait_for_vectors", wait):
+        with patch.object(LoadedScope, "_wait_for_vectors", wait):
             assert len(here.texts("tea", OfTenant())) == 4
 
 
@@ -351,7 +351,7 @@ def test_vectors_of_other_models_of_the_server_stay_on_disk(tmp_path: Path) -> N
         here.embed_all()
     later = Opened(tmp_path / "data", model="newer")
     query = SearchQuery(HERE, "abc", QueryVector(MODEL, embed("abc")), SearchOptions(profile=Profile.VECTOR), 0.0)
-    assert later.index.search(READ, query).hits == ()
+    assert searched(later.store, READ, query).hits == ()
     later.store.close()
 
 

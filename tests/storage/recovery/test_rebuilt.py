@@ -103,7 +103,6 @@ class Searched:
         self.store = EmbeddedStore(
             options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=True)
         )
-        self.index = self.store.index
 
     def embed(self, count: int) -> bool:
         """Embed some of what waits; whether there was something."""
@@ -119,10 +118,11 @@ class Searched:
 
     def found(self, scope: Scope, query: str, profile: Profile) -> tuple[object, ...]:
         """Ids, scores and their components, best first; the number of messages that wait for a vector."""
-        text = self.index.without_names(READ, scope, query)
-        vector = None if profile is Profile.LEXICAL else QueryVector(MODEL, values(text), pieces(text))
         options = SearchOptions(k=100, profile=profile, weights=WEIGHTS[profile])
-        result = self.index.search(READ, SearchQuery(scope, query, vector, options, index_wait=0.0))
+        with self.store.index.open(READ, scope) as opened:
+            text = opened.without_names(query)
+            vector = None if profile is Profile.LEXICAL else QueryVector(MODEL, values(text), pieces(text))
+            result = opened.search(SearchQuery(scope, query, vector, options, index_wait=0.0))
         hits = [(identity(hit.encoded), hit.score, hit.components) for hit in result.hits]
         return hits, result.index.pending
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from remora_server import _native
@@ -34,8 +35,8 @@ from remora_server.storage.embedding.queues import EmbeddingQueues
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.recall.loading import RecallLoader
 
-ATTEMPTS = 3
-"""How often a scope is loaded whose parts are evicted before they are searched; then what is there is searched."""
+RELOADS = 2
+"""How often a scope is loaded again whose parts leave memory before they are searched; then what is there counts."""
 ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
@@ -61,43 +62,24 @@ class EmbeddedIndex:
     ) -> None:
         """At most `waiters` searches wait for vectors at a time: each holds a thread that others need."""
         self._core = core
-        self._recall = core.recall
         self._commits = commits
         self._conversations = conversations
         self._queues = queues
-        self._models = queues.models
         self._waiters = threading.Semaphore(waiters)
         self._loader = RecallLoader(core, database, commits, queues.models)
 
-    def without_names(self, read: Read, scope: Scope, text: str) -> str:
-        """See `domain.search.MessageIndex`. Raises what `search` raises."""
-        revision = self._commits.begin(read)
-        place = self._place(read, scope)
-        with self._loaded(place, read.deadline):
-            speakers = self._recall.speakers(place.tenant_id, user_id=place.user_id, uid=place.uid, published=revision)
-        return _native.strip_names([text], speakers)[0]
-
-    def search(self, read: Read, query: SearchQuery) -> SearchResult:
-        """Search. Raises ConversationNotFound, RevisionUnknown, DeadlineExceeded; InvalidField for a vector that none
-        of its model's in the scope can be compared to.
-        """
+    @contextmanager
+    def open(self, read: Read, scope: Scope) -> Iterator[LoadedScope]:
+        """See `domain.search.MessageIndex`. Raises RevisionUnknown, DeadlineExceeded, too."""
         self._commits.begin(read)
-        place = self._place(read, query.scope)
-        for attempt in range(ATTEMPTS):
-            with self._loaded(place, read.deadline):
-                if attempt == 0:
-                    self._wait_for_vectors(place, query, read.deadline)
-                revision, found = self._find(place, query)
-            if found.complete:
-                break
-        if not found.hits:
-            self._require_dimension(place, query.vector, revision)
-        return SearchResult(
-            hits=tuple(map(_hit, found.hits)),
-            index=self._index_state(place, query, found.pending, revision),
-            profile=query.options.profile,
-            revision=revision,
-        )
+        place = self._place(read, scope)
+        with ExitStack() as held:
+
+            def load() -> None:
+                held.enter_context(self._loaded(place, read.deadline))
+
+            load()
+            yield LoadedScope(self._core, self._queues, self._waiters, place=place, deadline=read.deadline, load=load)
 
     def _place(self, read: Read, scope: Scope) -> Place:
         tenant_id = read.tenant_id
@@ -119,30 +101,82 @@ class EmbeddedIndex:
         self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
         return nullcontext()
 
-    def _wait_for_vectors(self, place: Place, query: SearchQuery, deadline: float | None) -> None:
+
+class LoadedScope:
+    """A scope in memory: `domain.search.OpenScope`. `load` brings back what has left memory since."""
+
+    def __init__(
+        self,
+        core: Core,
+        queues: EmbeddingQueues,
+        waiters: threading.Semaphore,
+        *,
+        place: Place,
+        deadline: float | None,
+        load: Callable[[], None],
+    ) -> None:
+        self._core = core
+        self._recall = core.recall
+        self._queue = queues.of_tenant(place.tenant_id)
+        self._model = queues.models.of(place.tenant_id).name
+        self._waiters = waiters
+        self._place = place
+        self._deadline = deadline
+        self._load = load
+
+    def without_names(self, text: str) -> str:
+        """See `domain.search.OpenScope`."""
+        speakers = self._recall.speakers(
+            self._place.tenant_id,
+            user_id=self._place.user_id,
+            uid=self._place.uid,
+            published=self._core.published(),
+        )
+        return _native.strip_names([text], speakers)[0]
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """See `domain.search.OpenScope`. Raises DeadlineExceeded; InvalidField for a vector that none of its model's in
+        the scope can be compared to.
+        """
+        self._wait_for_vectors(query)
+        revision, found = self._find(query)
+        for _ in range(RELOADS):
+            if found.complete:
+                break
+            self._load()
+            revision, found = self._find(query)
+        if not found.hits:
+            self._require_dimension(query.vector, revision)
+        return SearchResult(
+            hits=tuple(map(_hit, found.hits)),
+            index=self._index_state(query, found.pending, revision),
+            profile=query.options.profile,
+            revision=revision,
+        )
+
+    def _wait_for_vectors(self, query: SearchQuery) -> None:
         """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
-        if query.vector is None or query.vector.model != self._models.of(place.tenant_id).name:
+        if query.vector is None or query.vector.model != self._model:
             return
-        waiting = self._not_compared(place) + self._without(place, self._core.published())
+        waiting = self._not_compared() + self._without(self._core.published())
         if waiting > FUTILE_RATE * query.index_wait:
-            self._queues.of_tenant(place.tenant_id).hint(place)
+            self._queue.hint(self._place)
         elif waiting and self._waiters.acquire(blocking=False):
             until = time.monotonic() + query.index_wait
             try:
-                self._wait(place, until if deadline is None else min(until, deadline - ANSWER_SECONDS))
+                self._wait(until if self._deadline is None else min(until, self._deadline - ANSWER_SECONDS))
             finally:
                 self._waiters.release()
 
-    def _wait(self, place: Place, until: float) -> None:
+    def _wait(self, until: float) -> None:
         """Wait until the scope is embedded or the time is up. Vectors arrive with revisions; the end of a review, or of
         what is embedded again, does not.
         """
-        queue = self._queues.of_tenant(place.tenant_id)
-        with queue.wanted(place):
+        with self._queue.wanted(self._place):
             revision = self._core.published()
             while True:
-                is_compared = not self._not_compared(place)
-                if is_compared and not self._without(place, revision):
+                is_compared = not self._not_compared()
+                if is_compared and not self._without(revision):
                     break
                 look = until if is_compared else min(until, time.monotonic() + REVIEW_SECONDS)
                 if not self._goes_on(revision, look, until):
@@ -150,19 +184,18 @@ class EmbeddedIndex:
                 time.sleep(PAUSE_SECONDS)
                 revision = self._core.published()
 
-    def _without(self, place: Place, revision: int) -> int:
+    def _without(self, revision: int) -> int:
         """How many messages have no vector."""
-        model = self._models.of(place.tenant_id).name
+        place = self._place
         return self._recall.pending(
-            place.tenant_id, user_id=place.user_id, uid=place.uid, model=model, published=revision
+            place.tenant_id, user_id=place.user_id, uid=place.uid, model=self._model, published=revision
         )
 
-    def _not_compared(self, place: Place) -> int:
+    def _not_compared(self) -> int:
         """How many messages are known to have a vector that is to be made again, and how many reviews may find more."""
-        queue = self._queues.of_tenant(place.tenant_id)
         # What a review finds counts as that before the review counts no more.
-        reviews = queue.count_reviews(place)
-        return reviews + queue.count_again(place)
+        reviews = self._queue.count_reviews(self._place)
+        return reviews + self._queue.count_again(self._place)
 
     def _goes_on(self, revision: int, look: float, until: float) -> bool:
         """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
@@ -171,10 +204,11 @@ class EmbeddedIndex:
         except _native.JournalFailed:
             return False
 
-    def _require_dimension(self, place: Place, vector: QueryVector | None, revision: int) -> None:
+    def _require_dimension(self, vector: QueryVector | None, revision: int) -> None:
         """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
-        if vector is None or vector.model == self._models.of(place.tenant_id).name:
+        if vector is None or vector.model == self._model:
             return
+        place = self._place
         there = self._recall.dimensions(
             place.tenant_id, user_id=place.user_id, uid=place.uid, model=vector.model, published=revision
         )
@@ -184,8 +218,8 @@ class EmbeddedIndex:
                 f"{vector.field}.values", f"must have {listed} dimensions, as those of the model have here"
             )
 
-    def _find(self, place: Place, query: SearchQuery) -> tuple[int, _native.SearchResult]:
-        options, revision = query.options, self._core.published()
+    def _find(self, query: SearchQuery) -> tuple[int, _native.SearchResult]:
+        place, options, revision = self._place, query.options, self._core.published()
         found = self._recall.search(
             place.tenant_id,
             user_id=place.user_id,
@@ -207,15 +241,14 @@ class EmbeddedIndex:
         )
         return revision, found
 
-    def _index_state(self, place: Place, query: SearchQuery, without: int, revision: int) -> IndexState:
+    def _index_state(self, query: SearchQuery, without: int, revision: int) -> IndexState:
         """Only the tenant's own model has vectors that are still to come; `without` messages have none."""
-        own = self._models.of(place.tenant_id).name
         if query.words_only is WordsOnly.MODEL_UNREACHABLE:
-            return IndexState(own, self._not_compared(place) + self._without(place, revision), query.words_only)
+            return IndexState(self._model, self._not_compared() + self._without(revision), query.words_only)
         if query.vector is None:
             return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model
-        pending = without + self._not_compared(place) if model == own else 0
+        pending = without + self._not_compared() if model == self._model else 0
         return IndexState(model, pending, words_only=None)
 
 
