@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import TypedDict
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from remora.v1.conversation_service_pb2 import ListMessagesRequest
@@ -22,6 +23,11 @@ def to_timestamp(time: datetime) -> Timestamp:
 def from_timestamp(timestamp: Timestamp) -> datetime:
     """The time in UTC, to the microsecond."""
     return timestamp.ToDatetime(tzinfo=UTC)
+
+
+def optional_time(message: Message, name: str) -> datetime | None:
+    """The time in a field; None where it is not set."""
+    return from_timestamp(getattr(message, name)) if message.HasField(name) else None
 
 
 def to_duration(seconds: float) -> Duration:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
+from remora._views import Decoders, View, unchanged, view
 from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
@@ -27,8 +28,9 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+@view
+@dataclass(frozen=True)
+class Item(View):
     """One message of a context."""
 
     message: Message
@@ -44,15 +46,15 @@ class Item:
 
     @classmethod
     def from_proto(cls, item: memory_service_pb2.Item) -> Self:
-        """The item from the wire."""
-        return cls(
-            message=Message.from_proto(item.message),
-            conversation_id=item.conversation_id,
-            section="recalled" if item.section == memory_service_pb2.SECTION_RECALLED else "recent",
-            score=item.score if item.HasField("score") else None,
-            tokens=item.tokens,
-            reason=item.reason,
-        )
+        """The item from the wire, which must not change from then on."""
+        return cls._of(item)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("conversation_id", "tokens", "reason"),
+        "message": lambda wire: Message.from_proto(wire.message),
+        "section": lambda wire: "recalled" if wire.section == memory_service_pb2.SECTION_RECALLED else "recent",
+        "score": lambda wire: wire.score if wire.HasField("score") else None,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import _json
 from remora._times import from_timestamp
+from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
 from remora.v1 import conversation_pb2, conversation_service_pb2
 
@@ -51,8 +52,9 @@ def list_request(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationRecord:
+@view
+@dataclass(frozen=True)
+class ConversationRecord(View):
     """A conversation as it is stored."""
 
     id: str
@@ -76,22 +78,17 @@ class ConversationRecord:
 
     @classmethod
     def from_proto(cls, conversation: conversation_pb2.Conversation) -> Self:
-        """The conversation from the wire."""
-        return cls(
-            id=conversation.id,
-            user_id=conversation.user_id,
-            resource_id=conversation.resource_id,
-            title=conversation.title,
-            metadata=_json.from_opaque(conversation.metadata),
-            attributes=attributes_from_proto(conversation.attributes),
-            storage_limit=conversation.storage_limit if conversation.HasField("storage_limit") else None,
-            uid=conversation.uid,
-            revision=conversation.revision,
-            last_sequence=conversation.last_sequence,
-            message_count=conversation.message_count,
-            create_time=from_timestamp(conversation.create_time),
-            update_time=from_timestamp(conversation.update_time),
-        )
+        """The conversation from the wire, which must not change from then on."""
+        return cls._of(conversation)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("id", "user_id", "resource_id", "title", "uid", "revision", "last_sequence", "message_count"),
+        "metadata": lambda wire: _json.from_opaque(wire.metadata),
+        "attributes": lambda wire: attributes_from_proto(wire.attributes),
+        "storage_limit": lambda wire: wire.storage_limit if wire.HasField("storage_limit") else None,
+        "create_time": lambda wire: from_timestamp(wire.create_time),
+        "update_time": lambda wire: from_timestamp(wire.update_time),
+    }
 
 
 def to_proto(conversation_id: str, user_id: str, fields: ConversationFields) -> conversation_pb2.Conversation:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, ClassVar, Self, TypeAlias, TypedDict, Unpack
 
 from remora import _json
-from remora._times import from_timestamp, to_timestamp
+from remora._times import from_timestamp, optional_time, to_timestamp
+from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
 from remora.chat_format import ChatFields, ChatMessage, ToolCall, as_mapping, parse, restore
 from remora.embeddings import Embedding
@@ -24,9 +25,13 @@ class MessageExtras(TypedDict, total=False):
     embedding: Embedding
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation: `Message("user", "Can I work abroad?")`."""
+@view
+@dataclass(frozen=True)
+class Message(View):
+    """One message of a conversation: `Message("user", "Can I work abroad?")`.
+
+    One that the server gave back decodes what is read of it, and keeps in memory the reply that it came in.
+    """
 
     role: str
     """`user`, `assistant`, `system`, `tool` or any other word, 1 to 64 bytes."""
@@ -98,26 +103,22 @@ class Message:
 
     @classmethod
     def from_proto(cls, message: message_pb2.Message) -> Self:
-        """The message from the wire."""
-        return cls(
-            id=message.id,
-            role=message.role,
-            name=message.name,
-            text=message.text,
-            parts=message.parts,
-            metadata=_json.from_opaque(message.metadata),
-            attributes=attributes_from_proto(message.attributes),
-            tool_calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls),
-            tool_result_ids=tuple(message.tool_result_ids),
-            sent_time=from_timestamp(message.sent_time) if message.HasField("sent_time") else None,
-            session_id=message.session_id,
-            user_id=message.user_id,
-            sequence=message.sequence,
-            revision=message.revision,
-            create_time=from_timestamp(message.create_time) if message.HasField("create_time") else None,
-            update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
-            token_count=message.token_count,
-        )
+        """The message from the wire, which must not change from then on."""
+        return cls._of(message)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged(
+            "id", "role", "name", "text", "parts", "session_id", "user_id", "sequence", "revision", "token_count"
+        ),
+        "tool_calls": lambda wire: tuple(ToolCall(call.id, call.name, call.arguments) for call in wire.tool_calls),
+        "tool_result_ids": lambda wire: tuple(wire.tool_result_ids),
+        "metadata": lambda wire: _json.from_opaque(wire.metadata),
+        "attributes": lambda wire: attributes_from_proto(wire.attributes),
+        "sent_time": lambda wire: optional_time(wire, "sent_time"),
+        "embedding": lambda _wire: None,
+        "create_time": lambda wire: optional_time(wire, "create_time"),
+        "update_time": lambda wire: optional_time(wire, "update_time"),
+    }
 
 
 def _call_to_proto(call: ToolCall) -> message_pb2.ToolCall:
@@ -144,8 +145,9 @@ def bound_sequence(bound: Bound | None) -> int | None:
     return bound.sequence if isinstance(bound, Message) else bound
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedMessage:
+@view
+@dataclass(frozen=True)
+class AppendedMessage(View):
     """What became of one appended message."""
 
     id: str
@@ -159,8 +161,13 @@ class AppendedMessage:
 
     @classmethod
     def from_proto(cls, message: conversation_service_pb2.AppendedMessage) -> Self:
-        """What became of the message, from the wire."""
-        return cls(message.id, message.sequence, from_timestamp(message.create_time), message.replaced)
+        """What became of the message, from the wire; that must not change from then on."""
+        return cls._of(message)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("id", "sequence", "replaced"),
+        "create_time": lambda wire: from_timestamp(wire.create_time),
+    }
 
 
 @dataclass(frozen=True, slots=True)

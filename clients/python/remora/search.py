@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, TypedDict
+from typing import ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora._times import TimeBounds, put_bounds, to_duration
+from remora._views import Decoders, View, unchanged, view
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
 from remora.messages import Message
@@ -101,8 +102,9 @@ class Component:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@view
+@dataclass(frozen=True)
+class Hit(View):
     """One message found."""
 
     message: Message
@@ -114,9 +116,14 @@ class Hit:
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.Hit) -> Self:
-        """The hit from the wire."""
-        components = tuple(Component(part.name, part.value, part.weight) for part in hit.components)
-        return cls(Message.from_proto(hit.message), hit.conversation_id, hit.score, components)
+        """The hit from the wire, which must not change from then on."""
+        return cls._of(hit)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("conversation_id", "score"),
+        "message": lambda wire: Message.from_proto(wire.message),
+        "components": lambda wire: tuple(Component(part.name, part.value, part.weight) for part in wire.components),
+    }
 
 
 @dataclass(frozen=True, slots=True)

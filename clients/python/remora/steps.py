@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from remora import _json
-from remora._times import from_timestamp, to_timestamp
+from remora._times import optional_time, to_timestamp
+from remora._views import Decoders, View, unchanged, view
 from remora.v1 import step_pb2
 
 StepType: TypeAlias = Literal["text", "tool_call", "tool_result"]
@@ -18,8 +19,9 @@ _TYPES: dict[StepType, step_pb2.StepType.ValueType] = {
 _NAMES = {value: name for name, value in _TYPES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@view
+@dataclass(frozen=True)
+class Step(View):
     """One step of an agent's operation."""
 
     id: str
@@ -74,20 +76,15 @@ class Step:
 
     @classmethod
     def from_proto(cls, step: step_pb2.Step) -> Self:
-        """The step from the wire."""
-        return cls(
-            id=step.id,
-            type=_NAMES.get(step.type, "text"),
-            role=step.role,
-            content=step.content,
-            arguments=_json.from_opaque(step.arguments),
-            result=_json.from_opaque(step.result),
-            usage=_json.from_opaque(step.usage),
-            step_index=step.step_index,
-            operation_id=step.operation_id,
-            agent_id=step.agent_id,
-            agent_name=step.agent_name,
-            sub_agent_id=step.sub_agent_id,
-            sub_agent_name=step.sub_agent_name,
-            create_time=from_timestamp(step.create_time) if step.HasField("create_time") else None,
-        )
+        """The step from the wire, which must not change from then on."""
+        return cls._of(step)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("id", "role", "content", "step_index", "operation_id"),
+        **unchanged("agent_id", "agent_name", "sub_agent_id", "sub_agent_name"),
+        "type": lambda wire: _NAMES.get(wire.type, "text"),
+        "arguments": lambda wire: _json.from_opaque(wire.arguments),
+        "result": lambda wire: _json.from_opaque(wire.result),
+        "usage": lambda wire: _json.from_opaque(wire.usage),
+        "create_time": lambda wire: optional_time(wire, "create_time"),
+    }
