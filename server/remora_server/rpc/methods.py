@@ -74,10 +74,18 @@ class Method(Struct, frozen=True):
         return stream if isinstance(stream, Subscription) else _encoded(stream)
 
     def _ask(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
+        if logger.isEnabledFor(logging.DEBUG):
+            return self._handled_and_logged(call, encoded)
+        return self._handled(call, encoded)
+
+    def _handled(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
+        failpoints.hit("call_answered")
+        return self.handler(call, self._decode(encoded))
+
+    def _handled_and_logged(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
         began = time.perf_counter()
         try:
-            failpoints.hit("call_answered")
-            answer = self.handler(call, self._decode(encoded))
+            answer = self._handled(call, encoded)
         except BaseException as error:
             if call.deadline != NO_TIME:
                 self._log(answer_to(error).reason, began)
@@ -95,9 +103,8 @@ class Method(Struct, frozen=True):
         return request
 
     def _log(self, result: str, began: float) -> None:
-        if logger.isEnabledFor(logging.DEBUG):
-            micros = round((time.perf_counter() - began) * 1e6)
-            logger.debug("call", extra={"method": self.name, "result": result, "micros": micros})
+        micros = round((time.perf_counter() - began) * 1e6)
+        logger.debug("call", extra={"method": self.name, "result": result, "micros": micros})
 
 
 def _encoded(messages: Generator[Message | bytes, None, None]) -> Generator[bytes, None, None]:

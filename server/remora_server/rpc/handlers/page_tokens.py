@@ -6,6 +6,7 @@ import base64
 import copy
 import hashlib
 import hmac
+import struct
 from typing import TypeAlias, TypeVar
 
 from msgspec import DecodeError, msgpack
@@ -21,6 +22,8 @@ ListRequest: TypeAlias = ListConversationsRequest | ListMessagesRequest | ListSt
 P = TypeVar("P")
 
 _CODE_BYTES = 16
+
+_length = struct.Struct(">Q").pack
 
 
 class PageTokens:
@@ -50,10 +53,12 @@ class PageTokens:
             raise InvalidPageToken from None
 
     def _code(self, call: Call, request: ListRequest, position: bytes) -> bytes:
-        digest = hashlib.blake2b(key=self._key, digest_size=_CODE_BYTES)
-        for part in (call.method.encode(), call.tenant_id.encode(), position, _other_fields(request)):
-            digest.update(len(part).to_bytes(8, "big") + part)
-        return digest.digest()
+        method, tenant, others = call.method.encode(), call.tenant_id.encode(), _other_fields(request)
+        parts = (
+            _length(len(method)), method, _length(len(tenant)), tenant,
+            _length(len(position)), position, _length(len(others)), others,
+        )  # fmt: skip
+        return hashlib.blake2b(b"".join(parts), key=self._key, digest_size=_CODE_BYTES).digest()
 
 
 def _decoded(token: str) -> bytes:
@@ -71,6 +76,8 @@ def _encoded(token: bytes) -> str:
 
 
 def _other_fields(request: ListRequest) -> bytes:
-    others = copy.copy(request)
-    others.ClearField("page_token")
-    return others.SerializeToString(deterministic=True)
+    if request.page_token:
+        others = copy.copy(request)
+        others.ClearField("page_token")
+        request = others
+    return request.SerializeToString(deterministic=True)
