@@ -84,7 +84,7 @@ faults: $(READY) ## Break things for minutes: faults at every point, tenants bes
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, overload, search, backlog, recall, scale or records: one of them, OUT=file.json
+bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, client, overload, search, backlog, recall, scale or records: one of them, OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load
 	@# As installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
 	$(BIN)/python -m compileall -q server clients/python

@@ -1,4 +1,4 @@
-"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|overload|search|backlog|…] [--out FILE] …`.
+"""Runs the benchmarks: `python -m benchmarks.run [--workload append|window|client|overload|search|…] [--out FILE] …`.
 
 Without a workload: a short run of those that need no data of others.
 """
@@ -16,7 +16,7 @@ from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
 from benchmarks.slices import Figure
-from benchmarks.workloads import append, backlog, overload, recall, records, scale, search, window
+from benchmarks.workloads import append, backlog, client, overload, recall, records, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +26,7 @@ LOAD = ROOT / "target" / "release" / "remora-load"
 WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "append": append.run,
     "window": window.run,
+    "client": client.run,
     "overload": overload.run,
     "search": search.run,
     "backlog": backlog.run,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.slices import Figure, Measured, Row, Slice
-from benchmarks.workloads import append, record_lists, record_scans, records, records_stored, window
+from benchmarks.workloads import append, client, record_lists, record_scans, records, records_stored, window
 
 WORKLOADS = Path(append.__file__).parent
 
@@ -29,6 +29,30 @@ def test_reads_are_compared_under_their_names() -> None:
     assert window.figures(rows("remora", "fastapi+sqlite")).keys() == {
         "list50_c32_rate_over_fastapi_sqlite",
         "list50_c1_cpu_over_fastapi_sqlite",
+    }
+
+
+def test_the_client_is_compared_with_the_stub_under_its_names() -> None:
+    measured = [
+        row("stub", "append", cpu_seconds=0.25),
+        row("stub", "list50", cpu_seconds=0.5),
+        row("client", "append", 3.0, cpu_seconds=0.5),
+        row("client", "list50", cpu_seconds=0.75),
+        row("stub, asyncio", "append", cpu_seconds=0.5),
+        row("stub, asyncio", "list50", cpu_seconds=0.5),
+        row("client, asyncio", "append", cpu_seconds=0.625),
+        row("client, asyncio", "list50", cpu_seconds=0.875),
+        row("write+fdatasync", "append", 1.0),
+        row("write+fdatasync in place", "append", 0.5),
+    ]
+
+    assert medians(client.figures(measured)) == {
+        "client_list50_cpu_over_stub": 1.5,
+        "client_append_cpu_over_stub": 2.0,
+        "client_async_list50_cpu_over_stub": 1.75,
+        "client_async_append_cpu_over_stub": 1.25,
+        "client_append_p50_over_fdatasync": 3.0,
+        "client_append_p50_over_fdatasync_in_place": 6.0,
     }
 
 
