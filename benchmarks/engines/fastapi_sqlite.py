@@ -20,9 +20,10 @@ class FastapiSqlite(Server):
 
     name = "fastapi+sqlite"
     wire = "http"
+    program = "fastapi_server.py"
 
     def command(self) -> list[str]:
-        return [str(PYTHON), str(HERE / "fastapi_server.py"), str(self.directory / "messages.db"), str(self.socket)]
+        return [str(PYTHON), str(HERE / self.program), str(self.directory / "messages.db"), str(self.socket)]
 
     def start(self) -> None:
         if not PYTHON.exists():
@@ -39,6 +40,13 @@ class FastapiSqlite(Server):
     def list_request(self, client: int) -> bytes:
         path = f"/conversations/conversation-{client}/messages?user_id=user-{client}&limit=50"
         return _get(path)
+
+
+class FastapiTuned(FastapiSqlite):
+    """The same with async handlers, orjson and a group commit."""
+
+    name = "fastapi-tuned"
+    program = "fastapi_tuned_server.py"
 
 
 def http_puts(users: Sequence[str]) -> Calls:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.engines.duckdb import Duckdb
 from benchmarks.engines.engine import Engine
-from benchmarks.engines.fastapi_sqlite import FastapiSqlite
+from benchmarks.engines.fastapi_sqlite import FastapiSqlite, FastapiTuned
 from benchmarks.engines.postgres import Postgres
 from benchmarks.engines.raw import Raw
 from benchmarks.engines.remora import Remora
@@ -15,7 +15,8 @@ from benchmarks.slices import Figure, Row, cpu, latency, rate
 from benchmarks.workloads import checkpoints, growth
 from benchmarks.workloads.comparison import cells, present, ratio
 
-REMORA, FASTAPI, RAW, IN_PLACE = "remora", "fastapi+sqlite", "write+fdatasync", "write+fdatasync in place"
+REMORA, FASTAPI, TUNED = "remora", "fastapi+sqlite", "fastapi-tuned"
+RAW, IN_PLACE = "write+fdatasync", "write+fdatasync in place"
 
 
 def run(bench: Bench) -> dict[str, Figure]:
@@ -35,6 +36,7 @@ def compare(bench: Bench) -> dict[str, Figure]:
         Duckdb(bench.directory),
         Postgres(bench.directory),
         FastapiSqlite(bench.directory, bench.load),
+        FastapiTuned(bench.directory, bench.load),
         Remora(bench.directory, bench.load),
     ]
     engines = started(everyone, bench.console)
@@ -57,5 +59,6 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
             "append_c1_p50_over_fdatasync_in_place": ratio(rows, (REMORA, "c1"), (IN_PLACE, "c1"), latency(0.5)),
             "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), cpu),
             "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), rate),
+            "append_c32_rate_over_tuned": ratio(rows, (REMORA, "c32"), (TUNED, "c32"), rate),
         }
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.engines.duckdb import Duckdb
 from benchmarks.engines.engine import Engine
-from benchmarks.engines.fastapi_sqlite import FastapiSqlite
+from benchmarks.engines.fastapi_sqlite import FastapiSqlite, FastapiTuned
 from benchmarks.engines.postgres import Postgres
 from benchmarks.engines.remora import Remora
 from benchmarks.engines.sqlite import Sqlite
@@ -14,7 +14,7 @@ from benchmarks.slices import Figure, Row, cpu, rate
 from benchmarks.workloads import footprint
 from benchmarks.workloads.comparison import cells, present, ratio
 
-REMORA, FASTAPI = "remora", "fastapi+sqlite"
+REMORA, FASTAPI, TUNED = "remora", "fastapi+sqlite", "fastapi-tuned"
 
 
 def run(bench: Bench) -> dict[str, Figure]:
@@ -30,6 +30,7 @@ def compare(bench: Bench) -> dict[str, Figure]:
         Duckdb(bench.directory),
         Postgres(bench.directory),
         FastapiSqlite(bench.directory, bench.load),
+        FastapiTuned(bench.directory, bench.load),
         Remora(bench.directory, bench.load),
     ]
     engines = started(everyone, bench.console)
@@ -49,6 +50,7 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
     return present(
         {
             "list50_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), rate),
+            "list50_c32_rate_over_tuned": ratio(rows, (REMORA, "c32"), (TUNED, "c32"), rate),
             "list50_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), cpu),
         }
     )

@@ -18,16 +18,18 @@ def rows(*engines: str) -> list[Row]:
 
 
 def test_appends_are_compared_under_their_names() -> None:
-    assert append.figures(rows("remora", "fastapi+sqlite", "write+fdatasync")).keys() == {
+    assert append.figures(rows("remora", "fastapi+sqlite", "fastapi-tuned", "write+fdatasync")).keys() == {
         "append_c1_p50_over_fdatasync",
         "append_c1_cpu_over_fastapi_sqlite",
         "append_c32_rate_over_fastapi_sqlite",
+        "append_c32_rate_over_tuned",
     }
 
 
 def test_reads_are_compared_under_their_names() -> None:
-    assert window.figures(rows("remora", "fastapi+sqlite")).keys() == {
+    assert window.figures(rows("remora", "fastapi+sqlite", "fastapi-tuned")).keys() == {
         "list50_c32_rate_over_fastapi_sqlite",
+        "list50_c32_rate_over_tuned",
         "list50_c1_cpu_over_fastapi_sqlite",
     }
 
