@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.engines.duckdb import Duckdb
 from benchmarks.engines.engine import Engine
 from benchmarks.engines.fastapi_sqlite import FastapiSqlite, FastapiTuned
+from benchmarks.engines.grpc_go import RemoraByGrpcGo
 from benchmarks.engines.postgres import Postgres
 from benchmarks.engines.raw import Raw
 from benchmarks.engines.remora import Remora
@@ -15,7 +16,7 @@ from benchmarks.slices import Figure, Row, cpu, latency, rate
 from benchmarks.workloads import checkpoints, growth
 from benchmarks.workloads.comparison import cells, present, ratio
 
-REMORA, FASTAPI, TUNED = "remora", "fastapi+sqlite", "fastapi-tuned"
+REMORA, GRPC_GO, FASTAPI, TUNED = "remora", "remora+grpc-go", "fastapi+sqlite", "fastapi-tuned"
 RAW, IN_PLACE = "write+fdatasync", "write+fdatasync in place"
 
 
@@ -38,6 +39,7 @@ def compare(bench: Bench) -> dict[str, Figure]:
         FastapiSqlite(bench.directory, bench.load),
         FastapiTuned(bench.directory, bench.load),
         Remora(bench.directory, bench.load),
+        RemoraByGrpcGo(bench.directory, bench.load),
     ]
     engines = started(everyone, bench.console)
     try:
@@ -57,6 +59,8 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
         {
             "append_c1_p50_over_fdatasync": ratio(rows, (REMORA, "c1"), (RAW, "c1"), latency(0.5)),
             "append_c1_p50_over_fdatasync_in_place": ratio(rows, (REMORA, "c1"), (IN_PLACE, "c1"), latency(0.5)),
+            "append_go_c1_p50_over_fdatasync": ratio(rows, (GRPC_GO, "c1"), (RAW, "c1"), latency(0.5)),
+            "append_go_c1_p50_over_fdatasync_in_place": ratio(rows, (GRPC_GO, "c1"), (IN_PLACE, "c1"), latency(0.5)),
             "append_c1_cpu_over_fastapi_sqlite": ratio(rows, (REMORA, "c1"), (FASTAPI, "c1"), cpu),
             "append_c32_rate_over_fastapi_sqlite": ratio(rows, (REMORA, "c32"), (FASTAPI, "c32"), rate),
             "append_c32_rate_over_tuned": ratio(rows, (REMORA, "c32"), (TUNED, "c32"), rate),

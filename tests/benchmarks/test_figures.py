@@ -18,8 +18,14 @@ def rows(*engines: str) -> list[Row]:
 
 
 def test_appends_are_compared_under_their_names() -> None:
-    assert append.figures(rows("remora", "fastapi+sqlite", "fastapi-tuned", "write+fdatasync")).keys() == {
+    engines = ("remora", "remora+grpc-go", "fastapi+sqlite", "fastapi-tuned")
+    disk = ("write+fdatasync", "write+fdatasync in place")
+
+    assert append.figures(rows(*engines, *disk)).keys() == {
         "append_c1_p50_over_fdatasync",
+        "append_c1_p50_over_fdatasync_in_place",
+        "append_go_c1_p50_over_fdatasync",
+        "append_go_c1_p50_over_fdatasync_in_place",
         "append_c1_cpu_over_fastapi_sqlite",
         "append_c32_rate_over_fastapi_sqlite",
         "append_c32_rate_over_tuned",
