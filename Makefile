@@ -12,6 +12,7 @@ BUF := node_modules/.bin/buf
 MODEL := .cache/model
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
+GO_SOURCES := benchmarks/load_go
 # What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
 CARGO := cargo
 PYTEST := $(BIN)/python -m pytest -n auto --quiet
@@ -62,6 +63,7 @@ fmt: $(PYTHON_READY) $(BUF) ## Format everything
 	$(BIN)/ruff format --quiet .
 	$(CARGO) fmt --all
 	$(BUF) format --write
+	! command -v gofmt >/dev/null || gofmt -w $(GO_SOURCES)
 
 .PHONY: lint
 lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
@@ -113,6 +115,8 @@ check-format: $(PYTHON_READY) $(BUF)
 	$(BIN)/ruff format --check --quiet .
 	$(CARGO) fmt --all --check
 	$(BUF) format --diff --exit-code
+	@# Only a benchmark is in Go, which need not be there.
+	! command -v gofmt >/dev/null || test -z "$$(gofmt -l $(GO_SOURCES))"
 
 .PHONY: check-lint
 check-lint: $(PYTHON_READY)
