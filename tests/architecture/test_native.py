@@ -1,6 +1,7 @@
-"""Who may import the Rust engine: import-linter sees Python alone, thus nothing of `_native`."""
+"""Who may import the Rust engine, and which of its crates knows Python: import-linter sees nothing of `_native`."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +38,11 @@ def test_the_client_imports_no_engine() -> None:
 
     assert modules
     assert [path for path in modules if imports_native(path)] == []
+
+
+def test_one_crate_alone_knows_python() -> None:
+    manifests = [tomllib.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "rust").glob("*/Cargo.toml")]
+    knowing = [manifest["package"]["name"] for manifest in manifests if "pyo3" in manifest.get("dependencies", {})]
+
+    assert len(manifests) > 1
+    assert knowing == ["remora-native"]

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / "server" / "remora_server"
-ENGINE = ROOT / "rust" / "src"
+ENGINE = ROOT / "rust"
 
 STARTERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "Process", "start_new_thread", "fork"}
 SUPERVISION = "supervision.py"
@@ -24,13 +24,13 @@ OTHERS = {
 
 SPAWN = re.compile(r"\b(?:tokio::|thread::)?(?:spawn\(|Builder::new\(\)\s*\.name\()|\.spawn\(|ThreadPoolBuilder")
 TASKS = {
-    "encoder/background.rs": "begun anew (`keep_thread`)",
-    "journal/log.rs": "a panic stops the store as a failed write does",
-    "recall/parallel.rs": "rayon's threads outlive what they run, and give a panic to whoever asked",
-    "transport/server.rs": "begun anew (`keep_task`)",
-    "transport/listener.rs": "a connection, which ends alone",
-    "transport/call.rs": "a call, which is answered as INTERNAL, or of health, which ends alone",
-    "transport/pace.rs": "a pause",
+    "encoder/src/background.rs": "begun anew (`keep_thread`)",
+    "journal/src/log.rs": "a panic stops the store as a failed write does",
+    "recall/src/parallel.rs": "rayon's threads outlive what they run, and give a panic to whoever asked",
+    "transport/src/server.rs": "begun anew (`keep_task`)",
+    "transport/src/listener.rs": "a connection, which ends alone",
+    "transport/src/call.rs": "a call, which is answered as INTERNAL, or of health, which ends alone",
+    "transport/src/pace.rs": "a pause",
 }
 
 
@@ -55,14 +55,14 @@ def code_of(path: Path) -> str:
 
 
 def test_tasks_and_threads_of_the_engine_are_known() -> None:
-    files = [path for path in ENGINE.rglob("*.rs") if not {"tests", "tests.rs"} & set(path.parts)]
+    files = [path for path in ENGINE.glob("*/src/**/*.rs") if not {"tests", "tests.rs"} & set(path.parts)]
     spawning = {path.relative_to(ENGINE).as_posix() for path in files if SPAWN.search(code_of(path))}
 
     assert spawning == set(TASKS)
 
 
 @pytest.mark.parametrize(
-    ("file", "keeper"), [("transport/server.rs", "keep_task"), ("encoder/background.rs", "keep_thread")]
+    ("file", "keeper"), [("transport/src/server.rs", "keep_task"), ("encoder/src/background.rs", "keep_thread")]
 )
 def test_what_goes_on_for_long_is_begun_anew(file: str, keeper: str) -> None:
     spawned = [match.end() for match in SPAWN.finditer(code_of(ENGINE / file)) if "spawn(" in match[0]]

@@ -18,7 +18,7 @@ LONGEST_WORD = 128
 
 STEMMER = Stemmer.Stemmer("english")
 WORDS = re.compile(r"[a-z0-9]+")
-IRREGULAR_SOURCE = Path(__file__).parents[2] / "rust" / "src" / "lexical" / "irregular.rs"
+IRREGULAR_SOURCE = Path(__file__).parents[2] / "rust" / "lexical" / "src" / "irregular.rs"
 
 
 def irregular_words() -> dict[str, str]:

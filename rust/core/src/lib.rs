@@ -1,0 +1,13 @@
+//! The engine's core: the journal, and what follows it in memory: windows, records by key, and recall.
+//!
+//! It knows the journal, recall and the encoding of records. It knows no Python, no database and no transport.
+
+mod absences;
+mod core;
+pub mod records;
+pub mod rows;
+pub mod windows;
+
+pub use self::core::{
+    CommitError, Committed, Core, FollowError, InvalidRecord, Known, Settings, Torn, Unapplied,
+};

@@ -1,0 +1,36 @@
+//! The engine as the Python module `_native`: one file per part, each converts arguments, releases the GIL and calls.
+//!
+//! It alone knows Python, and no rule stands here.
+#![cfg(feature = "python")]
+
+use pyo3::prelude::*;
+
+mod core;
+mod encoder;
+mod ids;
+mod index;
+mod journal;
+mod lexical;
+mod panics;
+mod recall;
+mod records;
+mod rows;
+mod tokens;
+mod transport;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    core::register(module)?;
+    encoder::register(module)?;
+    ids::register(module)?;
+    index::register(module)?;
+    journal::register(module)?;
+    lexical::register(module)?;
+    panics::register(module)?;
+    recall::register(module)?;
+    records::register(module)?;
+    rows::register(module)?;
+    tokens::register(module)?;
+    transport::register(module)?;
+    Ok(())
+}

@@ -1,0 +1,426 @@
+//! Recall for Python: loading what is searched, and searching it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use remora_core::{Core, Unapplied};
+use remora_late::Pieces;
+use remora_recall::{
+    Condition, Expression, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search,
+    StoredDocument, Vector, Weights,
+};
+
+use super::core::torn_error;
+use super::index::{floats, refused};
+
+/// See `_native.pyi`.
+#[pyclass(name = "Recall", module = "remora_server._native", frozen)]
+pub(super) struct PyRecall {
+    core: Arc<Core>,
+}
+
+impl PyRecall {
+    pub(super) fn of(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// Recall, unless a panic may have left half of a change in memory.
+    fn recall(&self) -> PyResult<&Recall> {
+        self.core.require_whole().map_err(torn_error)?;
+        Ok(self.core.recall())
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(name = "Unapplied", module = "remora_server._native", frozen)]
+pub(super) struct PyUnapplied(pub(super) Unapplied);
+
+#[pymethods]
+impl PyUnapplied {
+    fn users(&self) -> Vec<String> {
+        self.0.users().into_iter().map(str::to_owned).collect()
+    }
+
+    fn threads(&self, user_id: &str) -> Vec<(u64, String)> {
+        let threads = self.0.threads(user_id).into_iter();
+        threads.map(|(uid, id)| (uid, id.to_owned())).collect()
+    }
+}
+
+/// The vectors of one stored message: model, little-endian f32, whether the caller made it, word pieces.
+type StoredVectors = Vec<(String, PyBackedBytes, bool, PyBackedBytes)>;
+
+/// Deeper than this no expression is: the RPCs' limit is lower.
+const MAX_DEPTH: usize = 32;
+
+#[pymethods]
+impl PyRecall {
+    fn revision(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.core.recall().revision())
+    }
+
+    fn begin_thread(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uid: u64,
+    ) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.begin_thread(tenant, user_id, uid)))
+    }
+
+    fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.begin_user(tenant, user_id)))
+    }
+
+    fn hold_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.hold_user(tenant, user_id)))
+    }
+
+    fn release_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
+        py.detach(|| self.core.recall().release_user(tenant, user_id));
+    }
+
+    fn declare_threads(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uids: Vec<u64>,
+    ) -> Vec<u64> {
+        py.detach(|| self.core.recall().declare_threads(tenant, user_id, &uids))
+    }
+
+    fn finish_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
+        py.detach(|| self.core.recall().finish_user(tenant, user_id));
+    }
+
+    #[pyo3(signature = (tenant, user_id, uid, conversation_id, messages, embeddings, unapplied = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn fill_thread(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uid: u64,
+        conversation_id: &str,
+        messages: Vec<PyBackedBytes>,
+        embeddings: Vec<StoredVectors>,
+        unapplied: Option<&PyUnapplied>,
+    ) -> PyResult<()> {
+        if messages.len() != embeddings.len() {
+            return Err(PyValueError::new_err("embeddings are one list a message"));
+        }
+        let recall = self.recall()?;
+        py.detach(|| {
+            let documents = messages.iter().zip(&embeddings).map(stored).collect();
+            let later = unapplied.map(|unapplied| unapplied.0.later(user_id, uid));
+            let later = later.unwrap_or_default();
+            recall.fill_thread(tenant, user_id, uid, conversation_id, documents, later);
+        });
+        Ok(())
+    }
+
+    fn abandon(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: Option<u64>) {
+        py.detach(|| self.core.recall().abandon(tenant, user_id, uid));
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, published))]
+    fn drain(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        published: u64,
+    ) -> PyResult<()> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.recall()?;
+        py.detach(|| recall.drain(tenant, scope, published));
+        Ok(())
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, published))]
+    fn speakers(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        published: u64,
+    ) -> PyResult<Vec<String>> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.speakers(tenant, scope, published)))
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
+    fn pending(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        model: &str,
+        published: u64,
+    ) -> PyResult<usize> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.pending(tenant, scope, model, published)))
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
+    fn dimensions(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        model: &str,
+        published: u64,
+    ) -> PyResult<Vec<usize>> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.recall()?;
+        Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, roles, sent, received,
+                        expression, exclude, published))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn search(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        text: &str,
+        vector: Option<&Bound<'_, PyAny>>,
+        pieces: &[u8],
+        model: &str,
+        profile: &str,
+        k: usize,
+        threshold: Option<f64>,
+        weights: HashMap<String, f64>,
+        roles: Vec<String>,
+        sent: (Option<i64>, Option<i64>),
+        received: (Option<i64>, Option<i64>),
+        expression: Option<&Bound<'_, PyAny>>,
+        exclude: Vec<(u64, u64)>,
+        published: u64,
+    ) -> PyResult<SearchResult> {
+        if threshold.is_some_and(f64::is_nan) {
+            return Err(PyValueError::new_err("threshold must be a number"));
+        }
+        let vector = vector.map(floats).transpose()?;
+        let pieces = Pieces::from_bytes(pieces)
+            .ok_or_else(|| PyValueError::new_err("the bytes do not divide into pieces"))?;
+        let search = Search {
+            tenant,
+            scope: scope(user_id, uid)?,
+            text,
+            vector: vector.as_deref(),
+            pieces: &pieces,
+            model,
+            profile: profile.parse().map_err(value_error)?,
+            k,
+            threshold,
+            weights: named_weights(&weights)?,
+            filter: Filter {
+                roles,
+                sent: sent.into(),
+                received: received.into(),
+                expression: expression
+                    .map(|given| self::expression(given, 0))
+                    .transpose()?,
+            },
+            exclude: &exclude,
+            published,
+        };
+        let recall = self.recall()?;
+        let found = py.detach(|| recall.search(&search));
+        SearchResult::new(py, found.map_err(|error| refused(py, error))?)
+    }
+}
+
+fn value_error(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn stored((message, vectors): (&PyBackedBytes, &StoredVectors)) -> StoredDocument {
+    StoredDocument {
+        encoded: Bytes::copy_from_slice(message),
+        own_vector: vectors.iter().any(|(_, _, by_caller, _)| *by_caller),
+        vectors: vectors
+            .iter()
+            .map(|(model, values, _, pieces)| Vector {
+                model: model.clone(),
+                values: Bytes::copy_from_slice(values),
+                pieces: Bytes::copy_from_slice(pieces),
+            })
+            .collect(),
+    }
+}
+
+fn scope(user: Option<&str>, uid: Option<u64>) -> PyResult<Scope<'_>> {
+    match (user, uid) {
+        (Some(user), Some(uid)) => Ok(Scope::Thread { user, uid }),
+        (Some(user), None) => Ok(Scope::User { user }),
+        (None, None) => Ok(Scope::Tenant),
+        (None, Some(_)) => Err(PyValueError::new_err("a thread is a user's")),
+    }
+}
+
+fn named_weights(given: &HashMap<String, f64>) -> PyResult<Weights> {
+    let mut weights = Weights::default();
+    for (name, value) in given {
+        let Some(weight) = weights.named(name).filter(|_| value.is_finite()) else {
+            return Err(PyValueError::new_err(format!("no weight {name}: {value}")));
+        };
+        *weight = *value;
+    }
+    Ok(weights)
+}
+
+/// `("all" | "any", expressions)`, `("not", expression)` or `("condition", key, operator, values)`.
+fn expression(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expression> {
+    if depth == MAX_DEPTH {
+        return Err(PyValueError::new_err("the expression is too deep"));
+    }
+    let kind: String = given.get_item(0)?.extract()?;
+    let parts = || -> PyResult<Vec<Expression>> {
+        let parts = given.get_item(1)?;
+        parts
+            .try_iter()?
+            .map(|part| expression(&part?, depth + 1))
+            .collect()
+    };
+    match kind.as_str() {
+        "all" => Ok(Expression::All(parts()?)),
+        "any" => Ok(Expression::Any(parts()?)),
+        "not" => {
+            let part = expression(&given.get_item(1)?, depth + 1)?;
+            Ok(Expression::Not(Box::new(part)))
+        }
+        "condition" => Ok(Expression::Condition(condition(given)?)),
+        _ => Err(PyValueError::new_err(format!(
+            "unknown expression {kind:?}"
+        ))),
+    }
+}
+
+fn condition(given: &Bound<'_, PyAny>) -> PyResult<Condition> {
+    let (_, key, operator, values): (PyBackedStr, String, String, Vec<Bound<'_, PyAny>>) =
+        given.extract()?;
+    Ok(Condition {
+        key,
+        operator: operator.parse().map_err(value_error)?,
+        values: values.iter().map(scalar).collect::<PyResult<_>>()?,
+    })
+}
+
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if value.is_none() {
+        Ok(Scalar::Null)
+    } else if let Ok(boolean) = value.cast::<PyBool>() {
+        Ok(Scalar::Boolean(boolean.is_true()))
+    } else if value.is_instance_of::<PyInt>() {
+        value.extract().map(Scalar::Integer)
+    } else if value.is_instance_of::<PyFloat>() {
+        value.extract().map(Scalar::Number)
+    } else if let Ok(text) = value.cast::<PyString>() {
+        Ok(Scalar::Text(text.to_str()?.into()))
+    } else {
+        let message = "a value is None, bool, int, float or str";
+        Err(PyTypeError::new_err(message))
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen)]
+struct SearchResult {
+    #[pyo3(get)]
+    hits: Vec<Py<RecallHit>>,
+    #[pyo3(get)]
+    pending: usize,
+    #[pyo3(get)]
+    complete: bool,
+}
+
+impl SearchResult {
+    fn new(py: Python<'_>, found: Found) -> PyResult<Self> {
+        let hits = found
+            .hits
+            .into_iter()
+            .map(|hit| Py::new(py, RecallHit(hit)));
+        Ok(Self {
+            hits: hits.collect::<PyResult<_>>()?,
+            pending: found.pending,
+            complete: found.complete,
+        })
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen)]
+struct RecallHit(FoundMessage);
+
+#[pymethods]
+impl RecallHit {
+    #[getter]
+    fn uid(&self) -> u64 {
+        self.0.uid
+    }
+
+    #[getter]
+    fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    #[getter]
+    fn conversation_id(&self) -> &str {
+        &self.0.conversation_id
+    }
+
+    #[getter]
+    fn score(&self) -> f64 {
+        self.0.score
+    }
+
+    #[getter]
+    fn components(&self) -> Vec<(&'static str, f64, f64)> {
+        let components = self.0.components.iter();
+        components
+            .map(|part| (part.name, part.value, part.weight))
+            .collect()
+    }
+
+    #[getter]
+    fn encoded<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encoded)
+    }
+}
+
+/// The texts without the names of those who take part.
+#[pyfunction]
+fn strip_names(py: Python<'_>, texts: Vec<String>, speakers: Vec<String>) -> Vec<String> {
+    py.detach(|| {
+        let names = Names::of(speakers.iter().map(String::as_str));
+        texts.iter().map(|text| names.strip(text)).collect()
+    })
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyRecall>()?;
+    module.add_class::<PyUnapplied>()?;
+    module.add_class::<SearchResult>()?;
+    module.add_class::<RecallHit>()?;
+    module.add_function(wrap_pyfunction!(strip_names, module)?)
+}

@@ -1,0 +1,164 @@
+//! Recall: the messages of active users in memory, found by vectors and words.
+//!
+//! Messages are partitioned by (tenant, user) and there by conversation: one user's part of one conversation is a *thread*,
+//! and a scope of a search is one thread, all threads of a user, or all of a tenant. Changes are delivered in the order of
+//! revisions and never wait for a search: each thread has an inbox, which the next search drains up to the revision that
+//! is published. Threads are loaded on demand (`loading`) and evicted by bytes (`eviction`).
+//!
+//! Locks, in the order in which they are taken: the registry (lookups only), a thread's draining, its content, its inbox.
+//! The registry is never asked for under any of the others.
+//!
+//! It knows vectors, words and the encoding of messages: no journal, no database, no encoder.
+
+mod account;
+mod content;
+mod document;
+mod english;
+mod eviction;
+mod filter;
+mod inbox;
+mod inheritance;
+mod late;
+mod layout;
+mod loading;
+mod names;
+mod parallel;
+mod passages;
+mod profile;
+mod ranking;
+mod registry;
+mod rules;
+mod scalar;
+mod scope;
+mod scoring;
+mod search;
+mod sessions;
+mod sheet;
+mod speaker;
+mod surroundings;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod vectors;
+mod words;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use remora_kernels::Kernels;
+use remora_lexical::Analyzer;
+
+pub use document::Vector;
+pub use filter::{Condition, Expression, Filter, Operator, UnknownOperator};
+pub use inbox::{Later, Op};
+pub use names::Names;
+pub use profile::{Profile, UnknownProfile, Weights};
+pub use scalar::Scalar;
+pub use scope::Scope;
+pub use search::{Found, FoundMessage, Search};
+pub use sheet::Component;
+pub use thread::StoredDocument;
+
+use registry::Registry;
+use sheet::Buffers;
+
+/// How long what was used is not evicted: longer than a load lasts from its end to its search.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The messages of active users. Shared between threads by reference.
+pub struct Recall {
+    analyzer: Analyzer,
+    kernels: &'static Kernels,
+    budget: usize,
+    grace: Duration,
+    start: Instant,
+    total: Arc<AtomicUsize>,
+    registry: Mutex<Registry>,
+    buffers: Buffers,
+}
+
+/// Whose part of which conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadKey<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The user.
+    pub user: &'a str,
+    /// The conversation's uid.
+    pub uid: u64,
+}
+
+/// What is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    /// Threads in memory.
+    pub threads: usize,
+    /// An estimate of their memory, in bytes.
+    pub bytes: usize,
+}
+
+impl Recall {
+    /// Nothing in memory yet; more than `budget` bytes are held only for what is in use.
+    pub fn new(kernels: &'static Kernels, budget: usize) -> Self {
+        Self::with_grace(kernels, budget, GRACE)
+    }
+
+    fn with_grace(kernels: &'static Kernels, budget: usize, grace: Duration) -> Self {
+        let total = Arc::new(AtomicUsize::new(0));
+        Self {
+            analyzer: Analyzer::new(),
+            kernels,
+            budget,
+            grace,
+            start: Instant::now(),
+            registry: Mutex::new(Registry::new(kernels, Arc::clone(&total))),
+            total,
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Takes in a change of a thread. Changes are delivered in ascending order of revisions, by one caller at a time.
+    pub fn deliver(&self, key: ThreadKey<'_>, conversation_id: &str, op: Op, revision: u64) {
+        let mut registry = self.registry.lock();
+        registry.revision = registry.revision.max(revision);
+        let Some(thread) = registry.receiver(key.tenant, key.user, key.uid) else {
+            return;
+        };
+        thread.name_conversation(conversation_id);
+        thread.push(revision, op);
+        drop(registry);
+        self.evict_idle(key.tenant, key.user, &thread);
+    }
+
+    /// All messages of the conversation go.
+    pub fn drop_conversation(&self, tenant: &str, uid: u64, revision: u64) {
+        let mut registry = self.registry.lock();
+        registry.revision = registry.revision.max(revision);
+        for thread in registry.receivers(tenant, uid) {
+            thread.push(revision, Op::RemoveAll);
+        }
+    }
+
+    /// The highest revision delivered, kept in memory or not: what a load that began before must find in the store.
+    pub fn revision(&self) -> u64 {
+        self.registry.lock().revision
+    }
+
+    /// What is held.
+    pub fn statistics(&self) -> Statistics {
+        let registry = self.registry.lock();
+        let threads = registry.users().map(|(_, user)| user.threads.len()).sum();
+        Statistics {
+            threads,
+            bytes: self.bytes(),
+        }
+    }
+
+    /// Microseconds since this was made.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}

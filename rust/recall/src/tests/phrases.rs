@@ -1,0 +1,65 @@
+//! What rules of no language read in texts and questions.
+
+use proptest::prelude::*;
+
+use crate::inheritance::{asks, is_short};
+use crate::{Names, names};
+
+proptest! {
+    #[test]
+    fn no_name_is_left_and_nothing_else_is_lost(words in prop::collection::vec("[a-c]{1,3}", 1..10)) {
+        let text = words.join(" ");
+        let names = Names::of(["Ab", "Bca cc", "user"]);
+
+        let stripped = names.strip(&text);
+
+        let kept: Vec<_> = words.iter().filter(|word| !["ab", "bca", "cc"].contains(&word.as_str())).cloned().collect();
+        let expected = if kept.is_empty() { text } else { kept.join(" ") };
+        prop_assert_eq!(stripped, expected);
+    }
+}
+
+#[test]
+fn questions_are_asked_in_many_scripts() {
+    for text in ["Why?", "为什么？", "لماذا؟"] {
+        assert!(asks(text));
+    }
+    assert!(!asks("Because."));
+}
+
+#[test]
+fn a_text_is_short_up_to_two_hundred_words() {
+    assert!(is_short(&"word ".repeat(200)));
+    assert!(!is_short(&"word ".repeat(201)));
+}
+
+#[test]
+fn names_leave_with_their_possessive_and_their_blanks() {
+    let names = Names::of(["Adelheid", "Rosalind O'Hara"]);
+
+    for (text, stripped) in [
+        ("Where is Adelheid's boat?", "Where is boat?"),
+        (
+            "Hey Ros, hi Rosalind!  How are you, adelheid?",
+            "Hey Ros, hi! How are you,?",
+        ),
+        (
+            "Adelheids, Adelheid2 and O_Hara stay",
+            "Adelheids, Adelheid2 and O_Hara stay",
+        ),
+        ("Adelheid’s plan\nand OHARA, Hara’s", "plan\nand OHARA,"),
+        ("Adelheid!", "Adelheid!"),
+        ("Übrigens, Adelheid: ja", "Übrigens, : ja"),
+        ("", ""),
+    ] {
+        assert_eq!(names.strip(text), stripped);
+    }
+}
+
+#[test]
+fn role_words_and_single_letters_are_no_names() {
+    let names = Names::of(["user", "Assistant", "SYSTEM", "tool", "J. Doe"]);
+
+    assert_eq!(names, Names::of(["Doe"]));
+    assert!(names::is_role("User") && !names::is_role("users"));
+}

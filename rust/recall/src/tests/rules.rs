@@ -1,0 +1,306 @@
+//! The rules against their definition.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::model::{MODEL, Question, RULES, Row, Store, places};
+use super::naive::{Intent, naive, ruled};
+use super::scores::{ANN, direction, rows_of};
+use crate::{Found, Profile, Weights};
+
+const HOUR: i64 = 3_600_000_000;
+
+/// The second of May 2023, eight in the evening.
+const EVENING: i64 = 1_683_057_600_000_000;
+
+const TEXTS: [&str; 9] = [
+    "",
+    "a boat on the river",
+    "did you see the lantern?",
+    "yes, two days ago",
+    "the market, Ada?",
+    "Grace is at the market since Monday",
+    "lantern",
+    "boat boat?",
+    "by boat to Oslo",
+];
+
+const QUESTIONS: [&str; 6] = [
+    "where is the boat",
+    "when did ada see the lantern?",
+    "what did I say to Grace and Ada",
+    "what did we see at the market on 3 may 2023?",
+    "how long is Grace's boat",
+    "my river in may 2023",
+];
+
+/// What the questions are about.
+fn intent(question: usize) -> Intent {
+    let named = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+    match question {
+        1 => Intent {
+            named: named(&["Ada"]),
+            when: true,
+            ..Intent::default()
+        },
+        2 => Intent {
+            named: named(&["Ada", "Grace"]),
+            first_person: true,
+            ..Intent::default()
+        },
+        3 => Intent {
+            first_person: true,
+            date: Some((2023, 5, Some(3))),
+            ..Intent::default()
+        },
+        0 => Intent {
+            name: true,
+            ..Intent::default()
+        },
+        4 => Intent {
+            named: named(&["Grace"]),
+            when: true,
+            ..Intent::default()
+        },
+        5 => Intent {
+            first_person: true,
+            date: Some((2023, 5, None)),
+            ..Intent::default()
+        },
+        _ => Intent::default(),
+    }
+}
+
+fn row() -> impl Strategy<Value = (u64, Row)> {
+    let speakers = vec![
+        ("user", ""),
+        ("assistant", ""),
+        ("user", "Ada"),
+        ("assistant", "Grace"),
+    ];
+    let role = prop::sample::select(speakers);
+    let text = prop::sample::select(TEXTS.as_slice());
+    let session = prop::sample::select(vec!["", "", "one", "two"]);
+    (
+        1u64..3,
+        role,
+        text,
+        session,
+        -1i64..400,
+        prop::option::of(direction()),
+    )
+        .prop_map(|(uid, (role, name), text, session, hours, vector)| {
+            let mut row = Row {
+                role: role.to_owned(),
+                name: name.to_owned(),
+                session_id: session.to_owned(),
+                time: hours,
+                ..Row::new(0, 0, text)
+            };
+            row.vectors
+                .extend(vector.map(|values| (MODEL.to_owned(), values)));
+            (uid, row)
+        })
+}
+
+/// A store whose messages go on in steps of up to some days, now and then backwards.
+fn store() -> impl Strategy<Value = Store> {
+    prop::collection::vec(
+        (row(), prop::sample::select(vec![-5, 0, 1, 3, 5, 30, 200])),
+        1..50,
+    )
+    .prop_map(|rows| {
+        let mut store = Store::default();
+        let mut time = EVENING;
+        for (number, ((uid, mut row), hours)) in (1..).zip(rows) {
+            time += hours * HOUR;
+            (row.sequence, row.revision, row.time) = (number, number, time);
+            store.put("ann", uid, row);
+        }
+        store
+    })
+}
+
+fn weights() -> impl Strategy<Value = Weights> {
+    prop::collection::vec(any::<bool>(), 11).prop_map(|chosen| {
+        let mut weights = RULES;
+        for (name, chosen) in [
+            "cosine", "bm25", "answer", "next", "speaker", "temporal", "date", "named", "passage",
+            "session", "nearby",
+        ]
+        .into_iter()
+        .zip(chosen)
+        {
+            if !chosen && let Some(weight) = weights.named(name) {
+                *weight = 0.0;
+            }
+        }
+        weights
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn scores_are_those_of_the_rules_as_they_are_defined(
+        store in store(), question in 0..QUESTIONS.len(), weights in weights(), vector in prop::option::of(direction()),
+    ) {
+        let mut asked = Question::new(Profile::Hybrid, QUESTIONS[question], vector.as_deref());
+        asked.weights = weights;
+
+        let found = asked.ask(&store.fresh(), ANN);
+
+        let rows = rows_of(&store);
+        let expected = ruled(&rows, QUESTIONS[question], vector.as_deref(), &weights, &intent(question));
+        for hit in &found.hits {
+            let place = rows.iter().position(|(uid, row)| (*uid, row.sequence) == (hit.uid, hit.sequence));
+            let expected = expected[place.expect("a hit is a row")];
+            prop_assert!((hit.score - expected).abs() < 1e-5, "{} is not {}: {:?}", hit.score, expected, hit.components);
+        }
+        let scored = naive(&rows, QUESTIONS[question], vector.as_deref());
+        let considered = scored.iter().zip(&expected).filter(|(row, score)| {
+            row.can_be_found() && (vector.is_some() || **score > 0.0)
+        }).count();
+        prop_assert_eq!(found.hits.len(), considered);
+        prop_assert!(found.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    }
+
+    #[test]
+    fn components_of_rules_add_up_to_the_score_exactly(
+        store in store(), question in 0..QUESTIONS.len(), weights in weights(), vector in prop::option::of(direction()),
+    ) {
+        let mut asked = Question::new(Profile::Hybrid, QUESTIONS[question], vector.as_deref());
+        asked.weights = weights;
+
+        for hit in asked.ask(&store.fresh(), ANN).hits {
+            let sum = hit.components.iter().fold(0.0, |sum, part| sum + part.value * part.weight);
+            prop_assert_eq!(sum, hit.score);
+        }
+    }
+}
+
+#[test]
+fn what_asks_and_says_much_else_is_no_question() {
+    let asks = crate::inheritance::asks;
+    assert!(asks(&format!("{} why?", "word ".repeat(59))));
+    assert!(!asks(&format!("{} why?", "word ".repeat(60))));
+}
+
+#[test]
+fn the_best_of_a_long_session_counts_sixteen_messages_around_it() {
+    let mut store = Store::default();
+    for number in 1..=50 {
+        let text = if number == 25 { "a boat" } else { "nothing" };
+        store.put("ann", 1, Row::new(number, number, text));
+    }
+    let mut question = Question::new(Profile::Hybrid, "boat", None);
+    question.weights.session = 0.3;
+
+    let mut found = places(&question.ask(&store.fresh(), ANN));
+
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        (9..=41).map(|number| (1, number)).collect::<Vec<_>>()
+    );
+}
+
+/// The names of the components of the hit at a place.
+fn names(found: &Found, place: usize) -> Vec<&'static str> {
+    found.hits[place]
+        .components
+        .iter()
+        .map(|part| part.name)
+        .collect()
+}
+
+#[test]
+fn an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() {
+    let mut store = Store::default();
+    for (number, text) in (1..).zip([
+        "Good morning!",
+        "Which colour has the boat?",
+        "Red.",
+        "Bye.",
+    ]) {
+        store.put("ann", 1, Row::new(number, number, text));
+    }
+    let mut question = Question::new(Profile::Hybrid, "the boat's colour", None);
+    question.weights = Weights {
+        answer: 0.3,
+        ..Weights::default()
+    };
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    assert_eq!(places(&found), [(1, 2), (1, 3)]);
+    assert_eq!(names(&found, 1), ["bm25", "answer"]);
+    assert_eq!(found.hits[1].score, 0.3);
+}
+
+#[test]
+fn rules_are_silent_unless_they_have_a_weight() {
+    let mut store = Store::default();
+    let sent = Row {
+        name: "Ada".to_owned(),
+        time: EVENING,
+        ..Row::new(1, 1, "yesterday a boat?")
+    };
+    store.put("ann", 1, sent);
+    store.put(
+        "ann",
+        1,
+        Row {
+            time: EVENING,
+            ..Row::new(2, 2, "a boat")
+        },
+    );
+
+    let plain = Question::new(
+        Profile::Hybrid,
+        "When did Ada see a boat on 2 May 2023?",
+        Some(&[1.0]),
+    );
+    let mut ruled = plain.clone();
+    ruled.weights = RULES;
+    let recall = store.fresh();
+
+    assert_eq!(names(&plain.ask(&recall, ANN), 0), ["bm25"]);
+    assert_eq!(
+        names(&ruled.ask(&recall, ANN), 0),
+        [
+            "bm25", "next", "speaker", "temporal", "date", "passage", "session", "nearby"
+        ]
+    );
+    assert_eq!(
+        names(&ruled.ask(&recall, ANN), 1),
+        ["bm25", "answer", "date", "passage", "session", "nearby"]
+    );
+}
+
+#[test]
+fn neighbours_that_a_filter_hides_still_lend_their_scores() {
+    let mut store = Store::default();
+    store.put("ann", 1, Row::new(1, 1, "Which colour has the boat?"));
+    store.put(
+        "ann",
+        1,
+        Row {
+            role: "assistant".to_owned(),
+            ..Row::new(2, 2, "Red.")
+        },
+    );
+    let mut question = Question::new(Profile::Hybrid, "the boat's colour", None);
+    question.weights = Weights {
+        answer: 0.3,
+        ..Weights::default()
+    };
+    question.filter.roles = vec!["assistant".to_owned()];
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    assert_eq!(places(&found), [(1, 2)]);
+    assert_eq!(found.hits[0].score, 0.3);
+}

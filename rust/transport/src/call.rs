@@ -1,0 +1,413 @@
+//! One call, from its head to its reply.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{HeaderMap, Request};
+use remora_supervision::failpoints::{self, Point};
+use remora_supervision::{Panicked, caught_task};
+use tokio::sync::{SemaphorePermit, oneshot};
+use tokio::time::sleep_until;
+
+use super::admission::Places;
+use super::budget::Share;
+use super::connection::Peer;
+use super::handler::{Answer, Answering, Handler};
+use super::head;
+use super::identities::{Credentials, text};
+use super::message::{Encoding, Interrupted, Message, Messages};
+use super::options::QUICK_REQUEST_BYTES;
+use super::pool::Job;
+use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refuse_http};
+use super::room;
+use super::server::Shared;
+use super::status::{Code, Status};
+
+/// A call whose head was accepted.
+pub(super) struct Call<H: Handler> {
+    pub(super) shared: Arc<Shared<H>>,
+    method: usize,
+    answering: Answering,
+    caller: Arc<H::Caller>,
+    traceparent: String,
+    encoding: Encoding,
+    pub(super) deadline: Instant,
+    _places: Taken,
+}
+
+/// A place among the open calls and, where a stream answers it, among those of its connection and of all.
+type Taken = (room::Place, Option<(room::Place, room::Place)>);
+
+/// A call that waits to be answered or refused.
+pub(super) struct Accepted<H: Handler> {
+    call: Call<H>,
+    body: RecvStream,
+    reply: Reply,
+    backlog: Arc<Backlog>,
+}
+
+impl<H: Handler> Accepted<H> {
+    /// Has it answered in a task of its own, where there is still time.
+    pub(super) fn answer(self, place: Places) {
+        let Self {
+            call,
+            body,
+            reply,
+            backlog,
+        } = self;
+        if call.deadline <= Instant::now() {
+            reply.fail(&call.shared.refusals.deadline_exceeded);
+            return;
+        }
+        tokio::spawn(async move { call.serve(body, reply, &backlog, place).await });
+    }
+
+    /// Says that there is no room for it.
+    pub(super) fn refuse(self) {
+        self.reply.fail(&self.call.shared.refusals.overloaded);
+    }
+}
+
+/// Takes a call that can be answered. Another is refused at once, and one about health is seen to in a task of its own.
+pub(super) fn accept<H: Handler>(
+    shared: &Arc<Shared<H>>,
+    peer: &Peer,
+    request: Request<RecvStream>,
+    respond: SendResponse<Part>,
+) -> Option<Accepted<H>> {
+    let (parts, body) = request.into_parts();
+    if let Some(status) = head::not_grpc(&parts.method, &parts.headers) {
+        // Whom it concerns may be gone, here and below.
+        let _ = refuse_http(respond, status);
+        return None;
+    }
+    if shared.health.serves(parts.uri.path()) {
+        let health = Arc::clone(&shared.health);
+        let reply = Reply::new(respond, &peer.replies);
+        tokio::spawn(async move { health.answer(parts.uri.path(), body, reply).await });
+        return None;
+    }
+    let encoding = match head::encoding(&parts.headers) {
+        Ok(encoding) => encoding,
+        Err(status) => {
+            let _ = refuse_encoding(respond, &status);
+            return None;
+        }
+    };
+    match Call::accept(shared, peer, parts.uri.path(), &parts.headers, encoding) {
+        Err(status) => {
+            let _ = refuse(respond, &status);
+            None
+        }
+        Ok(call) => {
+            let backlog = call.backlog(peer);
+            Some(Accepted {
+                body,
+                reply: Reply::new(respond, backlog),
+                backlog: Arc::clone(backlog),
+                call,
+            })
+        }
+    }
+}
+
+/// Why a call ends without an answer.
+pub(super) enum End {
+    Failed(Status),
+    Gone,
+}
+
+impl<H: Handler> Call<H> {
+    fn accept(
+        shared: &Arc<Shared<H>>,
+        peer: &Peer,
+        path: &str,
+        headers: &HeaderMap,
+        encoding: Encoding,
+    ) -> Result<Self, Status> {
+        let timeout = head::timeout(headers)?;
+        let caller = shared.identities.caller(
+            &Credentials::of(headers),
+            &shared.handler,
+            &shared.refusals.internal,
+        )?;
+        let Some(&(method, answering)) = shared.methods.get(path) else {
+            return Err(Status::new(Code::UNIMPLEMENTED, "there is no such method"));
+        };
+        let places = places(shared, peer, answering);
+        let usual = match answering {
+            Answering::Stream => head::LONGEST,
+            _ => shared.options.default_timeout,
+        };
+        Ok(Self {
+            method,
+            answering,
+            caller,
+            traceparent: text(headers, "traceparent").to_owned(),
+            encoding,
+            deadline: Instant::now() + timeout.unwrap_or(usual),
+            _places: places.ok_or_else(|| shared.refusals.overloaded.clone())?,
+            shared: Arc::clone(shared),
+        })
+    }
+
+    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, place: Places) {
+        let share = Share::of(&self.shared.requests);
+        let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
+        match self.answering {
+            Answering::Each => {
+                drop(place);
+                self.serve_each(messages, reply, backlog).await;
+            }
+            Answering::Stream => self.serve_stream(messages, reply, backlog, place).await,
+            Answering::Quick | Answering::Pool => {
+                self.serve_one(messages, reply, backlog, place).await;
+            }
+        }
+    }
+
+    async fn serve_one(
+        self,
+        messages: Messages,
+        mut reply: Reply,
+        backlog: &Arc<Backlog>,
+        place: Places,
+    ) {
+        let answered = caught_task(async {
+            tokio::select! {
+                biased;
+                answered = self.answer_only(messages, backlog, place) => answered,
+                () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
+                () = sleep_until(self.deadline.into()) => Err(self.too_late()),
+            }
+        });
+        let answered = answered.await.unwrap_or_else(|_| Err(self.broken()));
+        match answered {
+            Ok(message) => {
+                if reply.message(message).await.is_ok() {
+                    reply.end();
+                }
+            }
+            Err(End::Failed(status)) => reply.fail(&status),
+            Err(End::Gone) => {}
+        }
+    }
+
+    async fn answer_only(
+        &self,
+        messages: Messages,
+        backlog: &Arc<Backlog>,
+        place: Places,
+    ) -> Result<Outgoing, End> {
+        let (answer, turn) = self.ask_only(messages, backlog, place).await?;
+        self.reply_to(answer, turn, backlog).await
+    }
+
+    /// Asks for the answer to the call's only message. A call keeps its place where that is there already, and it is its
+    /// turn: else others would wait for it.
+    pub(super) async fn ask_only<'a>(
+        &self,
+        messages: Messages,
+        backlog: &'a Arc<Backlog>,
+        place: Places,
+    ) -> Result<(Answer, Option<SemaphorePermit<'a>>), End> {
+        failpoints::hit(Point::CallTask);
+        let mut ready = pin!(async {
+            let only = messages.only().await.map_err(|why| self.end(why))?;
+            Ok((only, backlog.turn().await))
+        });
+        let (((message, share), turn), place) = match at_once(ready.as_mut()).await {
+            Poll::Ready(ready) => (ready?, place),
+            Poll::Pending => {
+                drop(place);
+                (ready.await?, self.place().await?)
+            }
+        };
+        Ok((self.ask(message, share, place).await?, turn))
+    }
+
+    async fn place(&self) -> Result<Places, End> {
+        let admission = &self.shared.admission;
+        if let Some(place) = admission.place() {
+            return Ok(place);
+        }
+        admission.places_or_turn(1).await.map_err(|turn| {
+            turn.end(1);
+            self.overloaded()
+        })
+    }
+
+    /// Answers each message of a stream before it reads the next.
+    async fn serve_each(self, mut messages: Messages, mut reply: Reply, backlog: &Arc<Backlog>) {
+        let ended = caught_task(async {
+            tokio::select! {
+                biased;
+                ended = self.answer_each(&mut messages, &mut reply, backlog) => ended,
+                () = sleep_until(self.deadline.into()) => Err(self.too_late()),
+            }
+        });
+        let ended = ended.await.unwrap_or_else(|_| Err(self.broken()));
+        match ended {
+            Ok(()) => reply.end(),
+            Err(End::Failed(status)) => reply.fail(&status),
+            Err(End::Gone) => {}
+        }
+    }
+
+    async fn answer_each(
+        &self,
+        messages: &mut Messages,
+        reply: &mut Reply,
+        backlog: &Arc<Backlog>,
+    ) -> Result<(), End> {
+        loop {
+            let message = messages.next().await.map_err(|why| self.end(why))?;
+            let Some(message) = message else {
+                return Ok(());
+            };
+            let bytes = message.bytes.len();
+            let share = Share::of(&self.shared.requests);
+            let turn = backlog.turn().await;
+            let place = self.place().await?;
+            let answer = self.ask(message, share, place).await?;
+            let answer = self.reply_to(answer, turn, backlog).await?;
+            messages.let_go(bytes);
+            reply.message(answer).await.map_err(|_| End::Gone)?;
+        }
+    }
+
+    /// Has a message answered.
+    async fn ask(&self, message: Message, share: Share, place: Places) -> Result<Answer, End> {
+        if self.shared.replies.is_spent() {
+            return Err(self.overloaded());
+        }
+        let (sender, receiver) = oneshot::channel();
+        let is_quick = self.answering == Answering::Quick
+            && !message.is_compressed
+            && message.bytes.len() <= QUICK_REQUEST_BYTES;
+        let job = Job {
+            method: self.method,
+            caller: Arc::clone(&self.caller),
+            traceparent: self.traceparent.clone(),
+            message,
+            encoding: self.encoding,
+            deadline: self.deadline,
+            reply: sender,
+            place,
+            share,
+        };
+        match is_quick {
+            true => self.shared.quick.push(job),
+            false => self.shared.pool.push(job),
+        }
+        let mut waiting = Waiting {
+            shared: &self.shared,
+            receiver,
+        };
+        match (&mut waiting.receiver).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Panicked)) => Err(self.broken()),
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// Waits until a reply may be seen.
+    async fn reply_to(
+        &self,
+        answer: Answer,
+        turn: Option<SemaphorePermit<'_>>,
+        backlog: &Arc<Backlog>,
+    ) -> Result<Outgoing, End> {
+        match answer {
+            Answer::Reply { message, after } => {
+                let message = backlog.hold(message);
+                drop(turn);
+                let published = self.shared.held.until(after).await;
+                published.map_err(|_| End::Failed(self.shared.refusals.not_published.clone()))?;
+                Ok(message)
+            }
+            Answer::Failure(status) => Err(End::Failed(status)),
+            Answer::WouldWait | Answer::Stream(_) => Err(self.broken()),
+        }
+    }
+
+    /// What was asked came to nothing: whoever was to answer ends, or panicked.
+    pub(super) fn lost(&self) -> End {
+        match *self.shared.stopping.borrow() {
+            Some(_) => self.stopping(),
+            None => self.broken(),
+        }
+    }
+
+    pub(super) fn broken(&self) -> End {
+        End::Failed(self.shared.refusals.internal.clone())
+    }
+
+    pub(super) fn stopping(&self) -> End {
+        End::Failed(self.shared.refusals.stopping.clone())
+    }
+
+    /// Until when a stream is to be opened.
+    pub(super) fn opening_deadline(&self) -> Instant {
+        let usual = Instant::now() + self.shared.options.default_timeout;
+        self.deadline.min(usual)
+    }
+
+    /// What counts the replies to it that are not read.
+    fn backlog<'a>(&self, peer: &'a Peer) -> &'a Arc<Backlog> {
+        match self.answering {
+            Answering::Stream => &peer.streams,
+            _ => &peer.replies,
+        }
+    }
+
+    fn end(&self, why: Interrupted) -> End {
+        match why {
+            Interrupted::Refused(status) => End::Failed(status),
+            Interrupted::NoRoom => self.overloaded(),
+            Interrupted::Gone => End::Gone,
+        }
+    }
+
+    fn overloaded(&self) -> End {
+        End::Failed(self.shared.refusals.overloaded.clone())
+    }
+
+    pub(super) fn too_late(&self) -> End {
+        End::Failed(self.shared.refusals.deadline_exceeded.clone())
+    }
+}
+
+/// Waits for an answer. Whoever leaves before takes the call out of the queue: it makes room for others at once.
+struct Waiting<'a, H: Handler> {
+    shared: &'a Shared<H>,
+    receiver: oneshot::Receiver<Result<Answer, Panicked>>,
+}
+
+impl<H: Handler> Drop for Waiting<'_, H> {
+    fn drop(&mut self) {
+        if !self.receiver.is_terminated() {
+            self.receiver.close();
+            self.shared.pool.sweep();
+        }
+    }
+}
+
+/// The places that a call takes; `None` where there is one too few.
+fn places<H: Handler>(shared: &Shared<H>, peer: &Peer, answering: Answering) -> Option<Taken> {
+    let of_streams = match answering {
+        Answering::Stream => Some((peer.flows.take()?, shared.flows.take()?)),
+        _ => None,
+    };
+    Some((shared.open()?, of_streams))
+}
+
+/// What a future has come to without waiting.
+async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}

@@ -1,0 +1,177 @@
+//! One connection: its handshake, its calls, its end.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use h2::server::{Builder, Connection};
+use remora_supervision::failpoints::{self, Point};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::call::{self, Accepted};
+use super::handler::Handler;
+use super::keepalive;
+use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
+use super::reply::{Backlog, Part};
+use super::room::{Place, Room};
+use super::server::Shared;
+
+/// How many calls of a connection wait for places together.
+const GROUP: usize = 16;
+
+/// Serves a connection until it ends, which a stop makes it do when its calls are answered.
+pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, _place: Place)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let options = &shared.options;
+    let handshake = builder(options).handshake::<_, Part>(socket);
+    let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
+        return;
+    };
+    let peer = Peer {
+        replies: backlog(&shared),
+        streams: backlog(&shared),
+        flows: Room::new(options.connection_flows),
+    };
+    let Some(ping_pong) = connection.ping_pong() else {
+        return;
+    };
+    let gone = keepalive::until_gone(ping_pong, options.keepalive, options.keepalive_timeout);
+    let answered = answer(&shared, &mut connection, &peer);
+    tokio::select! {
+        () = answered => {}
+        () = gone => {}
+        () = peer.replies.until_in_the_way() => {}
+        () = peer.streams.until_in_the_way() => {}
+    }
+}
+
+/// The other end of a connection: what it has not read of replies, and of streams, whose reader may pause as it likes.
+pub(super) struct Peer {
+    pub(super) replies: Arc<Backlog>,
+    pub(super) streams: Arc<Backlog>,
+    /// Its calls that are answered by streams.
+    pub(super) flows: Arc<Room>,
+}
+
+fn backlog<H: Handler>(shared: &Shared<H>) -> Arc<Backlog> {
+    Arc::new(Backlog::new(
+        shared.options.connection_reply_bytes,
+        &shared.replies,
+        &shared.pressure,
+        shared.options.stall_timeout,
+    ))
+}
+
+fn builder(options: &Options) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(options.streams)
+        .max_header_list_size(HEADER_LIST_BYTES)
+        .max_pending_accept_reset_streams(options.pending_resets);
+    builder
+}
+
+async fn answer<H: Handler, S>(
+    shared: &Arc<Shared<H>>,
+    connection: &mut Connection<S, Part>,
+    peer: &Peer,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut stopping = shared.stopping.subscribe();
+    let mut is_stopping = pin!(async move { stopping.wait_for(Option::is_some).await.is_ok() });
+    let mut is_draining = false;
+    loop {
+        let accepted = poll_fn(|context| {
+            if !is_draining && is_stopping.as_mut().poll(context).is_ready() {
+                is_draining = true;
+                connection.graceful_shutdown();
+            }
+            connection.poll_accept(context)
+        });
+        let accepted = match accepted.await {
+            Some(Ok((request, respond))) => {
+                failpoints::hit(Point::ConnectionTask);
+                call::accept(shared, peer, request, respond)
+            }
+            Some(Err(_)) | None => return,
+        };
+        if let Some(call) = accepted
+            && admit(shared, connection, peer, call).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// The connection ended.
+struct Ended;
+
+/// Has a call answered once there is a place for it, or refused where it is this connection's turn before; a few that came
+/// with it share its lot, so that one write carries their replies. Meanwhile no other call is looked at: what is asked
+/// faster than it can be answered or refused waits unread.
+async fn admit<H: Handler, S>(
+    shared: &Arc<Shared<H>>,
+    connection: &mut Connection<S, Part>,
+    peer: &Peer,
+    call: Accepted<H>,
+) -> Result<(), Ended>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Some(place) = shared.admission.place() {
+        call.answer(place);
+        return Ok(());
+    }
+    let calls = group(shared, connection, peer, call).await?;
+    let count = calls.len() as u32;
+    let admitted = tokio::select! {
+        biased;
+        admitted = shared.admission.places_or_turn(count) => admitted,
+        _ = poll_fn(|context| connection.poll_closed(context)) => return Err(Ended),
+    };
+    match admitted {
+        Ok(mut places) => {
+            for call in calls {
+                match places.one() {
+                    Some(place) => call.answer(place),
+                    None => call.refuse(),
+                }
+            }
+        }
+        Err(turn) => {
+            turn.end(count);
+            calls.into_iter().for_each(Accepted::refuse);
+        }
+    }
+    Ok(())
+}
+
+/// A call and those that came with it.
+async fn group<H: Handler, S>(
+    shared: &Arc<Shared<H>>,
+    connection: &mut Connection<S, Part>,
+    peer: &Peer,
+    first: Accepted<H>,
+) -> Result<Vec<Accepted<H>>, Ended>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut calls = vec![first];
+    while calls.len() < GROUP.min(shared.options.room) {
+        match poll_fn(|context| Poll::Ready(connection.poll_accept(context))).await {
+            Poll::Ready(Some(Ok((request, respond)))) => {
+                calls.extend(call::accept(shared, peer, request, respond));
+            }
+            Poll::Ready(Some(Err(_)) | None) => return Err(Ended),
+            Poll::Pending => break,
+        }
+    }
+    Ok(calls)
+}

@@ -1,0 +1,139 @@
+//! Sockets that connections come from.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use remora_supervision::failpoints::{self, Point};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::sleep;
+
+use super::authority::Repaired;
+use super::connection;
+use super::handler::Handler;
+use super::server::Shared;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// The pause after a failure that more than one connection meets, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket that listens; nobody is accepted yet.
+#[derive(Debug)]
+pub struct Listener(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Unix(UnixListener),
+    Tcp(std::net::TcpListener),
+}
+
+impl Listener {
+    /// Takes a Unix socket; the process's umask gives it its mode.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self(Kind::Unix(listener)))
+    }
+
+    /// Takes a TCP port; port 0 takes a free one, which is returned.
+    pub fn tcp(address: SocketAddr) -> io::Result<(Self, u16)> {
+        let listener = std::net::TcpListener::bind(address)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        Ok((Self(Kind::Tcp(listener)), port))
+    }
+
+    /// The same socket as one of the runtime that calls this.
+    pub(super) fn open(&self) -> io::Result<OpenListener> {
+        Ok(match &self.0 {
+            Kind::Unix(listener) => {
+                let listener = listener.try_clone()?;
+                OpenListener::Unix(tokio::net::UnixListener::from_std(listener)?)
+            }
+            Kind::Tcp(listener) => {
+                let listener = listener.try_clone()?;
+                OpenListener::Tcp(tokio::net::TcpListener::from_std(listener)?)
+            }
+        })
+    }
+}
+
+/// A listener that a runtime drives.
+pub(super) enum OpenListener {
+    Unix(tokio::net::UnixListener),
+    Tcp(tokio::net::TcpListener),
+}
+
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl OpenListener {
+    /// Serves connections for good.
+    pub(super) async fn run<H: Handler>(&self, shared: &Arc<Shared<H>>) {
+        let mut is_well = true;
+        loop {
+            match self.accept().await {
+                Ok(socket) => {
+                    is_well = true;
+                    failpoints::hit(Point::AcceptingTask);
+                    admit(shared, socket);
+                }
+                Err(error) if concerns_one(&error) => {}
+                Err(error) => {
+                    if is_well {
+                        shared
+                            .handler
+                            .report(&format!("no connection can be accepted: {error}"));
+                    }
+                    is_well = false;
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            Self::Tcp(listener) => {
+                let socket = listener.accept().await?.0;
+                socket.set_nodelay(true)?;
+                Ok(Socket::Tcp(socket))
+            }
+        }
+    }
+}
+
+/// Serves a connection in a task of its own, or closes it where there are too many.
+fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
+    let Some(place) = shared.connections.take() else {
+        return;
+    };
+    let shared = Arc::clone(shared);
+    match socket {
+        Socket::Unix(socket) => {
+            tokio::spawn(connection::serve(shared, Repaired::new(socket), place))
+        }
+        Socket::Tcp(socket) => tokio::spawn(connection::serve(shared, socket, place)),
+    };
+}
+
+/// Whether the next connection is none the worse for it.
+fn concerns_one(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::InvalidInput
+    )
+}

@@ -1,0 +1,210 @@
+//! The transport as a whole: what its parts share, how it runs and how it stops.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use remora_supervision::failpoints::{self, Point};
+use remora_supervision::keep_task;
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, watch};
+use tokio::time::{interval, sleep};
+
+use super::admission::Admission;
+use super::budget::Budget;
+use super::handler::{Answering, Handler, Method, Publication, Refusals};
+use super::health::Health;
+use super::held::Held;
+use super::identities::Identities;
+use super::listener::Listener;
+use super::options::Options;
+use super::pool::Pool;
+use super::quick::Quick;
+use super::room::{Place, Room};
+use super::subscription::Subscription;
+
+/// How often a stop looks whether everything has ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long connections without calls get to say goodbye, and streams that do not end to say why.
+pub(super) const FAREWELL: Duration = Duration::from_millis(500);
+/// How many tasks run before the network is looked at.
+const EVENT_INTERVAL: u32 = 16;
+/// How often a timer is due, whatever happens. To set one that is due before all others wakes the thread that waits for
+/// the network, which it would be for each call, whose deadlines come before everything else.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What connections and calls share.
+pub(super) struct Shared<H: Handler> {
+    pub(super) options: Options,
+    pub(super) handler: H,
+    pub(super) methods: HashMap<String, (usize, Answering)>,
+    pub(super) refusals: Refusals,
+    pub(super) identities: Identities<H>,
+    pub(super) health: Arc<Health>,
+    pub(super) held: Arc<Held>,
+    pub(super) quick: Quick<H>,
+    pub(super) pool: Arc<Pool<H>>,
+    /// Calls that are being answered, or wait for it.
+    pub(super) admission: Admission,
+    /// Calls in any state.
+    pub(super) open: Arc<Room>,
+    /// Calls that are answered by streams.
+    pub(super) flows: Arc<Room>,
+    pub(super) connections: Arc<Room>,
+    pub(super) requests: Arc<Budget>,
+    pub(super) replies: Arc<Budget>,
+    /// Told when the replies of all have no more room.
+    pub(super) pressure: Arc<Notify>,
+    pub(super) stopping: watch::Sender<Option<Duration>>,
+}
+
+impl<H: Handler> Shared<H> {
+    /// A place among the open calls, where there is one and room for what they hold.
+    pub(super) fn open(&self) -> Option<Place> {
+        if self.requests.is_spent() || self.replies.is_spent() {
+            return None;
+        }
+        self.open.take()
+    }
+}
+
+/// Serves calls of a handler's methods. One thread calls `run`, those of the pool call `work`.
+pub struct Transport<H: Handler> {
+    shared: Arc<Shared<H>>,
+}
+
+impl<H: Handler> Transport<H> {
+    pub fn new(
+        options: Options,
+        handler: H,
+        methods: Vec<Method>,
+        refusals: Refusals,
+        publication: Arc<dyn Publication>,
+        health: Arc<Health>,
+    ) -> Self {
+        let numbered = methods.into_iter().enumerate();
+        let methods = numbered.map(|(number, method)| (method.path, (number, method.answering)));
+        let shared = Shared {
+            methods: methods.collect(),
+            handler,
+            refusals,
+            identities: Identities::new(),
+            health,
+            held: Held::new(publication),
+            quick: Quick::new(),
+            pool: Pool::new(),
+            admission: Admission::new(options.room, options.refusal_interval),
+            open: Room::new(options.open_calls),
+            flows: Room::new(options.flows),
+            connections: Room::new(options.connections),
+            requests: Budget::new(options.request_bytes),
+            replies: Budget::new(options.reply_bytes),
+            pressure: Arc::default(),
+            stopping: watch::Sender::new(None),
+            options,
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Serves connections of the listeners in the calling thread until it is stopped. Where it fails or panics it may be
+    /// called again: the listeners stay, and so do the threads that call `work`.
+    pub fn run(&self, listeners: &[Arc<Listener>]) -> io::Result<()> {
+        let mut builder = Builder::new_current_thread();
+        let builder = builder.enable_io().enable_time();
+        let runtime = builder.event_interval(EVENT_INTERVAL).build()?;
+        runtime.block_on(self.serve(listeners))?;
+        drop(runtime);
+        self.shared.pool.close();
+        Ok(())
+    }
+
+    async fn serve(&self, listeners: &[Arc<Listener>]) -> io::Result<()> {
+        let shared = &self.shared;
+        let held = Arc::clone(&shared.held);
+        tokio::spawn(async move { keep_task(|| held.run()).await });
+        let quick = Arc::clone(shared);
+        tokio::spawn(async move {
+            keep_task(|| quick.quick.run(&quick.handler, &quick.pool)).await;
+        });
+        tokio::spawn(keep_task(tick));
+        let mut accepting = Vec::new();
+        for listener in listeners {
+            let (listener, shared) = (listener.open()?, Arc::clone(shared));
+            accepting.push(tokio::spawn(async move {
+                keep_task(|| listener.run(&shared)).await;
+            }));
+        }
+        let grace = self.until_stopped().await;
+        for task in accepting {
+            task.abort();
+        }
+        self.drain(grace).await;
+        Ok(())
+    }
+
+    async fn until_stopped(&self) -> Duration {
+        let mut stopping = self.shared.stopping.subscribe();
+        let mut looks = interval(TICK);
+        while stopping.borrow_and_update().is_none() {
+            failpoints::hit(Point::TransportThread);
+            tokio::select! {
+                _ = looks.tick() => {}
+                _ = stopping.changed() => {}
+            }
+        }
+        match stopping.wait_for(Option::is_some).await {
+            Ok(grace) => grace.unwrap_or_default(),
+            Err(_) => Duration::ZERO,
+        }
+    }
+
+    /// Waits until the calls under way have ended, at most so long; connections without any only for a moment.
+    async fn drain(&self, grace: Duration) {
+        let (began, shared) = (Instant::now(), &self.shared);
+        while shared.connections.taken() > 0 {
+            let patience = match shared.open.taken() {
+                0 => grace.min(FAREWELL),
+                _ => grace,
+            };
+            if began.elapsed() >= patience {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Has `run` take no more calls, give those under way so long, and return.
+    pub fn stop(&self, grace: Duration) {
+        self.shared.health.stop();
+        self.shared.stopping.send_replace(Some(grace));
+    }
+
+    /// Has the threads that call `work` return, as the end of `run` does.
+    pub fn close(&self) {
+        self.shared.pool.close();
+    }
+
+    /// Answers calls in the calling thread until the transport has stopped.
+    pub fn work(&self) {
+        let shared = &self.shared;
+        let limit = shared.options.receive_limit_bytes;
+        let internal = &shared.refusals.internal;
+        shared.pool.work(&shared.handler, limit, internal);
+    }
+
+    /// A stream that waits, with nothing to read yet.
+    pub fn subscription(&self) -> Subscription {
+        Subscription::new(&self.shared.replies)
+    }
+}
+
+async fn tick() {
+    let mut ticks = interval(TICK);
+    loop {
+        ticks.tick().await;
+        failpoints::hit(Point::TickTask);
+    }
+}

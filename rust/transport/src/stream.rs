@@ -1,0 +1,185 @@
+//! One call that is answered by a stream of messages, at the pace of its reader.
+//!
+//! A message is asked for when the connection has room for it and the reader has taken the one before; it counts until it
+//! is written. So a stream holds one message, and a reader that pauses holds up nobody else.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::time::Duration;
+
+use remora_supervision::caught_task;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, sleep_until};
+
+use super::admission::Places;
+use super::call::{Call, End};
+use super::flow::{Flow, Next};
+use super::handler::{Answer, Handler};
+use super::message::Messages;
+use super::pool::Pull;
+use super::reply::{Backlog, Reply};
+use super::server::FAREWELL;
+use super::subscription::{Subscription, Taken};
+
+impl<H: Handler> Call<H> {
+    /// Opens the stream and carries it to its end.
+    pub(super) async fn serve_stream(
+        self,
+        messages: Messages,
+        mut reply: Reply,
+        backlog: &Arc<Backlog>,
+        place: Places,
+    ) {
+        let opened = caught_task(async {
+            tokio::select! {
+                biased;
+                opened = self.open(messages, backlog, place) => opened,
+                () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
+                () = sleep_until(self.opening_deadline().into()) => Err(self.too_late()),
+            }
+        });
+        let opened = opened.await.unwrap_or_else(|_| Err(self.broken()));
+        let ended = match opened {
+            Ok(flow) => {
+                let carried = caught_task(self.carry(flow, &mut reply, backlog)).await;
+                carried.unwrap_or_else(|_| Err(self.broken()))
+            }
+            Err(end) => Err(end),
+        };
+        match ended {
+            Ok(()) => reply.end(),
+            Err(End::Failed(status)) => reply.fail(&status),
+            Err(End::Gone) => {}
+        }
+    }
+
+    async fn open(
+        &self,
+        messages: Messages,
+        backlog: &Arc<Backlog>,
+        place: Places,
+    ) -> Result<Flow, End> {
+        let (answer, _turn) = self.ask_only(messages, backlog, place).await?;
+        match answer {
+            Answer::Stream(flow) => Ok(flow),
+            Answer::Failure(status) => Err(End::Failed(status)),
+            Answer::Reply { .. } | Answer::WouldWait => Err(self.broken()),
+        }
+    }
+
+    async fn carry(
+        &self,
+        flow: Flow,
+        reply: &mut Reply,
+        backlog: &Arc<Backlog>,
+    ) -> Result<(), End> {
+        let subscription = flow.subscription().cloned();
+        let waits = subscription.is_some();
+        let carried = async {
+            match subscription {
+                // Whatever ends this drops the flow, which leaves the subscription.
+                Some(subscription) => {
+                    let _flow = flow;
+                    self.carry_pushed(&subscription, reply, backlog).await
+                }
+                None => self.carry_pulled(flow, reply, backlog).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            carried = carried => carried,
+            () = sleep_until(self.deadline.into()) => Err(self.too_late()),
+            () = self.until_it_must_end(waits) => Err(self.stopping()),
+        }
+    }
+
+    async fn carry_pulled(
+        &self,
+        mut flow: Flow,
+        reply: &mut Reply,
+        backlog: &Arc<Backlog>,
+    ) -> Result<(), End> {
+        loop {
+            let turn = unless_reset(reply, backlog.turn()).await?;
+            let place = unless_reset(reply, self.shared.admission.wait()).await?;
+            let (sender, receiver) = oneshot::channel();
+            self.shared.pool.pull(Pull {
+                flow,
+                reply: sender,
+                place,
+            });
+            let pulled = unless_reset(reply, receiver).await?;
+            let (returned, next) = pulled.map_err(|_| self.lost())?;
+            flow = returned;
+            let message = match next {
+                Next::Message(message) => backlog.hold(message),
+                Next::End => return Ok(()),
+                Next::Failure(status) => return Err(End::Failed(status)),
+            };
+            drop(turn);
+            reply.at_leisure(message).await.map_err(|_| End::Gone)?;
+        }
+    }
+
+    async fn carry_pushed(
+        &self,
+        subscription: &Subscription,
+        reply: &mut Reply,
+        backlog: &Arc<Backlog>,
+    ) -> Result<(), End> {
+        reply.open().map_err(|_| End::Gone)?;
+        loop {
+            let message = match unless_reset(reply, subscription.take()).await? {
+                Taken::Message(message, share) => {
+                    let message = backlog.hold(message);
+                    drop(share);
+                    message
+                }
+                Taken::End => return Ok(()),
+                Taken::Failure(status) => return Err(End::Failed(status)),
+                Taken::Overrun => return Err(self.slow_reader()),
+            };
+            let sending = reply.at_leisure(message);
+            tokio::select! {
+                biased;
+                sent = sending => sent.map_err(|_| End::Gone)?,
+                () = self.until_stalled(subscription) => return Err(self.slow_reader()),
+            }
+        }
+    }
+
+    /// Waits until a message is left where it is for long, and more has come meanwhile than may wait.
+    async fn until_stalled(&self, subscription: &Subscription) {
+        loop {
+            sleep(self.shared.options.stall_timeout).await;
+            if subscription.is_overrun() {
+                return;
+            }
+        }
+    }
+
+    fn slow_reader(&self) -> End {
+        End::Failed(self.shared.refusals.slow_reader.clone())
+    }
+
+    /// Waits until the server stops: a stream that waits ends at once, another when the grace is nearly over.
+    async fn until_it_must_end(&self, waits: bool) {
+        let mut stopping = self.shared.stopping.subscribe();
+        let grace = match stopping.wait_for(Option::is_some).await {
+            Ok(grace) => grace.unwrap_or_default(),
+            Err(_) => Duration::ZERO,
+        };
+        if !waits {
+            sleep(grace.saturating_sub(FAREWELL)).await;
+        }
+    }
+}
+
+/// What a future comes to, unless the peer ends the call before.
+async fn unless_reset<T>(reply: &mut Reply, future: impl Future<Output = T>) -> Result<T, End> {
+    tokio::select! {
+        biased;
+        () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
+        output = future => Ok(output),
+    }
+}
