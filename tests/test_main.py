@@ -49,14 +49,15 @@ def command(directory: Path, *arguments: str) -> list[str]:
 
 @contextmanager
 def serving(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that is ready."""
-    process = subprocess.Popen(command(directory, *arguments), env=CLEAN, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_ready(process, f"unix:{directory / 's'}")
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    """A server that is ready, and whose log is in the directory."""
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(command(directory, *arguments), env=CLEAN, stderr=log)
+        try:
+            wait_until_ready(process, f"unix:{directory / 's'}")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], endpoint: str) -> None:
@@ -114,7 +115,10 @@ def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
         append(endpoint, "kept")
         process.send_signal(number)
         assert process.wait(PATIENCE) == 0
+        told = (directory / "log").read_text("utf-8").splitlines()
 
+    assert [line for line in told if " info " not in line] == []
+    assert told[-1].endswith(" stopped")
     with serving(directory):
         assert texts(endpoint) == ["kept"]
 

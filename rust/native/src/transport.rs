@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -28,7 +28,8 @@ struct PyTransport {
     options: Options,
     listeners: Mutex<Vec<Arc<Listener>>>,
     health: Arc<Health>,
-    started: OnceLock<Transport<Callables>>,
+    /// Until it is closed: what it calls leads back to this object, which Python's collector cannot see.
+    started: Mutex<Option<Arc<Transport<Callables>>>>,
 }
 
 #[pymethods]
@@ -73,7 +74,7 @@ impl PyTransport {
             options,
             listeners: Mutex::default(),
             health: Arc::default(),
-            started: OnceLock::new(),
+            started: Mutex::default(),
         })
     }
 
@@ -135,9 +136,14 @@ impl PyTransport {
         };
         let health = Arc::clone(&self.health);
         let options = self.options.clone();
+        let mut started = self.started.lock();
+        if started.is_some() {
+            let refusal = "the transport is started already";
+            return Err(PyRuntimeError::new_err(refusal));
+        }
         let transport = Transport::new(options, handler, named, refusals, publication, health);
-        let started = self.started.set(transport);
-        started.map_err(|_| PyRuntimeError::new_err("the transport is started already"))
+        *started = Some(Arc::new(transport));
+        Ok(())
     }
 
     fn run(&self, py: Python<'_>) -> PyResult<()> {
@@ -146,10 +152,12 @@ impl PyTransport {
         Ok(py.detach(|| transport.run(&listeners))?)
     }
 
-    fn work(&self, py: Python<'_>) -> PyResult<()> {
-        let transport = self.started()?;
-        py.detach(|| transport.work());
-        Ok(())
+    fn work(&self, py: Python<'_>) {
+        // A worker that comes when it is closed has nothing to do.
+        let started = self.started.lock().clone();
+        if let Some(transport) = started {
+            py.detach(|| transport.work());
+        }
     }
 
     fn subscription(&self) -> PyResult<PySubscription> {
@@ -164,15 +172,16 @@ impl PyTransport {
 
     fn close(&self) {
         self.listeners.lock().clear();
-        if let Some(transport) = self.started.get() {
+        let started = self.started.lock().take();
+        if let Some(transport) = started {
             transport.close();
         }
     }
 }
 
 impl PyTransport {
-    fn started(&self) -> PyResult<&Transport<Callables>> {
-        let started = self.started.get();
+    fn started(&self) -> PyResult<Arc<Transport<Callables>>> {
+        let started = self.started.lock().clone();
         started.ok_or_else(|| PyRuntimeError::new_err("the transport is not started"))
     }
 }

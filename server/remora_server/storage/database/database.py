@@ -332,7 +332,8 @@ class Database:
             if self.wal_bytes() > TAKEN_OVER_WAL_BYTES:
                 self._checkpoint_with_more_memory()
         self.transact(lambda cursor: cursor.execute(f"DROP TABLE {source}; DELETE FROM meta WHERE key = '{fact}'"))  # noqa: S608
-        logger.info("records taken over", extra={"table": old.name, "rows": rows})
+        if rows:
+            logger.info("records taken over", extra={"table": old.name, "rows": rows})
 
     def _take_over_piece(self, old: OldTable, begin: int, end: int, fact: str) -> None:
         def take(cursor: duckdb.DuckDBPyConnection) -> None:
