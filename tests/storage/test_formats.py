@@ -1,4 +1,4 @@
-"""Stores and exports that earlier versions wrote, kept in `formats`: this one shows of them what those did.
+"""Stores and exports that versions up to this one wrote, kept in `formats`: this one shows of them what those did.
 
 A store of each is opened as it was closed and as it was killed, with unapplied changes of every kind in its journal;
 without its database's log, so that more is unapplied; and without its database, which is then rebuilt.
@@ -7,20 +7,22 @@ without its database's log, so that more is unapplied; and without its database,
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import grpc
 import pytest
 from tests.commands.terminal import done
-from tests.faults.sidecar import Sidecar
+from tests.faults.sidecar import ROOT, Sidecar
 from tests.storage.formats.make import TENANTS
 from tests.storage.formats.wire import answers
 
-from remora_server.storage.database.database import FILE_NAME
+from remora_server.storage.database.database import FILE_NAME, SCHEMA_VERSION
 from remora_server.storage.recovery.inspection import inspect_store
 from remora_server.storage.recovery.mending import WAL_NAME
 from remora_server.storage.recovery.salvage import repair
@@ -37,14 +39,26 @@ WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
 STORES = [(folder, *store) for folder in FORMATS for store in WITHOUT]
 
 
-def test_there_are_samples() -> None:
-    assert FORMATS
-
-
 def unpacked(folder: Path, name: str, data: Path) -> Path:
     with tarfile.open(folder / f"{name}.tar.xz") as archive:
         archive.extractall(data, filter="data")
     return data
+
+
+def schema_of(folder: Path, data: Path) -> int:
+    """The schema version of the database in a sample."""
+    with duckdb.connect(str(unpacked(folder, "closed", data) / FILE_NAME), read_only=True) as database:
+        [(version,)] = database.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchall()
+    return int(version)
+
+
+def test_every_release_and_every_schema_since_the_oldest_has_a_sample(tmp_path: Path) -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    releases = set(re.findall(r"^## \[(\d[^]]*)\]", changelog, re.MULTILINE))
+    schemas = {schema_of(folder, tmp_path / folder.name) for folder in FORMATS}
+
+    assert releases <= {folder.name for folder in FORMATS}
+    assert schemas == set(range(min(schemas), SCHEMA_VERSION + 1))
 
 
 @contextmanager
@@ -76,9 +90,7 @@ def require_same(sidecar: Sidecar, folder: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("folder", "name", "gone"), STORES, ids=lambda part: getattr(part, "name", str(part)))
-def test_a_store_of_an_earlier_format_reads_as_before(
-    folder: Path, name: str, gone: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_kept_store_reads_as_before(folder: Path, name: str, gone: tuple[str, ...], tmp_path: Path) -> None:
     data = unpacked(folder, name, tmp_path / "data")
     for file in gone:
         (data / file).unlink(missing_ok=True)
@@ -91,7 +103,7 @@ def test_a_store_of_an_earlier_format_reads_as_before(
 
 
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
-def test_a_store_of_an_earlier_format_is_repaired(folder: Path, tmp_path: Path) -> None:
+def test_a_kept_store_is_repaired(folder: Path, tmp_path: Path) -> None:
     data = unpacked(folder, "killed", tmp_path / "data")
 
     report = repair(data, tmp_path / "saved")
@@ -104,7 +116,7 @@ def test_a_store_of_an_earlier_format_is_repaired(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("tenant", TENANTS)
 @pytest.mark.parametrize("name", ["closed", "killed"])
-def test_an_export_of_an_earlier_format_is_imported(folder: Path, tenant: str, name: str) -> None:
+def test_a_kept_export_is_imported(folder: Path, tenant: str, name: str) -> None:
     kept = folder / f"{name}.{tenant}.jsonl"
 
     with served() as sidecar:

@@ -83,7 +83,7 @@ def first_half(writer: Writer) -> None:
     writer.append("shared", "sarah", message("a", "sarah's"))
     writer.append("ended", "tom", message("a", "this goes"))
     writer.append("bare", "gone", message("a", "of one who goes"))
-    writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 50) for n in range(30)))
+    writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 8) for n in range(10)))
     writer.steps("sarah", *(step(f"s{n}", "trip", n) for n in range(8)), step("s", "shared", 0))
     writer.steps("tom", step("s", "shared", 3), step("t", "shared", 1), step("same", "ended", 0))
     writer.steps("zoé", *(step(f"z{n}", "long", n % 7, arguments=encoded(bytes([n] * 100))) for n in range(40)))
@@ -167,7 +167,8 @@ def keep(data: Path, name: str, folder: Path) -> None:
         with grpc.insecure_channel(sidecar.endpoint) as channel:
             asked = reads()
             told = [{**read, **answer} for read, answer in zip(asked, answers(channel, asked), strict=True)]
-        (folder / f"{name}.json").write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        lines = (json.dumps(each, sort_keys=True, ensure_ascii=False) for each in told)
+        (folder / f"{name}.json").write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
         for tenant in TENANTS:
             (folder / f"{name}.{tenant}.jsonl").write_bytes(done(sidecar.endpoint, "export", "-", "--tenant", tenant))
         sidecar.kill()
