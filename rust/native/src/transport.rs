@@ -166,7 +166,11 @@ impl PyTransport {
     }
 
     fn stop(&self, grace: f64) -> PyResult<()> {
-        self.started()?.stop(seconds(grace)?);
+        let grace = seconds(grace)?;
+        // One that is closed has stopped.
+        if let Some(transport) = self.started.lock().as_ref() {
+            transport.stop(grace);
+        }
         Ok(())
     }
 
