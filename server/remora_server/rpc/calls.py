@@ -76,8 +76,9 @@ class Call(Struct, frozen=True):
         )
 
     def _fingerprint(self, request: WriteRequest) -> bytes:
-        payload = request.SerializeToString(deterministic=True)
-        return hashlib.blake2b(b"%b\0%b" % (self.method.encode(), payload), digest_size=16).digest()
+        digest = hashlib.blake2b(b"%b\0" % self.method.encode(), digest_size=16)
+        digest.update(request.SerializeToString(deterministic=True))
+        return digest.digest()
 
 
 def traceparent(value: str | bytes) -> str:
