@@ -1,4 +1,4 @@
-"""An embedded store of a kind of record that no service has yet: runs in namespaces, read across partitions."""
+"""An local store of a kind of record that no service has yet: runs in namespaces, read across partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.texts import texts
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.models import ServedModel, ServedModels
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds
@@ -38,13 +38,13 @@ OFTEN = ("running", "completed", "failed")
 class RecordStore:
     """`count` runs in a tree of namespaces: `leading` of them with `nested` each. One in `seldom` is suspended."""
 
-    name = "embedded store"
+    name = "local store"
 
     def __init__(self, directory: Path, *, count: int, leading: int, nested: int, seldom: int) -> None:
         self._directory = directory
         self._count, self._leading, self._nested, self._seldom = count, leading, nested, seldom
         self._chance = random.Random(count)
-        self._store: EmbeddedStore | None = None
+        self._store: LocalStore | None = None
 
     def fill(self) -> None:
         """Store the runs; they are in the database when it returns."""
@@ -103,11 +103,11 @@ class RecordStore:
             spans.append((began, time.monotonic()))
         return Measured(spans, time.process_time() - cpu)
 
-    def _opened(self) -> EmbeddedStore:
+    def _opened(self) -> LocalStore:
         if self._store is None:
             models = ServedModels(ServedModel("", late=False))
             options = StoreOptions(directory=self._directory)
-            self._store = EmbeddedStore(options, count_tokens=_no_counts, models=models, kinds=Kinds(*KINDS, RUNS))
+            self._store = LocalStore(options, count_tokens=_no_counts, models=models, kinds=Kinds(*KINDS, RUNS))
         return self._store
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Puts the parts together: opens the store and the model, serves them, and ends them in order.
 
-The only place that knows all parts; they know nothing of it.
+The only module that knows all parts; they know nothing of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named places where a test makes the process or a thread die. Inert, at the cost of a call, unless some are armed.
+"""Named points where a test makes the process or a thread die. Inert, at the cost of a call, unless some are armed.
 
 `transaction_written=abort@3,checkpoint_begun=abort:20`: the process gets SIGKILL at the pass after the third, or 20 ms
 after a pass, when it is in the midst of what follows. `applier_turn=raise` raises Planted, `applier_turn=exit` raises

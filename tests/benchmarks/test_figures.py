@@ -117,7 +117,7 @@ def test_filtered_lists_are_reported_in_milliseconds() -> None:
 def test_reads_across_partitions_are_reported_in_milliseconds() -> None:
     loads = [(record_scans.COLD, 0.5), (record_scans.HOT, 0.25), (record_scans.STATUS, 0.125)]
 
-    assert medians(record_scans.figures([row("embedded store", load, seconds) for load, seconds in loads])) == {
+    assert medians(record_scans.figures([row("local store", load, seconds) for load, seconds in loads])) == {
         "record_prefix_scan_cold_ms_at_100k": 500.0,
         "record_prefix_scan_hot_p50_ms_at_100k": 250.0,
         "record_across_partitions_ms_at_100k": 125.0,

@@ -31,7 +31,7 @@ from remora_server.storage.database import database
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.lacks import Lack
 from remora_server.storage.embedding.queues import PendingEmbeddings
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.recovery import backups, restoring
@@ -95,10 +95,10 @@ def leave_the_journal_out() -> None:
     """What the journal holds beyond the database is neither applied without a log nor looked at otherwise."""
     Applier._may_do_without_log = lambda self, lack: False  # type: ignore[method-assign]
 
-    def follow_nothing(self: EmbeddedStore, lack: Lack) -> None:
+    def follow_nothing(self: LocalStore, lack: Lack) -> None:
         pass
 
-    EmbeddedStore._follow_unapplied = follow_nothing  # type: ignore[method-assign]
+    LocalStore._follow_unapplied = follow_nothing  # type: ignore[method-assign]
     read = Loader._read
 
     def read_without_journal(self: Loader, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:

@@ -18,7 +18,7 @@ from remora_server.storage.commit import commits
 from remora_server.storage.commit.batch import Batch
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commits import Accepted, Commits
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.schema.kinds import Kind
 from remora_server.storage.v1 import record_pb2
 
@@ -148,10 +148,10 @@ def forget_applied_revision() -> None:
 def forget_requests() -> None:
     """A restarted server does not know what it was asked before."""
 
-    def remember(self: EmbeddedStore) -> None:
+    def remember(self: LocalStore) -> None:
         self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
 
-    EmbeddedStore._remember = remember  # type: ignore[method-assign]
+    LocalStore._remember = remember  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

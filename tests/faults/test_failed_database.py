@@ -21,7 +21,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage.commit import applier
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ SEGMENT_BYTES = 1 << 20
 PART_BYTES = 32 << 10
 
 
-def count(store: EmbeddedStore) -> int:
+def count(store: LocalStore) -> int:
     return store.conversations.count(Read(TENANT, deadline=time.monotonic() + PATIENCE), "", "")[0]
 
 

@@ -95,10 +95,10 @@ def require_works(store: ServedStore) -> None:
 
 
 def require_told(store: ServedStore) -> None:
-    """The log tells of the panic, of its place and its thread, in its own format; not of what it said."""
+    """The log tells of the panic, of its location and thread, in its own format; not of what it said."""
     lines = eventually(lambda: [line for line in log_of(store).splitlines() if "the engine panicked" in line])
     assert len(lines) == 1
-    assert "place=rust/supervision/src/failpoints.rs" in lines[0]
+    assert "location=rust/supervision/src/failpoints.rs" in lines[0]
     assert "panicked=" in lines[0]
     assert PLANTED not in log_of(store)
     raw = [

@@ -28,7 +28,7 @@ from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import OfUser, Profile, QueryVector, SearchOptions, SearchQuery
 from remora_server.storage.commit import applier
 from remora_server.storage.database import database
-from remora_server.storage.local_store import EmbeddedStore, NotApplied, StoreOptions
+from remora_server.storage.local_store import LocalStore, NotApplied, StoreOptions
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ MOST = 100
 """Conversations after which memory is short at the latest."""
 
 
-def open_store(directory: Path, database_bytes: int, recall_bytes: int = 64 * MEBIBYTE) -> EmbeddedStore:
+def open_store(directory: Path, database_bytes: int, recall_bytes: int = 64 * MEBIBYTE) -> LocalStore:
     options = StoreOptions(
         directory,
         segment_bytes=4 * MEBIBYTE,
@@ -49,7 +49,7 @@ def open_store(directory: Path, database_bytes: int, recall_bytes: int = 64 * ME
         database_bytes=database_bytes,
         recall_bytes=recall_bytes,
     )
-    return EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts])
+    return LocalStore(options, count_tokens=lambda texts: [1 for _ in texts])
 
 
 def vector(number: int) -> bytes:
@@ -61,7 +61,7 @@ def message(number: int) -> MessageDraft:
     return draft(f"m{number}", f"text {number}", embedding=MessageEmbedding(MODEL, vector(number)))
 
 
-def append(store: EmbeddedStore, conversation: str, user: str, numbers: range) -> None:
+def append(store: LocalStore, conversation: str, user: str, numbers: range) -> None:
     store.messages.append(WRITE, conversation, user, [message(number) for number in numbers], ConversationDraft(""))
 
 
@@ -100,7 +100,7 @@ def test_a_store_in_memory_that_is_full_refuses_writes_and_goes_on_reading(volat
     assert "Fatal" not in volatile.sidecar.log.read_text()
 
 
-def append_until_exhausted(store: EmbeddedStore) -> int:
+def append_until_exhausted(store: LocalStore) -> int:
     """Append conversations until the database has no memory to take them; how many."""
     for number in range(MOST):
         append(store, f"c{number}", "sarah", range(100))
@@ -131,7 +131,7 @@ def test_what_is_acknowledged_with_too_little_memory_is_there_with_more(tmp_path
 USERS, TURNS, EACH = 24, 10, 16
 
 
-def store_of_many(directory: Path) -> EmbeddedStore:
+def store_of_many(directory: Path) -> LocalStore:
     """A store with little memory, whose users' messages lie among those of the others, and which forgets users soon."""
     store = open_store(directory, LEAST, recall_bytes=1)
     for turn in range(TURNS):
@@ -143,7 +143,7 @@ def store_of_many(directory: Path) -> EmbeddedStore:
     return store
 
 
-def search_at_once(store: EmbeddedStore) -> list[int]:
+def search_at_once(store: LocalStore) -> list[int]:
     """All users search for their first message by its vector; the sequences that they find."""
 
     def best(user: int) -> int:
@@ -183,7 +183,7 @@ def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
 LONG, MANY = 4096, 2_500
 
 
-def store_of_long_vectors(directory: Path) -> EmbeddedStore:
+def store_of_long_vectors(directory: Path) -> LocalStore:
     """A store with little memory, opened again; one message in a hundred is sarah's, the others are tom's."""
     store = open_store(directory, LEAST)
     long = MessageEmbedding(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)))
@@ -197,7 +197,7 @@ def store_of_long_vectors(directory: Path) -> EmbeddedStore:
     return open_store(directory, LEAST)
 
 
-def found_by_long_vector(store: EmbeddedStore) -> int:
+def found_by_long_vector(store: LocalStore) -> int:
     """How many of sarah's messages are found by a vector."""
     query = QueryVector(MODEL, struct.pack(f"<{LONG}f", *range(1, LONG + 1)), b"")
     options = SearchOptions(k=100, profile=Profile.VECTOR)
@@ -227,7 +227,7 @@ def test_without_room_for_their_length_long_vectors_are_not_read(
 LONG_TEXT, IN_ONE = 500_000, 5
 
 
-def append_long(store: EmbeddedStore, conversations: range) -> None:
+def append_long(store: LocalStore, conversations: range) -> None:
     """Append some messages that no compression makes smaller to each of so many conversations."""
     for number in conversations:
         drafts = [draft(f"m{place}", os.urandom(LONG_TEXT // 2).hex()) for place in range(IN_ONE)]
@@ -235,7 +235,7 @@ def append_long(store: EmbeddedStore, conversations: range) -> None:
         store.conversations.count(read(), "", "")
 
 
-def is_checkpointed(store: EmbeddedStore) -> bool:
+def is_checkpointed(store: LocalStore) -> bool:
     return not store.status().failure and store.database.wal_bytes() == 0
 
 
@@ -260,7 +260,7 @@ def test_long_messages_are_checkpointed_with_less_memory_than_they_take(
 
 def test_long_messages_fill_a_store_in_memory_without_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applier, "TICK_SECONDS", 0.01)
-    store = EmbeddedStore(StoreOptions(None, database_bytes=LEAST), count_tokens=lambda texts: [1 for _ in texts])
+    store = LocalStore(StoreOptions(None, database_bytes=LEAST), count_tokens=lambda texts: [1 for _ in texts])
 
     with pytest.raises(MemoryExhausted):
         append_long(store, range(MOST))

@@ -29,7 +29,7 @@ from remora_server.rpc.errors import to_status
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import Method, methods_of
 from remora_server.rpc.server import SERVICES
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 M = TypeVar("M", bound=Message)
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -111,7 +111,7 @@ class DirectCaller:
     """Calls handlers over a store of their own, as a tenant."""
 
     methods: dict[str, Method]
-    store: EmbeddedStore
+    store: LocalStore
     headers: Headers = ()
 
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
@@ -128,7 +128,7 @@ def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCa
     """Handlers over a store in memory. `model` only says what embeddings must be like: nothing is embedded."""
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
-    store = EmbeddedStore(StoreOptions(directory=None), count_tokens=count)
+    store = LocalStore(StoreOptions(directory=None), count_tokens=count)
     handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:

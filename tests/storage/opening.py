@@ -1,4 +1,4 @@
-"""What tests of the embedded store share: opening one, and making and reading messages."""
+"""What tests of the local store share: opening one, and making and reading messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remora_server.domain.messages import MessageQuery
 from remora_server.domain.models import ServedModel, ServedModels
 from remora_server.domain.search import Lane, Portion, Unembedded
 from remora_server.storage.embedding.queues import PendingEmbeddings
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.schema.kinds import KINDS, Kinds
 
 TENANT = "acme"
@@ -33,7 +33,7 @@ def open_store(
     window_bytes: int = SMALL,
     record_bytes: int = SMALL,
     kinds: Kinds = KINDS,
-) -> EmbeddedStore:
+) -> LocalStore:
     """A store with small buffers, so that their bounds are met."""
     options = StoreOptions(
         directory=directory,
@@ -42,15 +42,15 @@ def open_store(
         window_bytes=window_bytes,
         record_bytes=record_bytes,
     )
-    return EmbeddedStore(options, count_tokens=count_tokens, models=one_model(model), kinds=kinds)
+    return LocalStore(options, count_tokens=count_tokens, models=one_model(model), kinds=kinds)
 
 
-def messages(store: EmbeddedStore, query: MessageQuery) -> list[message_pb2.Message]:
+def messages(store: LocalStore, query: MessageQuery) -> list[message_pb2.Message]:
     """The messages of one page."""
     return listed(store, READ, query)
 
 
-def shown(store: EmbeddedStore, conversation_id: str, user_id: str) -> list[tuple[str, str, str]]:
+def shown(store: LocalStore, conversation_id: str, user_id: str) -> list[tuple[str, str, str]]:
     """All of a user's messages as (id, role, text)."""
     found = messages(store, MessageQuery(conversation_id, user_id, limit=1000))
     return [(message.id, message.role, message.text) for message in found]

@@ -17,7 +17,7 @@ from remora_server.domain.messages import MessageEmbedding
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
 from remora_server.domain.transfers import ExportPosition, ExportQuery
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 CONVERSATIONS, EACH, TEXT_BYTES = 16, 800, 3_300
 MODEL, DIMENSION, EVERY = "a-callers-model", 64, 5
@@ -27,12 +27,12 @@ Line = tuple[str, int, str, bytes]
 
 
 @pytest.fixture(scope="module", params=["", MODEL], ids=["callers' vectors", "the server's vectors"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedStore]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """One whose conversations have grown by turns. Every fifth message has a caller's vector, or each one of the
     server's model.
     """
     options = StoreOptions(tmp_path_factory.mktemp("store"), database_bytes=LEAST)
-    store = EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(request.param))
+    store = LocalStore(options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(request.param))
     for first in range(1, EACH + 1, 200):
         for number in range(CONVERSATIONS):
             drafts = [
@@ -53,19 +53,19 @@ def text(number: int, sequence: int) -> str:
     return f"{sequence} in {number} ".ljust(TEXT_BYTES, "y")
 
 
-def vector(store: EmbeddedStore, number: int, sequence: int) -> bytes:
+def vector(store: LocalStore, number: int, sequence: int) -> bytes:
     """A caller's."""
     if store.models.default.name or sequence % EVERY:
         return b""
     return struct.pack(f"<{DIMENSION}f", number + 1, sequence, *([0.5] * (DIMENSION - 2)))
 
 
-def embedding(store: EmbeddedStore, number: int, sequence: int) -> MessageEmbedding | None:
+def embedding(store: LocalStore, number: int, sequence: int) -> MessageEmbedding | None:
     values = vector(store, number, sequence)
     return MessageEmbedding(MODEL, values) if values else None
 
 
-def pages(store: EmbeddedStore, user_id: str = "") -> Iterator[list[transfer_service_pb2.Record]]:
+def pages(store: LocalStore, user_id: str = "") -> Iterator[list[transfer_service_pb2.Record]]:
     position: ExportPosition | None = None
     while True:
         page = store.exports.page(Read(TENANT), ExportQuery(user_id, limit=1000, position=position))
@@ -76,7 +76,7 @@ def pages(store: EmbeddedStore, user_id: str = "") -> Iterator[list[transfer_ser
             return
 
 
-def exported(store: EmbeddedStore, user_id: str = "") -> list[Line]:
+def exported(store: LocalStore, user_id: str = "") -> list[Line]:
     return [
         (record.message.conversation_id, message.sequence, message.text, message.embedding.values)
         for page in pages(store, user_id)
@@ -86,7 +86,7 @@ def exported(store: EmbeddedStore, user_id: str = "") -> list[Line]:
     ]
 
 
-def appended(store: EmbeddedStore, *numbers: int) -> list[Line]:
+def appended(store: LocalStore, *numbers: int) -> list[Line]:
     return [
         (f"c{number}", sequence, text(number, sequence), vector(store, number, sequence))
         for number in numbers
@@ -95,18 +95,18 @@ def appended(store: EmbeddedStore, *numbers: int) -> list[Line]:
 
 
 @pytest.mark.slow
-def test_a_store_larger_than_the_databases_memory_is_exported_whole(store: EmbeddedStore) -> None:
+def test_a_store_larger_than_the_databases_memory_is_exported_whole(store: LocalStore) -> None:
     assert CONVERSATIONS * EACH * TEXT_BYTES > LEAST
 
     assert exported(store) == appended(store, *range(CONVERSATIONS))
 
 
-def test_of_such_a_store_a_users_part_is_exported_alone(store: EmbeddedStore) -> None:
+def test_of_such_a_store_a_users_part_is_exported_alone(store: LocalStore) -> None:
     assert exported(store, "user-1") == appended(store, *range(1, CONVERSATIONS, 2))
 
 
 @pytest.mark.slow
-def test_pages_are_about_as_full_as_they_may_be(store: EmbeddedStore) -> None:
+def test_pages_are_about_as_full_as_they_may_be(store: LocalStore) -> None:
     sizes = [sum(record.ByteSize() for record in page) for page in pages(store)]
 
     assert min(sizes[:-1]) > REPLY_BYTES - 2 * TEXT_BYTES

@@ -1,4 +1,4 @@
-"""The embedded store: opening, repeating, reading back, and what it refuses."""
+"""The local store: opening, repeating, reading back, and what it refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.directory import DirectoryError
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.schema.kinds import KINDS
 
 NEW = ConversationDraft(id="")
@@ -32,7 +32,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(directory: Path) -> Iterator[EmbeddedStore]:
+def store(directory: Path) -> Iterator[LocalStore]:
     opened = open_store(directory, model=MODEL)
     yield opened
     opened.close()
@@ -42,11 +42,11 @@ def vector(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-def append(store: EmbeddedStore, *texts: str, conversation: str = "c", user: str = "sarah") -> int:
+def append(store: LocalStore, *texts: str, conversation: str = "c", user: str = "sarah") -> int:
     return store.messages.append(WRITE, conversation, user, [draft(text=text) for text in texts], NEW).revision
 
 
-def test_a_second_process_is_refused_with_what_to_do(store: EmbeddedStore, directory: Path) -> None:
+def test_a_second_process_is_refused_with_what_to_do(store: LocalStore, directory: Path) -> None:
     with pytest.raises(DirectoryError, match=r"another process serves .*--data"):
         open_store(directory)
 
@@ -166,7 +166,7 @@ def test_a_page_does_not_grow_over_a_reply_by_a_message_that_is_not_in_memory(di
     store.close()
 
 
-def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: EmbeddedStore) -> None:
+def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: LocalStore) -> None:
     store.messages.append(WRITE, "c", "sarah", [draft(f"m{number}", "old") for number in range(400)], NEW)
     store.applier.wait(store.core.published(), None)
 
@@ -202,7 +202,7 @@ def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory:
     store.close()
 
 
-def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
+def test_messages_wait_for_a_vector_once_each(store: LocalStore) -> None:
     append(store, "one", "", "two")
     store.messages.append(
         WRITE, "c", "sarah", [draft(text="own", embedding=MessageEmbedding("theirs", vector(1, 0)))], NEW
@@ -214,7 +214,7 @@ def test_messages_wait_for_a_vector_once_each(store: EmbeddedStore) -> None:
     assert take(store.pending, 10) == []
 
 
-def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: EmbeddedStore) -> None:
+def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: LocalStore) -> None:
     append(store, "one", "two")
     waiting = take(store.pending, 10)
     store.pending.put_embeddings([MessageVector(message, vector(3, 4)) for message in waiting])
@@ -228,7 +228,7 @@ def test_vectors_are_kept_with_their_model_and_leave_with_their_message(store: E
     assert store.database.rows("SELECT * FROM embeddings") == []
 
 
-def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) -> None:
+def test_a_vector_of_a_message_that_moved_on_is_ignored(store: LocalStore) -> None:
     store.messages.append(WRITE, "c", "sarah", [draft("m", "old")], NEW)
     waiting = take(store.pending, 10)
     store.messages.append(WRITE, "c", "sarah", [draft("m", "new")], NEW)
@@ -240,7 +240,7 @@ def test_a_vector_of_a_message_that_moved_on_is_ignored(store: EmbeddedStore) ->
 
 
 @pytest.mark.parametrize("applied_between", [True, False])
-def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_between: bool) -> None:
+def test_a_late_vector_leaves_the_valid_one_alone(store: LocalStore, applied_between: bool) -> None:
     store.messages.append(WRITE, "c", "sarah", [draft("m", "a long old text")], NEW)
     late = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
@@ -255,7 +255,7 @@ def test_a_late_vector_leaves_the_valid_one_alone(store: EmbeddedStore, applied_
     assert rows == [(revision, True, [0.0, 1.0])]
 
 
-def test_the_servers_vector_never_replaces_the_callers(store: EmbeddedStore) -> None:
+def test_the_servers_vector_never_replaces_the_callers(store: LocalStore) -> None:
     append(store, "text")
     [message] = take(store.pending, 10)
     own = MessageEmbedding(MODEL, vector(0, 1))
@@ -280,7 +280,7 @@ def test_another_model_embeds_again_what_the_first_has_done(directory: Path) -> 
     store.close()
 
 
-def test_nothing_is_left_of_a_deleted_user(store: EmbeddedStore) -> None:
+def test_nothing_is_left_of_a_deleted_user(store: LocalStore) -> None:
     append(store, "mine", conversation="own")
     append(store, "owner's", conversation="shared", user="tom")
     append(store, "guest's", conversation="shared", user="sarah")

@@ -83,7 +83,7 @@ def searched(store: HasIndex, read: Read, query: SearchQuery) -> SearchResult:
 
 
 class Tenant(Struct, frozen=True):
-    """A tenant of a store, with the usual terms of its calls."""
+    """A tenant of a store, with the usual reads and writes of its calls."""
 
     store: Store
     id: str
@@ -97,7 +97,7 @@ class Tenant(Struct, frozen=True):
         return Write(self.id, method="Test")
 
     def request(self, request_id: str, fingerprint: bytes = FINGERPRINT) -> Write:
-        """The terms of a write that may be repeated."""
+        """A write that may be repeated."""
         return replace(self.write, request_id=request_id, fingerprint=fingerprint)
 
     def append(

@@ -14,7 +14,7 @@ from remora_server.storage.local_store import StoreOptions, open_store
 
 
 def embedded(directory: Path | None, window_bytes: int) -> Store:
-    """The embedded store, with so much room for conversations in memory."""
+    """The local store, with so much room for conversations in memory."""
     options = StoreOptions(directory, segment_bytes=16 << 20, window_bytes=window_bytes)
     return open_store(options, count_tokens=count_tokens, models=ServedModels())
 

@@ -1,4 +1,4 @@
-"""The model behind a server: neither the RPCs nor the client need consecutive revisions, or the embedded store."""
+"""The model behind a server: neither the RPCs nor the client need consecutive revisions, or the local store."""
 
 from __future__ import annotations
 

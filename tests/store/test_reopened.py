@@ -12,7 +12,7 @@ from tests.patience import PATIENCE
 from tests.store.asking import Tenant, count_tokens, step_draft
 from tests.store.implementations import IMPLEMENTATIONS, KEEPING
 from tests.store.model import open_model
-from tests.store.test_terms import READS, WRITES, Ask, everything, filled
+from tests.store.test_calls import READS, WRITES, Ask, everything, filled
 
 from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.errors import RequestIdReused

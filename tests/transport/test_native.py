@@ -30,7 +30,7 @@ from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import Server
 from remora_server.rpc.transport.listeners import TcpListener, UnixListener
 from remora_server.rpc.transport.transports import ServerOptions
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 GET = pb.GetConversationRequest(conversation_id="c")
 THREADS = 2
@@ -42,7 +42,7 @@ class Serving:
     def __init__(self, directory: Path) -> None:
         tokens = NativeTokenCounter()
         count = partial(application._count_tokens, tokens)
-        self.store = EmbeddedStore(StoreOptions(directory=directory / "data"), count_tokens=count)
+        self.store = LocalStore(StoreOptions(directory=directory / "data"), count_tokens=count)
         self.server = Server(ServerOptions(threads=THREADS), Identity())
         self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
         store = self.store.bundle()
@@ -138,10 +138,10 @@ def test_a_held_lock_delays_its_own_conversation_and_no_other(
     serving: Serving, stub: conversation_service_pb2_grpc.ConversationServiceStub
 ) -> None:
     stub.AppendMessages(append(), timeout=PATIENCE)
-    locks, terms = serving.store.loader._locks, Read("default")
-    lock = locks.of(terms, "c")
+    locks, access = serving.store.loader._locks, Read("default")
+    lock = locks.of(access, "c")
     # Two conversations may share a lock: those that share this one wait, too.
-    others = [name for name in map(str, range(20)) if locks.of(terms, name)._lock is not lock._lock]
+    others = [name for name in map(str, range(20)) if locks.of(access, name)._lock is not lock._lock]
     with lock:
         waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
         for name in others:

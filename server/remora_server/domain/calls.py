@@ -1,4 +1,4 @@
-"""Who asks, and under which terms: what every request carries besides its own fields."""
+"""What every request carries besides its own fields: who asks, and until when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_USER = "default"
 
 
 class Read(Struct, frozen=True):
-    """The terms of a read.
+    """What a read carries.
 
     `deadline` is a time of the monotonic clock in seconds, None for no limit; the reply shows `min_revision` at least.
     """
@@ -22,7 +22,7 @@ class Read(Struct, frozen=True):
 
 
 class Write(Struct, frozen=True):
-    """The terms of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
+    """What a write carries. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
 
     A write that `waits_for_disk` returns once it is durable and visible. One that does not returns once it is accepted:
     its caller acknowledges it when the revision of its outcome is published, and not before.
@@ -39,7 +39,8 @@ class Write(Struct, frozen=True):
     waits_for_disk: bool = True
 
 
-Terms: TypeAlias = Read | Write
+Access: TypeAlias = Read | Write
+"""What locks and loads need to know: whose data is accessed, and until when."""
 
 
 class Placed(Struct, frozen=True):

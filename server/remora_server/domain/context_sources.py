@@ -39,7 +39,7 @@ class Searcher(Protocol):
 
 
 class UserMessages:
-    """One user's messages, read under the terms of one request."""
+    """One user's messages, as one request reads them."""
 
     def __init__(self, source: MessageSource, reader: MessageReader, read: Read, user_id: str) -> None:
         self._source = source

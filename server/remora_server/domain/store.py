@@ -1,6 +1,6 @@
 """The seam between what is asked and where it is kept: a Protocol for each noun, and one bundle of them.
 
-Each method is one whole command. A write returns once it is durable and visible, where its terms do not say that its
+Each method is one whole command. A write returns once it is durable and visible, unless it says that its
 caller waits for that; it raises StoreFull, StoreFailed, DeadlineExceeded, RequestTooLarge and RequestIdReused besides
 what it says itself. A read raises RevisionUnknown and DeadlineExceeded. An empty `user_id` means the conversation's own
 user. Revisions only grow; nothing is said about those between two that were given.

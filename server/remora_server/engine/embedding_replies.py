@@ -55,7 +55,7 @@ def _placed(data: Sequence[Any], count: int) -> list[Any]:
     """The items by their indexes; as they stand where they have none."""
     if len(data) != count:
         raise WrongReply(f"the reply has {len(data)} embeddings for {count} texts")
-    indexes = [item.get("index", place) for place, item in enumerate(data)]
+    indexes = [item.get("index", index) for index, item in enumerate(data)]
     if sorted(indexes) != list(range(count)):
         raise WrongReply("the indexes of the reply's embeddings are not those of the texts")
     return [item for _, item in sorted(zip(indexes, data, strict=True), key=lambda placed: placed[0])]

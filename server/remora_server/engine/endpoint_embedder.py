@@ -130,14 +130,14 @@ class EndpointEmbedder:
     def _vectors(self, texts: Sequence[str], until: float, *, is_background: bool = False) -> list[TextVector]:
         """The vectors of texts, empty where the model refuses one or there is nothing to embed."""
         cut = [self._cut(text, self._options.max_tokens) for text in texts]
-        places = [place for place, text in enumerate(cut) if text and not text.isspace()]
+        indexes = [index for index, text in enumerate(cut) if text and not text.isspace()]
         vectors = [b""] * len(texts)
-        for batch in self._batches(cut, places):
+        for batch in self._batches(cut, indexes):
             ask = self._embedded_some_time if is_background else self._embedded
-            made = ask([cut[place] for place in batch], until)
-            for place, values in zip(batch, made, strict=True):
-                vectors[place] = values
-        if places:
+            made = ask([cut[index] for index in batch], until)
+            for index, values in zip(batch, made, strict=True):
+                vectors[index] = values
+        if indexes:
             self._requests.worked()
         return [TextVector(values) for values in vectors]
 
@@ -147,16 +147,16 @@ class EndpointEmbedder:
             return text
         return _native.trim_tokens(self._options.encoding, text, tokens)
 
-    def _batches(self, texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
-        """The places in runs that a request may have."""
-        sizes = self._sizes([texts[place] for place in places])
+    def _batches(self, texts: Sequence[str], indexes: Sequence[int]) -> Iterator[list[int]]:
+        """The indexes in runs that a request may have."""
+        sizes = self._sizes([texts[index] for index in indexes])
         batch: list[int] = []
         room = self._options.batch_tokens
-        for place, size in zip(places, sizes, strict=True):
+        for index, size in zip(indexes, sizes, strict=True):
             if batch and (len(batch) == self._options.batch_texts or size > room):
                 yield batch
                 batch, room = [], self._options.batch_tokens
-            batch.append(place)
+            batch.append(index)
             room -= size
         if batch:
             yield batch

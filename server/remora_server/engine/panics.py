@@ -1,4 +1,4 @@
-"""The thread that logs panics of the engine: by place and thread, never by what they say, which may quote contents."""
+"""The thread that logs panics of the engine: their location and thread, but no message, which may quote contents."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _log_next(timeout: float) -> bool:
     panic = _native.next_panic(timeout)
     if panic is None:
         return False
-    place, thread, thread_id, unnoted = panic
-    about = {"place": place, "panicked": thread or _name_of(thread_id)}
+    location, thread, thread_id, unnoted = panic
+    about = {"location": location, "panicked": thread or _name_of(thread_id)}
     if unnoted:
         about["unnoted"] = str(unnoted)
     logger.error("the engine panicked", extra=about)

@@ -1,4 +1,4 @@
-"""One call: who makes it, until when, and the terms that this means for the domain."""
+"""One call: who makes it, until when, and the read or write of the domain that it asks for."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Call(Struct, frozen=True):
             raise OperatorOnly
 
     def read(self, request: ReadRequest) -> Read:
-        """The terms of a read."""
+        """What the domain knows of a read besides its own fields."""
         return Read(self.tenant_id, request.min_revision, self.deadline)
 
     def write(self, request: WriteRequest) -> Write:
-        """The terms of a write. To be asked for before the request is used up: they may hold its digest."""
+        """The same of a write. To be asked for before the request is used up: it may hold its digest."""
         origin = request.origin
         return Write(
             tenant_id=self.tenant_id,

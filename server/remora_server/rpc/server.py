@@ -76,7 +76,7 @@ class Server:
         """Serve: each RPC is answered by the handler that bears its name. Ready while `works` says so.
 
         `dimension_of` tells that of a model's vectors, 0 where it is not known. With the store's publication,
-        the transport may wait for the disk in the place of writes. Raises LookupError where an RPC has no handler.
+        the transport may wait for the disk instead of writes. Raises LookupError where an RPC has no handler.
         """
         limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]

@@ -164,9 +164,9 @@ def _path(value: object) -> Path:
     return Path(_text(value, "")).expanduser().absolute()
 
 
-def _text(value: object, place: str) -> str:
+def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{place} must be text".strip())
+        raise ValueError(f"{name} must be text".strip())
     return value
 
 
@@ -245,20 +245,20 @@ def _model(name: str, options: Mapping[Any, Any]) -> EndpointSettings | OwnModel
     return endpoint(given, f"{name}.")
 
 
-def endpoint(options: Mapping[str, object], place: str) -> EndpointSettings:
-    """An endpoint by its options; `place` leads their names in messages. Raises ValueError."""
+def endpoint(options: Mapping[str, object], prefix: str) -> EndpointSettings:
+    """An endpoint by its options; `prefix` leads their names in messages. Raises ValueError."""
     values: dict[str, Any] = {}
     for option, value in options.items():
-        _require_known(option, _OPTIONS, f"{place.rstrip('.')}: there is no option")
+        _require_known(option, _OPTIONS, f"{prefix.rstrip('.')}: there is no option")
         try:
             values[option] = _OPTIONS[option](value)
         except ValueError as error:
-            raise ValueError(f"{place}{option} {error}") from error
+            raise ValueError(f"{prefix}{option} {error}") from error
     for option in ("base_url", "model"):
         if option not in values:
-            raise ValueError(f"{place}{option} is required")
+            raise ValueError(f"{prefix}{option} is required")
     if "api_key_file" in values and "api_key_variable" in values:
-        raise ValueError(f"{place}api_key_file and api_key_variable are set: one is enough")
+        raise ValueError(f"{prefix}api_key_file and api_key_variable are set: one is enough")
     values.setdefault("vectors", default_vectors(values["model"], values.get("dimensions")))
     return EndpointSettings(**values)
 

@@ -366,11 +366,11 @@ def _is_no_setting(variable: str) -> bool:
     return variable in _NO_SETTINGS or _OF_KUBERNETES.fullmatch(variable) is not None
 
 
-def _require_known(name: str, known: Iterable[str], place: str) -> None:
+def _require_known(name: str, known: Iterable[str], source: str) -> None:
     names = list(known)
     if name in names:
         return
-    raise SettingsError(f"{place}: there is no setting {name}{spelling.hint(name, names, 0.8)}")
+    raise SettingsError(f"{source}: there is no setting {name}{spelling.hint(name, names, 0.8)}")
 
 
 def describe(loaded: Loaded) -> str:

@@ -1,1 +1,1 @@
-"""The embedded store: a journal in front of DuckDB. The only code that knows SQL."""
+"""The local store: a journal in front of DuckDB. The only code that knows SQL."""

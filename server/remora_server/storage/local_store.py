@@ -1,4 +1,4 @@
-"""The embedded store: opening it, and its whole interface."""
+"""The local store: opening it, and its whole interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from remora_server.storage.nouns.messages import CountTokens, Messages
 from remora_server.storage.nouns.steps import Steps
 from remora_server.storage.nouns.users import Users
 from remora_server.storage.nouns.working_memory import WorkingMemories
-from remora_server.storage.recall.index import EmbeddedIndex
+from remora_server.storage.recall.index import RecallIndex
 from remora_server.storage.records.expiry import Expiry
 from remora_server.storage.records.reader import RecordReader
 from remora_server.storage.records.records import Records
@@ -82,7 +82,7 @@ class StoreOptions(Struct, frozen=True):
     waiting_searches: int = 4
 
 
-class EmbeddedStore:
+class LocalStore:
     """A store over a journal, windows in memory and DuckDB. What is served of it is a bundle: see `open_store`."""
 
     def __init__(
@@ -184,7 +184,7 @@ class EmbeddedStore:
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
-        self.index = EmbeddedIndex(
+        self.index = RecallIndex(
             self.core,
             self.database,
             self.commits,
@@ -326,8 +326,8 @@ class EmbeddedStore:
 
 
 def open_store(options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels) -> Store:
-    """Open the embedded store. Raises what `EmbeddedStore` does; closing raises NotApplied."""
-    return EmbeddedStore(options, count_tokens=count_tokens, models=models).bundle()
+    """Open the local store. Raises what `LocalStore` does; closing raises NotApplied."""
+    return LocalStore(options, count_tokens=count_tokens, models=models).bundle()
 
 
 def _leave_operator_token(directory: DataDirectory, token: str) -> None:

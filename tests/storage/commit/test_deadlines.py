@@ -17,7 +17,7 @@ from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import DeadlineExceeded
 from remora_server.domain.messages import MessageQuery
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 
 NEW = ConversationDraft(id="")
 PASSED = 0.0
@@ -31,14 +31,14 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(directory: Path) -> Iterator[EmbeddedStore]:
+def store(directory: Path) -> Iterator[LocalStore]:
     opened = open_store(directory)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def cold(directory: Path) -> Iterator[EmbeddedStore]:
+def cold(directory: Path) -> Iterator[LocalStore]:
     """A store whose conversation `c` has two messages, none of which is in memory."""
     before = open_store(directory)
     append(before, WRITE)
@@ -49,18 +49,18 @@ def cold(directory: Path) -> Iterator[EmbeddedStore]:
     opened.close()
 
 
-def append(store: EmbeddedStore, write: object) -> Outcome:
+def append(store: LocalStore, write: object) -> Outcome:
     return store.messages.append(write, "c", "sarah", [draft(text="t")], NEW)  # type: ignore[arg-type]
 
 
-def test_a_write_that_waits_for_nothing_is_accepted_without_time(store: EmbeddedStore) -> None:
+def test_a_write_that_waits_for_nothing_is_accepted_without_time(store: LocalStore) -> None:
     revision = append(store, AT_ONCE).revision
 
     store.commits.wait_published(revision, time.monotonic() + PATIENCE)
     assert [text for _, _, text in shown(store, "c", "sarah")] == ["t"]
 
 
-def test_a_lock_that_another_holds_is_not_waited_for_beyond_the_deadline(store: EmbeddedStore) -> None:
+def test_a_lock_that_another_holds_is_not_waited_for_beyond_the_deadline(store: LocalStore) -> None:
     append(store, WRITE)
     lock = store.loader._locks.of(WRITE, "c")
 
@@ -69,7 +69,7 @@ def test_a_lock_that_another_holds_is_not_waited_for_beyond_the_deadline(store: 
     assert len(shown(store, "c", "sarah")) == 1
 
 
-def test_a_lock_is_taken_where_it_is_let_go_in_time(store: EmbeddedStore) -> None:
+def test_a_lock_is_taken_where_it_is_let_go_in_time(store: LocalStore) -> None:
     append(store, WRITE)
     lock = store.loader._locks.of(WRITE, "c")
     with lock:
@@ -80,7 +80,7 @@ def test_a_lock_is_taken_where_it_is_let_go_in_time(store: EmbeddedStore) -> Non
     assert len(shown(store, "c", "sarah")) == 2
 
 
-READS: list[Callable[[EmbeddedStore, Read], object]] = [
+READS: list[Callable[[LocalStore, Read], object]] = [
     lambda store, read: store.conversations.get(read, "c", "sarah"),
     lambda store, read: store.messages.list(read, MessageQuery("c", "sarah", limit=10)),
     lambda store, read: append(store, replace(AT_ONCE, deadline=read.deadline)),
@@ -89,7 +89,7 @@ READS: list[Callable[[EmbeddedStore, Read], object]] = [
 
 @pytest.mark.parametrize("ask", READS, ids=["get", "list", "append"])
 def test_a_cold_conversation_is_not_loaded_without_time(
-    cold: EmbeddedStore, ask: Callable[[EmbeddedStore, Read], object]
+    cold: LocalStore, ask: Callable[[LocalStore, Read], object]
 ) -> None:
     with pytest.raises(DeadlineExceeded):
         ask(cold, replace(READ, deadline=PASSED))
@@ -99,7 +99,7 @@ def test_a_cold_conversation_is_not_loaded_without_time(
 
 
 def test_a_repeat_is_not_answered_before_its_first_is_durable_and_applied(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = replace(WRITE, request_id="r", fingerprint=bytes(16))
     with monkeypatch.context() as applies_nothing:
@@ -112,7 +112,7 @@ def test_a_repeat_is_not_answered_before_its_first_is_durable_and_applied(
     assert append(store, write) == first
 
 
-def test_nothing_to_change_names_the_revision_that_left_nothing(store: EmbeddedStore) -> None:
+def test_nothing_to_change_names_the_revision_that_left_nothing(store: LocalStore) -> None:
     append(store, WRITE)
     gone = store.conversations.delete(replace(WRITE, waits_for_disk=False), "c", "sarah", allow_missing=True)
 

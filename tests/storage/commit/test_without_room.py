@@ -43,7 +43,7 @@ from remora_server.domain.search import (
 from remora_server.storage.commit import applier
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
-from remora_server.storage.local_store import EmbeddedStore, NotApplied
+from remora_server.storage.local_store import LocalStore, NotApplied
 
 USERS = ["sarah", "tom"]
 CONVERSATIONS = ["c1", "c2", "c3"]
@@ -86,7 +86,7 @@ class Room:
             yield
 
     @contextmanager
-    def given_to(self, store: EmbeddedStore) -> Iterator[None]:
+    def given_to(self, store: LocalStore) -> Iterator[None]:
         """Room that lasts until the store has used it."""
         self.is_full = False
         while store.applier.lacking or store.applier.applied < store.core.published():
@@ -109,7 +109,7 @@ def memory() -> Iterator[Room]:
         yield made
 
 
-def killed(store: EmbeddedStore, directory: Path) -> Path:
+def killed(store: LocalStore, directory: Path) -> Path:
     """The directory of a store as it is now, which nobody has closed."""
     copy = directory.with_name(directory.name + "'")
     shutil.copytree(directory, copy)
@@ -118,7 +118,7 @@ def killed(store: EmbeddedStore, directory: Path) -> Path:
     return copy
 
 
-def found(store: EmbeddedStore, scope: Scope) -> set[tuple[str, str]]:
+def found(store: LocalStore, scope: Scope) -> set[tuple[str, str]]:
     """Conversations and texts that a search finds."""
     options = SearchOptions(profile=Profile.LEXICAL, k=100)
     hits = searched(store, READ, SearchQuery(scope, WORD, None, options, 0.0, words_only=WordsOnly.PROFILE)).hits

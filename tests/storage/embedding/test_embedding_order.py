@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from remora_server.domain.search import Portion, Unembedded
 from remora_server.storage.embedding.order import OWN_BYTES, EmbeddingOrder
-from remora_server.storage.embedding.places import Place
+from remora_server.storage.embedding.scopes import ResolvedScope
 
 ROOM = 1 << 20
 ALL = Portion(messages=1_000, characters=1 << 30)
@@ -54,20 +54,20 @@ def test_turns_go_on_from_one_portion_to_the_next() -> None:
 def test_what_is_preferred_goes_first_even_if_it_was_left_behind() -> None:
     order = filled(message(1, uid=1), message(1, uid=2), left=(message(1, uid=3), message(2, uid=3), message(1, uid=4)))
 
-    order.prefer(Place("acme", "sarah", 3))
+    order.prefer(ResolvedScope("acme", "sarah", 3))
 
     assert list(places(order.take(ALL))) == [(3, 1), (1, 1), (2, 1), (3, 2), (4, 1)]
 
 
 def test_only_what_is_in_a_place_is_taken_of_it() -> None:
     others = message(1, user="tom"), message(1, uid=2), message(1, tenant="other")
-    for place, expected in [
-        (Place("acme", "sarah", 1), [message(2)]),
-        (Place("acme", "tom"), [others[0]]),
-        (Place("other"), [others[2]]),
-        (Place("acme", "nobody"), []),
+    for scope, expected in [
+        (ResolvedScope("acme", "sarah", 1), [message(2)]),
+        (ResolvedScope("acme", "tom"), [others[0]]),
+        (ResolvedScope("other"), [others[2]]),
+        (ResolvedScope("acme", "nobody"), []),
     ]:
-        assert filled(*others, message(2)).take_of(place, ALL) == expected
+        assert filled(*others, message(2)).take_of(scope, ALL) == expected
 
 
 def test_a_portion_ends_with_enough_text() -> None:

@@ -20,8 +20,8 @@ from remora_server.storage.commit.applier import Applier
 from remora_server.storage.embedding import left_behind, review_schedule
 from remora_server.storage.embedding.left_behind import LeftBehind
 from remora_server.storage.embedding.order import EmbeddingOrder
-from remora_server.storage.embedding.places import Place
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.embedding.scopes import ResolvedScope
+from remora_server.storage.local_store import LocalStore
 
 MODEL = "lengths"
 NEW = ConversationDraft(id="")
@@ -29,7 +29,7 @@ LEFT = 12
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+def store(tmp_path: Path) -> Iterator[LocalStore]:
     """One that finds LEFT messages of `old` without a vector, and one of `asked`, oldest of all."""
     with_no_model = open_store(tmp_path)
     append(with_no_model, "asked", "long ago")
@@ -41,12 +41,12 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
     made.close()
 
 
-def append(store: EmbeddedStore, user: str, text: str, *, name: str = "") -> None:
+def append(store: LocalStore, user: str, text: str, *, name: str = "") -> None:
     drafts = [draft(text=text, name=name)]
     store.messages.append(WRITE, f"of {user}", user, drafts, NEW)
 
 
-def put(store: EmbeddedStore, messages: list[Unembedded]) -> None:
+def put(store: LocalStore, messages: list[Unembedded]) -> None:
     store.pending.put_embeddings([MessageVector(each, bytes([0, 0, 128, 63])) for each in messages])
 
 
@@ -54,11 +54,11 @@ def texts(messages: list[Unembedded]) -> list[str]:
     return [message.text for message in messages]
 
 
-def pending(store: EmbeddedStore) -> int:
+def pending(store: LocalStore) -> int:
     return store.status().embeddings[MODEL].pending
 
 
-def test_a_new_message_goes_before_what_was_left_behind(store: EmbeddedStore) -> None:
+def test_a_new_message_goes_before_what_was_left_behind(store: LocalStore) -> None:
     left = take(store.pending, 2)
     append(store, "new", "hello")
 
@@ -67,28 +67,28 @@ def test_a_new_message_goes_before_what_was_left_behind(store: EmbeddedStore) ->
     assert len({message.text for message in left + rest}) == len(left + rest) == LEFT + 1
 
 
-@pytest.mark.parametrize("place", [Place("acme", "asked"), Place("acme", "asked", 1)])
-def test_what_a_search_waits_for_goes_before_all_others_wherever_it_is(store: EmbeddedStore, place: Place) -> None:
+@pytest.mark.parametrize("scope", [ResolvedScope("acme", "asked"), ResolvedScope("acme", "asked", 1)])
+def test_what_a_search_waits_for_goes_before_all_others_wherever_it_is(store: LocalStore, scope: ResolvedScope) -> None:
     append(store, "new", "hello")
     append(store, "asked", "just now")
 
-    with store.pending.wanted(place):
+    with store.pending.wanted(scope):
         found = [texts(take(store.pending, 10, lane=Lane.WANTED)) for _ in range(4)]
 
     assert [text for portion in found for text in portion] == ["just now", "long ago"]
     assert "long ago" not in texts(take(store.pending, 100))
 
 
-def test_nothing_is_wanted_when_nobody_waits(store: EmbeddedStore) -> None:
+def test_nothing_is_wanted_when_nobody_waits(store: LocalStore) -> None:
     append(store, "new", "hello")
-    with store.pending.wanted(Place("acme", "new")):
+    with store.pending.wanted(ResolvedScope("acme", "new")):
         pass
 
     assert take(store.pending, 10, lane=Lane.WANTED) == []
 
 
-def test_a_message_that_comes_while_a_search_waits_is_wanted(store: EmbeddedStore) -> None:
-    with store.pending.wanted(Place("acme", "new")):
+def test_a_message_that_comes_while_a_search_waits_is_wanted(store: LocalStore) -> None:
+    with store.pending.wanted(ResolvedScope("acme", "new")):
         for _ in range(3):
             assert take(store.pending, 10, lane=Lane.WANTED) == []
         coming = threading.Timer(0.05, append, (store, "new", "hello"))
@@ -97,23 +97,23 @@ def test_a_message_that_comes_while_a_search_waits_is_wanted(store: EmbeddedStor
         coming.join()
 
 
-def test_what_is_searched_without_a_wait_is_next_after_what_is_new(store: EmbeddedStore) -> None:
+def test_what_is_searched_without_a_wait_is_next_after_what_is_new(store: LocalStore) -> None:
     append(store, "new", "hello")
-    store.pending.hint(Place("acme", "asked"))
+    store.pending.hint(ResolvedScope("acme", "asked"))
 
     assert texts(take(store.pending, 1)) == ["hello"]
     assert texts(take(store.pending, 10)) == ["long ago"]
 
 
-def test_what_is_searched_without_a_wait_is_next_also_after_a_scan_that_failed(store: EmbeddedStore) -> None:
-    store.pending.hint(Place("acme", "asked"))
+def test_what_is_searched_without_a_wait_is_next_also_after_a_scan_that_failed(store: LocalStore) -> None:
+    store.pending.hint(ResolvedScope("acme", "asked"))
     with patch.object(LeftBehind, "newest_of", side_effect=StoreFailed), pytest.raises(StoreFailed):
         take(store.pending, 1)
 
     assert texts(take(store.pending, 10)) == ["long ago"]
 
 
-def test_what_does_not_fit_is_found_again(store: EmbeddedStore) -> None:
+def test_what_does_not_fit_is_found_again(store: LocalStore) -> None:
     with patch.object(EmbeddingOrder, "add", return_value=False):
         append(store, "new", "hello")
     found = take(store.pending, 100)
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_found_again(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 5, LEFT, LEFT + 1, LEFT + 2])
-def test_each_is_taken_once_however_many_are_read_at_once(store: EmbeddedStore, rows: int) -> None:
+def test_each_is_taken_once_however_many_are_read_at_once(store: LocalStore, rows: int) -> None:
     taken: list[str] = []
     with patch.object(left_behind, "SCAN_ROWS", rows):
         while portion := take(store.pending, 3):
@@ -134,7 +134,7 @@ def test_each_is_taken_once_however_many_are_read_at_once(store: EmbeddedStore, 
     assert pending(store) == 0
 
 
-def test_a_message_waits_as_soon_as_it_is_acknowledged(store: EmbeddedStore) -> None:
+def test_a_message_waits_as_soon_as_it_is_acknowledged(store: LocalStore) -> None:
     assert pending(store) == LEFT + 1
     with patch.object(Applier, "_is_due", return_value=False):
         append(store, "new", "hello")
@@ -147,7 +147,7 @@ def test_a_message_waits_as_soon_as_it_is_acknowledged(store: EmbeddedStore) -> 
     assert store.status().embeddings[MODEL].per_second > 0
 
 
-def test_a_message_whose_names_change_waits_again(store: EmbeddedStore) -> None:
+def test_a_message_whose_names_change_waits_again(store: LocalStore) -> None:
     while waiting := take(store.pending, 100):
         put(store, waiting)
     append(store, "ann", "Bob is here")
@@ -155,25 +155,25 @@ def test_a_message_whose_names_change_waits_again(store: EmbeddedStore) -> None:
     append(store, "ann", "hello", name="Bob")
     store.commits.settle()
     uid = store.database.rows("SELECT max(conversation_uid) FROM messages")[0][0]
-    place = Place("acme", "ann", uid)
-    assert store.pending.count_reviews(place) == 1
+    scope = ResolvedScope("acme", "ann", uid)
+    assert store.pending.count_reviews(scope) == 1
 
     [hello] = take(store.pending, 1)
     put(store, [hello])
-    with store.pending.wanted(place):
+    with store.pending.wanted(scope):
         again = take(store.pending, 1)
 
     assert texts(again) == ["is here"]
-    assert store.pending.count_reviews(place) == 0
-    assert store.pending.count_again(place) == 1
-    assert store.pending.count_again(replace(place, user_id="tom")) == 0
+    assert store.pending.count_reviews(scope) == 0
+    assert store.pending.count_again(scope) == 1
+    assert store.pending.count_again(replace(scope, user_id="tom")) == 0
     store.commits.settle()
     assert pending(store) == 1
     put(store, again)
-    assert (store.pending.count_again(place), pending(store)) == (0, 0)
+    assert (store.pending.count_again(scope), pending(store)) == (0, 0)
 
 
-def test_a_vector_that_was_made_while_a_name_came_is_made_again(store: EmbeddedStore) -> None:
+def test_a_vector_that_was_made_while_a_name_came_is_made_again(store: LocalStore) -> None:
     while waiting := take(store.pending, 100):
         put(store, waiting)
     append(store, "ann", "Bob is here")

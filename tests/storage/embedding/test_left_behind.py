@@ -13,7 +13,7 @@ from remora_server.domain.models import EVERYBODY, ServedModel
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.left_behind import PLACE_ROWS, SCAN_ROWS, LeftBehind
-from remora_server.storage.embedding.places import Place
+from remora_server.storage.embedding.scopes import ResolvedScope
 
 CONVERSATIONS, EACH = 10_000, 100
 MESSAGES = CONVERSATIONS * EACH
@@ -70,7 +70,7 @@ def test_some_are_found_with_little_memory(left_behind: LeftBehind) -> None:
 
 
 def test_the_newest_of_a_tenant_are_found_with_little_memory(left_behind: LeftBehind) -> None:
-    found, more = left_behind.newest_of(Place("acme"))
+    found, more = left_behind.newest_of(ResolvedScope("acme"))
 
     assert more
     assert [each.revision for each in found] == list(range(MESSAGES - PLACE_ROWS, MESSAGES))

@@ -28,7 +28,7 @@ from remora_server.domain.search import (
 )
 from remora_server.domain.status import EmbeddingStatus
 from remora_server.storage.embedding import review_schedule
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 SMALL_MODEL, LARGE_MODEL, SILENT = ServedModel("small"), ServedModel("large"), ServedModel()
 DIMENSIONS = {"small": 2, "large": 5}
@@ -36,16 +36,16 @@ BOTH = ServedModels(SMALL_MODEL, {"big": LARGE_MODEL, "quiet": SILENT})
 
 
 @contextmanager
-def opened(directory: Path | None, models: ServedModels = BOTH) -> Iterator[EmbeddedStore]:
+def opened(directory: Path | None, models: ServedModels = BOTH) -> Iterator[LocalStore]:
     options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=SMALL)
-    store = EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts], models=models)
+    store = LocalStore(options, count_tokens=lambda texts: [1 for _ in texts], models=models)
     try:
         yield store
     finally:
         store.close()
 
 
-def append(store: EmbeddedStore, tenant: str, *texts: str) -> None:
+def append(store: LocalStore, tenant: str, *texts: str) -> None:
     drafts = [draft(text, text) for text in texts]
     store.messages.append(replace(WRITE, tenant_id=tenant), "c", "ann", drafts, ConversationDraft(id=""))
 
@@ -55,7 +55,7 @@ def vector(model: ServedModel, text: str) -> bytes:
     return struct.pack(f"<{dimension}f", *([1.0, float(len(text))] + [0.5] * (dimension - 2)))
 
 
-def embed(store: EmbeddedStore, model: ServedModel, *, refused: str = "") -> list[tuple[str, str]]:
+def embed(store: LocalStore, model: ServedModel, *, refused: str = "") -> list[tuple[str, str]]:
     """Embed what waits for a model; the tenants and texts."""
     done: list[tuple[str, str]] = []
     queue = store.queues.of(model)
@@ -68,7 +68,7 @@ def embed(store: EmbeddedStore, model: ServedModel, *, refused: str = "") -> lis
 
 
 def search(
-    store: EmbeddedStore, tenant: str, model: ServedModel, profile: Profile = Profile.VECTOR, *, reached: bool = True
+    store: LocalStore, tenant: str, model: ServedModel, profile: Profile = Profile.VECTOR, *, reached: bool = True
 ) -> SearchResult:
     query = SearchQuery(OfUser("ann"), "tea", None, SearchOptions(profile=profile), index_wait=0.0)
     if reached:
@@ -78,7 +78,7 @@ def search(
     return searched(store, Read(tenant), query)
 
 
-def status(store: EmbeddedStore) -> dict[str, EmbeddingStatus]:
+def status(store: LocalStore) -> dict[str, EmbeddingStatus]:
     """By model, but for how fast it was."""
     store.commits.settle()
     return {name: replace(each, per_second=0.0) for name, each in store.status().embeddings.items()}

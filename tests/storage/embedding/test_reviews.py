@@ -31,13 +31,13 @@ from remora_server.domain.search import (
 from remora_server.engine.indexer import Indexer
 from remora_server.storage.embedding import review_schedule, reviews
 from remora_server.storage.embedding.left_behind import LeftBehind
-from remora_server.storage.embedding.places import Part, Place
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.embedding.scopes import Part, ResolvedScope
+from remora_server.storage.local_store import LocalStore
 
 MODEL = "lengths"
 USERS = ("ann", "bob", "cy")
-TENANT = Place("acme")
+TENANT = ResolvedScope("acme")
 SCOPES = [(InConversation("of ann"), 1), (OfUser("ann"), 1), (OfTenant(), len(USERS))]
 
 
@@ -49,16 +49,16 @@ def embed(texts: Sequence[str]) -> list[TextVector]:
     return [TextVector(vector(text)) for text in texts]
 
 
-def append(store: EmbeddedStore, user: str, text: str, name: str = "") -> None:
+def append(store: LocalStore, user: str, text: str, name: str = "") -> None:
     store.messages.append(WRITE, f"of {user}", user, [draft(text=text, name=name)], ConversationDraft(id=""))
 
 
-def put(store: EmbeddedStore, waiting: Sequence[Unembedded]) -> None:
+def put(store: LocalStore, waiting: Sequence[Unembedded]) -> None:
     store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in waiting])
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+def store(tmp_path: Path) -> Iterator[LocalStore]:
     """One that was closed before `tea with Bob` was embedded again, each user's first message."""
     before = open_store(tmp_path, model=MODEL)
     for user in USERS:
@@ -73,14 +73,14 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
     made.close()
 
 
-def pending(store: EmbeddedStore, scope: Scope, *, index_wait: float = 0.0) -> int:
+def pending(store: LocalStore, scope: Scope, *, index_wait: float = 0.0) -> int:
     query = SearchQuery(scope, "tea", QueryVector(MODEL, vector("tea")), SearchOptions(), index_wait)
     return searched(store, READ, query).index.pending
 
 
 @pytest.mark.parametrize(("scope", "parts"), SCOPES)
 def test_what_is_not_compared_after_a_start_is_pending_in_every_scope(
-    store: EmbeddedStore, scope: Scope, parts: int
+    store: LocalStore, scope: Scope, parts: int
 ) -> None:
     assert pending(store, scope) == parts, "not compared yet"
     again = take(store.pending, 100)
@@ -91,7 +91,7 @@ def test_what_is_not_compared_after_a_start_is_pending_in_every_scope(
 
 
 @pytest.mark.parametrize(("scope", "_parts"), SCOPES)
-def test_a_search_waits_for_what_is_not_compared(store: EmbeddedStore, scope: Scope, _parts: int) -> None:
+def test_a_search_waits_for_what_is_not_compared(store: LocalStore, scope: Scope, _parts: int) -> None:
     found: list[int] = []
     search = threading.Thread(target=lambda: found.append(pending(store, scope, index_wait=60.0)))
     search.start()
@@ -102,25 +102,25 @@ def test_a_search_waits_for_what_is_not_compared(store: EmbeddedStore, scope: Sc
     assert found == [0]
 
 
-def test_a_place_without_names_has_nothing_to_compare(store: EmbeddedStore) -> None:
+def test_a_scope_without_names_has_nothing_to_compare(store: LocalStore) -> None:
     append(store, "dan", "tea")
     assert pending(store, OfUser("dan")) == 1
     put(store, take(store.pending, 1))
     assert pending(store, OfUser("dan")) == 0
 
 
-def test_the_model_has_work_while_reviews_are_left(store: EmbeddedStore) -> None:
+def test_the_model_has_work_while_reviews_are_left(store: LocalStore) -> None:
     assert store.status().embeddings[MODEL].pending == len(USERS)
 
 
-def test_reviews_follow_each_other_without_a_pause(store: EmbeddedStore) -> None:
+def test_reviews_follow_each_other_without_a_pause(store: LocalStore) -> None:
     with patch.object(reviews, "MOST_AT_ONCE", 1), patch.object(store.pending._reviews, "_at_once", 1):
         while store.pending.count_reviews(TENANT):
             take(store.pending, 100, timeout=threading.TIMEOUT_MAX)
 
 
 @pytest.mark.parametrize(("messages", "left"), [(2, [2, 1, 0]), (100, [2, 0, 0])])
-def test_groups_of_reviews_become_as_large_as_they_may(store: EmbeddedStore, messages: int, left: list[int]) -> None:
+def test_groups_of_reviews_become_as_large_as_they_may(store: LocalStore, messages: int, left: list[int]) -> None:
     found = []
     with patch.object(reviews, "MESSAGES_AT_ONCE", messages), patch.object(store.pending._reviews, "_at_once", 1):
         for _ in left:
@@ -129,7 +129,7 @@ def test_groups_of_reviews_become_as_large_as_they_may(store: EmbeddedStore, mes
     assert found == left
 
 
-def test_a_review_that_fails_is_made_again(store: EmbeddedStore) -> None:
+def test_a_review_that_fails_is_made_again(store: LocalStore) -> None:
     with (
         patch.object(review_schedule, "GONE_SECONDS", 0.0),
         patch.object(LeftBehind, "parts", side_effect=StoreFailed),
@@ -141,10 +141,10 @@ def test_a_review_that_fails_is_made_again(store: EmbeddedStore) -> None:
 
 
 PARTS: list[Part] = [(tenant, user, uid) for tenant in "ab" for user in "uv" for uid in (1, 2)]
-PLACES = [
-    *(Place(tenant) for tenant in "ab"),
-    *(Place(tenant, user) for tenant in "ab" for user in "uv"),
-    *(Place(*part) for part in PARTS),
+RESOLVED = [
+    *(ResolvedScope(tenant) for tenant in "ab"),
+    *(ResolvedScope(tenant, user) for tenant in "ab" for user in "uv"),
+    *(ResolvedScope(*part) for part in PARTS),
 ]
 
 
@@ -187,19 +187,21 @@ class ReviewScheduleComparison(RuleBasedStateMachine):
         self.waiting |= self.taken if fails else set()
         self.taken = set()
 
-    @rule(place=st.sampled_from(PLACES))
-    def hurry(self, place: Place) -> None:
-        self.schedule.hurry(place)
+    @rule(scope=st.sampled_from(RESOLVED))
+    def hurry(self, scope: ResolvedScope) -> None:
+        self.schedule.hurry(scope)
 
     @invariant()
-    def every_place_is_counted(self) -> None:
+    def every_scope_is_counted(self) -> None:
         there = self.waiting | self.taken
-        assert [self.schedule.count(place) for place in PLACES] == [sum(map(place.holds, there)) for place in PLACES]
+        assert [self.schedule.count(scope) for scope in RESOLVED] == [
+            sum(map(scope.holds, there)) for scope in RESOLVED
+        ]
         assert self.schedule.total() == len(there)
 
     def teardown(self) -> None:
         for part in PARTS:
-            self.schedule.hurry(Place(*part))
+            self.schedule.hurry(ResolvedScope(*part))
         assert set(self.schedule.take(len(PARTS), 0.0)) == self.waiting, "none is forgotten"
 
 
@@ -209,6 +211,6 @@ TestReviewSchedule = ReviewScheduleComparison.TestCase
 def test_what_is_hurried_is_taken_first() -> None:
     schedule = ReviewSchedule()
     schedule.past(PARTS)
-    schedule.hurry(Place("b", "u"))
-    schedule.hurry(Place("a", "v", 2))
+    schedule.hurry(ResolvedScope("b", "u"))
+    schedule.hurry(ResolvedScope("a", "v", 2))
     assert schedule.take(3, 0.0) == [("a", "v", 2), ("b", "u", 1), ("b", "u", 2)]

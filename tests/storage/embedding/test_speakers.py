@@ -23,7 +23,7 @@ from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser, Scope
 from remora_server.storage.embedding import review_schedule
 from remora_server.storage.embedding.order import EmbeddingOrder
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 
 MODEL = "digests"
 NEW = ConversationDraft(id="")
@@ -42,21 +42,21 @@ def _reviews_at_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def store() -> Iterator[EmbeddedStore]:
+def store() -> Iterator[LocalStore]:
     made = open_store(None, model=MODEL)
     yield made
     made.close()
 
 
-def append(store: EmbeddedStore, name: str, text: str, message_id: str = "") -> None:
+def append(store: LocalStore, name: str, text: str, message_id: str = "") -> None:
     put(store, draft(message_id, text, name=name))
 
 
-def put(store: EmbeddedStore, *drafts: MessageDraft, conversation: str = "c", user: str = "u") -> None:
+def put(store: LocalStore, *drafts: MessageDraft, conversation: str = "c", user: str = "u") -> None:
     store.messages.append(WRITE, conversation, user, drafts, NEW)
 
 
-def embed_all(store: EmbeddedStore) -> list[str]:
+def embed_all(store: LocalStore) -> list[str]:
     """Embed what waits; the texts that were embedded."""
     embedded = []
     while waiting := take(store.pending, 100):
@@ -65,14 +65,14 @@ def embed_all(store: EmbeddedStore) -> list[str]:
     return embedded
 
 
-def test_the_names_of_those_who_speak_are_not_embedded(store: EmbeddedStore) -> None:
+def test_the_names_of_those_who_speak_are_not_embedded(store: LocalStore) -> None:
     put(store, draft(text="Bob, is that Ann's tea?", name="Ann"), draft(text="Yes, Ann. The user said so.", name="Bob"))
     put(store, draft(text="Ann thanks Cy", name="user"))
 
     assert embed_all(store) == ["thanks Cy", "Yes,. The user said so.", ", is that tea?"]
 
 
-def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(store: EmbeddedStore) -> None:
+def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(store: LocalStore) -> None:
     append(store, "Ann", "Bob's tea")
     append(store, "Ann", "rain")
     assert embed_all(store) == ["rain", "Bob's tea"]
@@ -83,7 +83,7 @@ def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(stor
     assert embed_all(store) == []
 
 
-def test_a_name_that_has_gone_is_put_back(store: EmbeddedStore) -> None:
+def test_a_name_that_has_gone_is_put_back(store: LocalStore) -> None:
     append(store, "Ann", "Bob's tea")
     append(store, "Bob", "sun", "m")
     assert embed_all(store) == ["sun", "tea"]
@@ -97,7 +97,7 @@ def test_a_name_that_has_gone_is_put_back(store: EmbeddedStore) -> None:
     assert "Bob's tea" in embed_all(store)
 
 
-def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: EmbeddedStore) -> None:
+def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: LocalStore) -> None:
     append(store, "Ann", "sun")
     embed_all(store)
 
@@ -107,7 +107,7 @@ def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: EmbeddedStore)
     assert embed_all(store)[-1] == "Ann's tea"
 
 
-def test_names_of_other_conversations_and_users_stay_in(store: EmbeddedStore) -> None:
+def test_names_of_other_conversations_and_users_stay_in(store: LocalStore) -> None:
     put(store, draft(text="sun", name="Ann"), conversation="other")
     put(store, draft(text="sun", name="Ann"), user="other")
     append(store, "Bob", "Ann's tea")
@@ -115,7 +115,7 @@ def test_names_of_other_conversations_and_users_stay_in(store: EmbeddedStore) ->
     assert embed_all(store)[-1] == "Ann's tea"
 
 
-def test_a_vector_of_the_callers_is_left_alone(store: EmbeddedStore) -> None:
+def test_a_vector_of_the_callers_is_left_alone(store: LocalStore) -> None:
     put(store, draft(text="Bob's tea", embedding=MessageEmbedding(MODEL, vector("own"))))
     append(store, "Bob", "sun")
 
@@ -138,7 +138,7 @@ def test_a_store_that_is_opened_again_finds_what_is_to_be_embedded_again(tmp_pat
     store.close()
 
 
-def test_what_cannot_be_reviewed_is_reviewed_later(store: EmbeddedStore) -> None:
+def test_what_cannot_be_reviewed_is_reviewed_later(store: LocalStore) -> None:
     append(store, "Ann", "Bob's tea")
     embed_all(store)
     append(store, "Bob", "sun")
@@ -148,7 +148,7 @@ def test_what_cannot_be_reviewed_is_reviewed_later(store: EmbeddedStore) -> None
     assert set(embed_all(store)) | {"sun"} == {"sun", "tea"}
 
 
-def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: EmbeddedStore) -> None:
+def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: LocalStore) -> None:
     append(store, "Ann", "Bob's tea")
     embed_all(store)
     append(store, "Bob", "sun")
@@ -158,7 +158,7 @@ def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: EmbeddedStore)
     assert embed_all(store) == ["tea"]
 
 
-def test_a_question_is_without_the_names_of_its_scope(store: EmbeddedStore) -> None:
+def test_a_question_is_without_the_names_of_its_scope(store: LocalStore) -> None:
     append(store, "Ann", "sun")
     put(store, draft(text="sun", name="Bob"), conversation="other")
     put(store, draft(text="sun", name="Cy"), conversation="third", user="v")
@@ -202,7 +202,7 @@ def test_in_the_end_every_vector_is_of_the_text_without_the_names_that_are_left(
         store.close()
 
 
-def take_step(store: EmbeddedStore, directory: Path, kind: object, *rest: object) -> EmbeddedStore:
+def take_step(store: LocalStore, directory: Path, kind: object, *rest: object) -> LocalStore:
     match kind, *rest:
         case "append", str(conversation), str(user), (str(name), str(text), str(message_id)):
             put(store, draft(message_id, text, name=name), conversation=conversation, user=user)
@@ -223,12 +223,12 @@ def take_step(store: EmbeddedStore, directory: Path, kind: object, *rest: object
     return store
 
 
-def known(store: EmbeddedStore, conversation: str) -> bool:
+def known(store: LocalStore, conversation: str) -> bool:
     store.applier.wait(store.core.published(), None)
     return bool(store.database.rows("SELECT 1 FROM conversations WHERE id = ?", [conversation]))
 
 
-def fresh(store: EmbeddedStore) -> list[tuple[int, int, bytes]]:
+def fresh(store: LocalStore) -> list[tuple[int, int, bytes]]:
     """What a build from nothing would embed."""
     rows = store.database.rows("SELECT conversation_uid, user_id, sequence, name, text FROM messages ORDER BY 1, 3")
 

@@ -22,7 +22,7 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
 )
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 MODEL = "letters"
 TEXTS = ("a red boat", "a green lantern", "the garden")
@@ -41,20 +41,20 @@ def pieces(text: str) -> bytes:
 
 
 @contextmanager
-def opened(directory: Path, *, late: bool) -> Iterator[EmbeddedStore]:
+def opened(directory: Path, *, late: bool) -> Iterator[LocalStore]:
     options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=SMALL)
-    store = EmbeddedStore(options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=late))
+    store = LocalStore(options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=late))
     try:
         yield store
     finally:
         store.close()
 
 
-def append(store: EmbeddedStore, *texts: str) -> None:
+def append(store: LocalStore, *texts: str) -> None:
     store.messages.append(WRITE, "c", "ann", [draft(text, text) for text in texts], ConversationDraft(id=""))
 
 
-def embed_all(store: EmbeddedStore) -> list[str]:
+def embed_all(store: LocalStore) -> list[str]:
     """Embed what waits, with word pieces where the store keeps them; the texts."""
     done: list[str] = []
     while waiting := take(store.pending, 100, timeout=0.01):
@@ -68,13 +68,13 @@ def embed_all(store: EmbeddedStore) -> list[str]:
     return sorted(done)
 
 
-def unembedded(store: EmbeddedStore) -> int:
+def unembedded(store: LocalStore) -> int:
     """How many messages wait, once the database has everything."""
     store.commits.settle()
     return store.status().embeddings[MODEL].pending
 
 
-def coverages(store: EmbeddedStore, query: str) -> dict[str, float]:
+def coverages(store: LocalStore, query: str) -> dict[str, float]:
     """How much more than the cosine each message's `late` is."""
     vector = QueryVector(MODEL, values(query), pieces(query))
     options = SearchOptions(k=10, profile=Profile.HYBRID_LATE, weights=WEIGHTS[Profile.HYBRID_LATE])

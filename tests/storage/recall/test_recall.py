@@ -1,4 +1,4 @@
-"""Searching the embedded store: what is found does not depend on what happens to be in memory."""
+"""Searching the local store: what is found does not depend on what happens to be in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.storage.embedding import review_schedule
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.recall.index import LoadedScope
 from remora_server.storage.recall.loading import RecallLoader
 
@@ -69,7 +69,7 @@ class Opened:
             recall_bytes=recall_bytes,
             waiting_searches=waiters,
         )
-        self.store = EmbeddedStore(
+        self.store = LocalStore(
             options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model)
         )
 

@@ -1,4 +1,4 @@
-"""Loading vectors by their rows' places, which a checkpoint changes, also for a transaction that is open."""
+"""Loading vectors by rowid: a checkpoint changes these, also for a transaction that is open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MovingTable:
         if self.reads == 1:
             self.first_place -= 1
         there = dict(enumerate(self.values, self.first_place))
-        return [there[place] for place in params["places"] if place in there]
+        return [there[rowid] for rowid in params["rowids"] if rowid in there]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

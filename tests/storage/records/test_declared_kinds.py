@@ -19,7 +19,7 @@ from remora_server.domain.transfers import ExportQuery, Import, ImportedRecord
 from remora_server.storage.commit import changes
 from remora_server.storage.database.database import FILE_NAME, Database
 from remora_server.storage.database.directory import DirectoryError
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.records.records import Put
 from remora_server.storage.recovery.backups import contents_of
 from remora_server.storage.recovery.inspection import inspect_store
@@ -34,14 +34,14 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(data: Path) -> Iterator[EmbeddedStore]:
+def store(data: Path) -> Iterator[LocalStore]:
     opened = open_store(data, kinds=FAMILY)
     fill(opened)
     yield opened
     opened.close()
 
 
-def fill(store: EmbeddedStore) -> None:
+def fill(store: LocalStore) -> None:
     """A profile of each user, with three notes and a line, and an item."""
     for user in USERS:
         scope = working_memory_pb2.WorkingMemoryScope(user_id=user)
@@ -54,7 +54,7 @@ def fill(store: EmbeddedStore) -> None:
     store.records.write(WRITE, [Put(ITEMS, 0, Item(namespace=["a"], id="i"))])
 
 
-def exported(store: EmbeddedStore, user_id: str = "") -> list[transfer_service_pb2.Record]:
+def exported(store: LocalStore, user_id: str = "") -> list[transfer_service_pb2.Record]:
     """All that is exported, in pages of two."""
     found: list[transfer_service_pb2.Record] = []
     position = None
@@ -75,7 +75,7 @@ def given(records: list[transfer_service_pb2.Record]) -> Import:
     return Import("", records=tuple(imported))
 
 
-def test_records_are_exported_and_imported(store: EmbeddedStore, tmp_path: Path) -> None:
+def test_records_are_exported_and_imported(store: LocalStore, tmp_path: Path) -> None:
     records = exported(store)
     assert [record.WhichOneof("kind") for record in records] == ["working_memory"] * 2 + ["step"] * 6
     assert [record.step.user_id for record in exported(store, "tom")[1:]] == ["tom"] * 3
@@ -93,7 +93,7 @@ def test_records_are_exported_and_imported(store: EmbeddedStore, tmp_path: Path)
     other.close()
 
 
-def test_records_of_a_parent_that_is_not_there_are_not_imported(store: EmbeddedStore, tmp_path: Path) -> None:
+def test_records_of_a_parent_that_is_not_there_are_not_imported(store: LocalStore, tmp_path: Path) -> None:
     other = open_store(tmp_path / "other", kinds=FAMILY)
 
     with pytest.raises(InvalidField, match="profiles"):
@@ -102,7 +102,7 @@ def test_records_of_a_parent_that_is_not_there_are_not_imported(store: EmbeddedS
     other.close()
 
 
-def test_records_are_in_a_backup_and_counted(store: EmbeddedStore, data: Path) -> None:
+def test_records_are_in_a_backup_and_counted(store: LocalStore, data: Path) -> None:
     made = store.backups.create(time.monotonic() + PATIENCE)
 
     counts = {PROFILES.name: 2, NOTES.name: 6, LINES.name: 2, ITEMS.name: 1}
@@ -110,7 +110,7 @@ def test_records_are_in_a_backup_and_counted(store: EmbeddedStore, data: Path) -
     assert contents_of(data / "backups" / f"{made.id}.duckdb").rows == made.rows
 
 
-def broken(store: EmbeddedStore) -> list[str]:
+def broken(store: LocalStore) -> list[str]:
     """What a store is found to be after rows are put where none should be."""
     database = store.database
     store.commits.settle()
@@ -139,7 +139,7 @@ def test_rows_that_do_not_agree_are_found_and_tidied(data: Path, tmp_path: Path)
 
 
 def test_a_sound_store_of_declared_kinds_has_no_findings_and_is_repaired_whole(
-    store: EmbeddedStore, data: Path, tmp_path: Path
+    store: LocalStore, data: Path, tmp_path: Path
 ) -> None:
     before = exported(store)
     store.commits.settle()

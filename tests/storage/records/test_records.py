@@ -21,7 +21,7 @@ from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
@@ -36,7 +36,7 @@ IN_THE_PAST = 1.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+def store(tmp_path: Path) -> Iterator[LocalStore]:
     opened = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     yield opened
     opened.close()
@@ -46,11 +46,11 @@ def item(item_id: str, number: int = 0, content: bytes = b"", **fields: Any) -> 
     return Item(**{"namespace": NAMESPACE, "id": item_id, "number": number, "content": content, **fields})
 
 
-def put(store: EmbeddedStore, *items: Any, expected: int | None = None) -> int:  # noqa: ANN401 - Items
+def put(store: LocalStore, *items: Any, expected: int | None = None) -> int:  # noqa: ANN401 - Items
     return store.records.write(WRITE, [Put(ITEMS, 0, each, expected=expected) for each in items]).revision
 
 
-def read(store: EmbeddedStore, item_id: str) -> Any:  # noqa: ANN401 - an Item or None
+def read(store: LocalStore, item_id: str) -> Any:  # noqa: ANN401 - an Item or None
     found, _ = store.records.get(READ, PLACE, ITEMS.encode_key(item_id))
     return None if found is None else Item.FromString(found.body)
 
@@ -80,7 +80,7 @@ def nothing_applied() -> Iterator[None]:
         yield
 
 
-def reopened(store: EmbeddedStore, directory: Path, **options: Any) -> EmbeddedStore:  # noqa: ANN401 - of open_store
+def reopened(store: LocalStore, directory: Path, **options: Any) -> LocalStore:  # noqa: ANN401 - of open_store
     store.close()
     return open_store(directory, **{"kinds": WITH_ITEMS, **options})
 
@@ -104,7 +104,7 @@ def test_what_was_written_is_read_while_nothing_is_applied(tmp_path: Path) -> No
     store.close()
 
 
-def test_the_steps_of_a_new_conversation_need_nothing_of_the_database(store: EmbeddedStore) -> None:
+def test_the_steps_of_a_new_conversation_need_nothing_of_the_database(store: LocalStore) -> None:
     with counted() as asked:
         store.conversations.create(WRITE, ConversationDraft(id="c", user_id="sarah"))
         asked.clear()
@@ -130,7 +130,7 @@ def test_a_query_waits_for_its_kind_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_one_of_many_threads_wins_each_round_of_compare_and_swap(store: EmbeddedStore) -> None:
+def test_one_of_many_threads_wins_each_round_of_compare_and_swap(store: LocalStore) -> None:
     rounds, threads = 20, 16
     revision = put(store, item("i"), expected=ABSENT)
     wins: list[int] = []
@@ -156,7 +156,7 @@ def test_one_of_many_threads_wins_each_round_of_compare_and_swap(store: Embedded
     assert found.revision == revision
 
 
-def test_a_write_of_several_partitions_is_one_record_of_the_journal(store: EmbeddedStore) -> None:
+def test_a_write_of_several_partitions_is_one_record_of_the_journal(store: LocalStore) -> None:
     before = store.core.journal_statistics().records
     revision = put(store, *(item("i", namespace=["n", str(number)]) for number in range(10)))
 
@@ -165,7 +165,7 @@ def test_a_write_of_several_partitions_is_one_record_of_the_journal(store: Embed
     assert [each.record.revision for each in found.records] == [revision] * 10
 
 
-def test_nothing_of_a_write_is_stored_whose_expectation_fails(store: EmbeddedStore) -> None:
+def test_nothing_of_a_write_is_stored_whose_expectation_fails(store: LocalStore) -> None:
     put(store, item("old"))
 
     with pytest.raises(RevisionMismatch):
@@ -174,7 +174,7 @@ def test_nothing_of_a_write_is_stored_whose_expectation_fails(store: EmbeddedSto
     assert read(store, "new") is None
 
 
-def fill(store: EmbeddedStore, count: int, **fields: Any) -> None:  # noqa: ANN401 - of Items
+def fill(store: LocalStore, count: int, **fields: Any) -> None:  # noqa: ANN401 - of Items
     for first in range(0, count, 2_000):
         put(store, *(item(f"i{number:06}", number, b"x" * 100, **fields) for number in range(first, first + 2_000)))
 
@@ -233,7 +233,7 @@ def test_a_long_thread_is_paged_and_counted(tmp_path: Path) -> None:
     store.close()
 
 
-def test_many_records_are_asked_by_a_column(store: EmbeddedStore) -> None:
+def test_many_records_are_asked_by_a_column(store: LocalStore) -> None:
     fill(store, 100_000, status="running")
     put(store, *(item(f"i{number:06}", number, status="failed") for number in (5, 50_000, 99_999)))
     query = RecordsQuery(ITEMS, where=(Condition("status", "=", "failed"),), order=1, descending=True, limit=2)
@@ -256,7 +256,7 @@ def test_many_records_are_asked_by_a_column(store: EmbeddedStore) -> None:
     assert (first.more, second.more) == (True, False)
 
 
-def test_a_record_that_expires_is_neither_read_nor_found_and_is_swept(store: EmbeddedStore) -> None:
+def test_a_record_that_expires_is_neither_read_nor_found_and_is_swept(store: LocalStore) -> None:
     now = store.clock()
     for item_id, seconds in (("gone", -1), ("here", 1_000), ("ever", None)):
         each = item(item_id)
@@ -302,7 +302,7 @@ def test_a_refreshed_expiry_is_seen_at_once_and_journaled_later(tmp_path: Path) 
     store.close()
 
 
-def upload(store: EmbeddedStore, upload_id: str, body: bytes) -> Uploaded:
+def upload(store: LocalStore, upload_id: str, body: bytes) -> Uploaded:
     given = Upload(upload_id, ITEMS)
     parts = [body[first : first + PART_BYTES] for first in range(0, len(body), PART_BYTES)]
     for index, part in enumerate(parts):
@@ -333,7 +333,7 @@ def test_a_long_body_is_uploaded_in_parts_and_read_as_one(tmp_path: Path) -> Non
     store.close()
 
 
-def test_parts_that_no_write_names_expire(store: EmbeddedStore) -> None:
+def test_parts_that_no_write_names_expire(store: LocalStore) -> None:
     uploaded = upload(store, "u1", b"x" * (PART_BYTES + 1))
     now = store.clock()
 
@@ -344,7 +344,7 @@ def test_parts_that_no_write_names_expire(store: EmbeddedStore) -> None:
         assert store.expiry.sweep() == 2
 
 
-def family(store: EmbeddedStore, user: str) -> None:
+def family(store: LocalStore, user: str) -> None:
     """A profile with two notes, the first of which has lines."""
     scope = working_memory_pb2.WorkingMemoryScope(user_id=user)
     profile = working_memory_pb2.WorkingMemoryRecord(scope=scope, content=b"profile")
@@ -354,7 +354,7 @@ def family(store: EmbeddedStore, user: str) -> None:
     store.records.write(WRITE, moves)
 
 
-def counts(store: EmbeddedStore, user: str) -> tuple[int, ...]:
+def counts(store: LocalStore, user: str) -> tuple[int, ...]:
     """How many profiles, notes and lines a user has, by the database."""
     store.commits.settle()
     kinds = (PROFILES, NOTES, LINES)
@@ -364,7 +364,7 @@ def counts(store: EmbeddedStore, user: str) -> tuple[int, ...]:
 
 
 @pytest.fixture
-def families(tmp_path: Path) -> Iterator[EmbeddedStore]:
+def families(tmp_path: Path) -> Iterator[LocalStore]:
     opened = open_store(tmp_path / "data", kinds=FAMILY)
     for user in ("sarah", "tom"):
         family(opened, user)
@@ -372,7 +372,7 @@ def families(tmp_path: Path) -> Iterator[EmbeddedStore]:
     opened.close()
 
 
-def test_a_record_takes_along_what_belongs_to_it(families: EmbeddedStore) -> None:
+def test_a_record_takes_along_what_belongs_to_it(families: LocalStore) -> None:
     families.records.write(WRITE, [Remove(NOTES, 0, NOTES.encode_partition("sarah"), NOTES.encode_key("n1"))])
     assert counts(families, "sarah") == (1, 1, 0)
 
@@ -383,7 +383,7 @@ def test_a_record_takes_along_what_belongs_to_it(families: EmbeddedStore) -> Non
     assert families.records.page(READ, notes, PartitionQuery()).records == ()
 
 
-def test_a_deleted_user_takes_along_what_belongs_to_it(families: EmbeddedStore) -> None:
+def test_a_deleted_user_takes_along_what_belongs_to_it(families: LocalStore) -> None:
     families.users.delete(WRITE, "sarah")
 
     assert (counts(families, "sarah"), counts(families, "tom")) == ((0, 0, 0), (1, 2, 3))

@@ -21,7 +21,7 @@ from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1 import step_pb2, working_memory_pb2
 from remora_server.storage import local_store
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
@@ -75,7 +75,7 @@ class RecordsMachine(RuleBasedStateMachine):
         self.store = self.opened(self.directory / "0")
         self.model: dict[Key, Kept] = {}
 
-    def opened(self, directory: Path) -> EmbeddedStore:
+    def opened(self, directory: Path) -> LocalStore:
         with patch.object(local_store, "SteadyClock", lambda: self.clock):
             return open_store(directory, kinds=FAMILY, record_bytes=self.record_bytes)
 

@@ -21,23 +21,23 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.directory import sync_file
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.recovery import backups
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+def store(tmp_path: Path) -> Iterator[LocalStore]:
     opened = open_store(tmp_path / "data")
     yield opened
     opened.close()
 
 
-def append(store: EmbeddedStore, count: int = 1, text: str = "hello") -> None:
+def append(store: LocalStore, count: int = 1, text: str = "hello") -> None:
     messages = [draft(text=f"{text} {number}") for number in range(count)]
     store.messages.append(WRITE, "c", "u", messages, ConversationDraft("c", "u"))
 
 
-def create(store: EmbeddedStore) -> Backup:
+def create(store: LocalStore) -> Backup:
     return store.backups.create(time.monotonic() + PATIENCE)
 
 
@@ -51,7 +51,7 @@ def messages_in(path: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM messages").fetchall()[0][0])
 
 
-def test_a_snapshot_holds_what_was_acknowledged_a_moment_before(store: EmbeddedStore, tmp_path: Path) -> None:
+def test_a_snapshot_holds_what_was_acknowledged_a_moment_before(store: LocalStore, tmp_path: Path) -> None:
     for count in range(1, 6):
         append(store)
 
@@ -63,9 +63,7 @@ def test_a_snapshot_holds_what_was_acknowledged_a_moment_before(store: EmbeddedS
         assert messages_in(file) == count
 
 
-def test_a_snapshot_that_waited_for_nothing_would_miss_it(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_waited_for_nothing_would_miss_it(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof that the test before can fail."""
     monkeypatch.setattr(Commits, "begin_query", lambda *_: 0)
     append(store)
@@ -73,7 +71,7 @@ def test_a_snapshot_that_waited_for_nothing_would_miss_it(
     assert create(store).rows["messages"] == 0
 
 
-def test_a_snapshot_is_read_in_parts_that_make_the_file(store: EmbeddedStore, tmp_path: Path) -> None:
+def test_a_snapshot_is_read_in_parts_that_make_the_file(store: LocalStore, tmp_path: Path) -> None:
     append(store, 1000)
     made = create(store)
     content = b""
@@ -85,7 +83,7 @@ def test_a_snapshot_is_read_in_parts_that_make_the_file(store: EmbeddedStore, tm
     assert len(content) == made.size > backups.READ_BYTES
 
 
-def test_deleted_content_is_not_in_a_snapshot(store: EmbeddedStore, tmp_path: Path) -> None:
+def test_deleted_content_is_not_in_a_snapshot(store: LocalStore, tmp_path: Path) -> None:
     append(store, text="a secret that was deleted")
     create(store)
     [file] = snapshots(tmp_path)
@@ -99,7 +97,7 @@ def test_deleted_content_is_not_in_a_snapshot(store: EmbeddedStore, tmp_path: Pa
 
 
 def test_a_copy_that_is_not_the_same_is_refused_and_removed(
-    store: EmbeddedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(store)
 
@@ -118,7 +116,7 @@ def test_a_copy_that_is_not_the_same_is_refused_and_removed(
     assert create(store).rows["messages"] == 2
 
 
-def test_a_second_backup_at_the_same_time_is_refused(store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_backup_at_the_same_time_is_refused(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     append(store)
     begun, going_on = threading.Event(), threading.Event()
 

@@ -21,7 +21,7 @@ from remora_server.domain.messages import MessageEmbedding
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage.database.directory import DirectoryError
-from remora_server.storage.local_store import EmbeddedStore
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.recovery.inspection import NEXT_START, inspect_store
 from remora_server.storage.recovery.salvage import repair
 from remora_server.storage.schema.kinds import KINDS, all_tables
@@ -40,7 +40,7 @@ WITHOUT_ROWS = {"user_memories", "body_parts", "conversation_body_parts"}
 TABLES = [table.name for table in all_tables(KINDS) if table.name not in WITHOUT_ROWS]
 
 
-def append(store: EmbeddedStore, number: int, text: str) -> None:
+def append(store: LocalStore, number: int, text: str) -> None:
     write = Write(TENANT, method="Test", request_id=f"r{number}", fingerprint=bytes(16))
     vector = MessageEmbedding("caller's", struct.pack("<2f", 1.0, number))
     name = CONVERSATIONS[number % len(CONVERSATIONS)]
@@ -111,7 +111,7 @@ def rows(store: Path) -> Rows:
         }
 
 
-def read(store: EmbeddedStore) -> Shown:
+def read(store: LocalStore) -> Shown:
     """What can be read, by what it is and its conversation; what meets damage is left out."""
     found = Shown()
     for name in CONVERSATIONS:

@@ -34,7 +34,7 @@ from remora_server.domain.search import (
 )
 from remora_server.storage.embedding import review_schedule
 from remora_server.storage.embedding.queues import PendingEmbeddings
-from remora_server.storage.local_store import EmbeddedStore, StoreOptions
+from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.recall import loading
 from remora_server.storage.schema.encoding import stored_message
 
@@ -100,7 +100,7 @@ class Searched:
 
     def __init__(self, directory: Path | None, recall_bytes: int) -> None:
         options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=1 << 20, recall_bytes=recall_bytes)
-        self.store = EmbeddedStore(
+        self.store = LocalStore(
             options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=True)
         )
 
@@ -228,7 +228,7 @@ class Story:
         self.now = Searched(self._directory, self._recall_bytes)
 
 
-def known_ids(store: EmbeddedStore, conversation: str, user: str) -> list[str]:
+def known_ids(store: LocalStore, conversation: str, user: str) -> list[str]:
     store.commits.settle()
     rows = store.database.rows(
         """SELECT m.id FROM messages m JOIN conversations c ON c.uid = m.conversation_uid

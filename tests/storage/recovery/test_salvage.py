@@ -391,7 +391,7 @@ def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None
         ("UPDATE heads SET last_sequence = 1", "beyond the newest sequence"),
         ("DELETE FROM heads", "conversations without a head"),
         ("DELETE FROM conversations", "heads without a conversation"),
-        ("INSERT INTO messages SELECT * FROM messages WHERE sequence = 2", "places in a conversation that two"),
+        ("INSERT INTO messages SELECT * FROM messages WHERE sequence = 2", "sequences of a conversation that two"),
         ("INSERT INTO conversations SELECT * FROM conversations", "ids that two conversations"),
         ("UPDATE messages SET revision = 99 WHERE sequence = 2", "revisions that were not applied"),
         (

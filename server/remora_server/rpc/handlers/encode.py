@@ -23,7 +23,7 @@ def conversation(value: Conversation) -> ConversationMessage:
     return encoded
 
 
-def place(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:
+def add_placed(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:
     """Put what became of each message of a write into its reply: a list that is made apart would be copied."""
     for message in messages:
         appended = add()

@@ -32,7 +32,7 @@ class MessageHandlers(Struct, frozen=True):
         reply = pb.AppendMessagesResponse(
             conversation_created=outcome.created, pruned_messages=outcome.pruned_messages, revision=outcome.revision
         )
-        encode.place(outcome.messages, reply.messages.add)
+        encode.add_placed(outcome.messages, reply.messages.add)
         return reply
 
     @quick
@@ -70,7 +70,7 @@ class MessageHandlers(Struct, frozen=True):
             pruned_messages=outcome.pruned_messages,
             revision=outcome.revision,
         )
-        encode.place(outcome.messages, reply.messages.add)
+        encode.add_placed(outcome.messages, reply.messages.add)
         return reply
 
 

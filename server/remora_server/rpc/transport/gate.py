@@ -21,7 +21,7 @@ class Gate(grpc.ServerInterceptor):
 
     Calls of services in `open_services` pass unseen. The others need a tenant, known method or not, and room among the
     workers of their service (`workers` where `workers_of` names none). grpcio asks one call after the other, on the
-    thread that then hands the call to the workers: there is no race for the last place.
+    thread that then hands the call to the workers: there is no race for the last free one.
     """
 
     def __init__(

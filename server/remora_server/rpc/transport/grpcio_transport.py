@@ -64,7 +64,7 @@ class Calls(Struct, frozen=True):
         """The reply of a method, or the end of the call with a status."""
         try:
             return method.answer(self.open(context, method.name), encoded)[0]
-        except BaseException as error:  # noqa: BLE001 - the place of this transport where any failure becomes a status
+        except BaseException as error:  # noqa: BLE001 - here any failure becomes a status
             abort(context, error, method.name)
 
 

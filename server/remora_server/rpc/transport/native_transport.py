@@ -141,7 +141,7 @@ class NativeTransport:
 
 
 class _SocketFile(Struct, frozen=True):
-    """The file of a Unix socket, told from another that took its place."""
+    """The file of a Unix socket, told from one that replaced it."""
 
     path: Path
     inode: int

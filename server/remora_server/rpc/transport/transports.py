@@ -32,7 +32,7 @@ class Transport(Binder, Protocol):
     """Carries calls to methods. It takes addresses, is started and stopped, each once."""
 
     def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
-        """Answer calls. With a publication, the transport may wait for it in the place of methods that write."""
+        """Answer calls. With a publication, the transport may wait for it instead of methods that write."""
 
     def say(self, service: str, serving: bool) -> None:
         """Tell who asks for the health of a service."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from remora_server.domain.calls import Terms
+from remora_server.domain.calls import Access
 from remora_server.domain.errors import DeadlineExceeded
 from remora_server.storage.commit.deadlines import remaining
 
@@ -69,26 +69,26 @@ class Locks:
     def __init__(self) -> None:
         self._stripes = [threading.Lock() for _ in range(STRIPES)]
 
-    def of(self, terms: Terms, key: Hashable) -> Held:
+    def of(self, access: Access, key: Hashable) -> Held:
         """The lock of one key. Never take a second while holding one: use `all_of`."""
-        return Held(self._stripes[_stripe(terms, key)], terms.deadline)
+        return Held(self._stripes[_stripe(access, key)], access.deadline)
 
     @contextmanager
-    def all_of(self, terms: Terms, keys: Iterable[Hashable]) -> Iterator[None]:
+    def all_of(self, access: Access, keys: Iterable[Hashable]) -> Iterator[None]:
         """Hold the locks of several keys, taken in one order for all. Raises DeadlineExceeded."""
         with ExitStack() as held:
-            for stripe in sorted({_stripe(terms, key) for key in keys}):
-                held.enter_context(Held(self._stripes[stripe], terms.deadline))
+            for stripe in sorted({_stripe(access, key) for key in keys}):
+                held.enter_context(Held(self._stripes[stripe], access.deadline))
             yield
 
     @contextmanager
-    def all(self, terms: Terms) -> Iterator[None]:
+    def all(self, access: Access) -> Iterator[None]:
         """Hold all locks. Raises DeadlineExceeded."""
         with ExitStack() as held:
             for stripe in self._stripes:
-                held.enter_context(Held(stripe, terms.deadline))
+                held.enter_context(Held(stripe, access.deadline))
             yield
 
 
-def _stripe(terms: Terms, key: Hashable) -> int:
-    return hash((terms.tenant_id, key)) % STRIPES
+def _stripe(access: Access, key: Hashable) -> int:
+    return hash((access.tenant_id, key)) % STRIPES

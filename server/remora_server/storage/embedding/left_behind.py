@@ -12,11 +12,11 @@ from remora_server.domain.search import Unembedded
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS
 from remora_server.storage.database.database import Database
-from remora_server.storage.embedding.places import Part, Place
+from remora_server.storage.embedding.scopes import Part, ResolvedScope
 
 SCAN_ROWS = 2048
 PLACE_ROWS = 64
-"""Of the messages of a place that is searched, as many as are embedded soon."""
+"""Of the messages of a scope that is searched, as many as are embedded soon."""
 
 _SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
 _MISSING = f"""
@@ -106,10 +106,10 @@ class LeftBehind:
         found = self._found(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
         return found, len(found) == SCAN_ROWS
 
-    def newest_of(self, place: Place) -> tuple[list[Unembedded], bool]:
-        """The newest ones of a place, the oldest of these first, and whether there are more."""
+    def newest_of(self, scope: ResolvedScope) -> tuple[list[Unembedded], bool]:
+        """The newest ones of a scope, the oldest of these first, and whether there are more."""
         self._commits.settle()
-        where = {"tenant": place.tenant_id, "user": place.user_id, "uid": place.uid}
+        where = {"tenant": scope.tenant_id, "user": scope.user_id, "uid": scope.uid}
         found = self._found(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
         return found[::-1], len(found) == PLACE_ROWS
 
@@ -149,10 +149,10 @@ class LeftBehind:
 
 
 def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:
-    places = {"uids": [uid for uid, _ in keys], "sequences": [sequence for _, sequence in keys]}
-    ids = dict(cursor.execute(_IDS, {"uids": places["uids"]}).fetchall())
+    parameters = {"uids": [uid for uid, _ in keys], "sequences": [sequence for _, sequence in keys]}
+    ids = dict(cursor.execute(_IDS, {"uids": parameters["uids"]}).fetchall())
     found = {
         (uid, sequence): Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text)
-        for tenant_id, uid, user_id, sequence, revision, text in cursor.execute(_TEXTS, places).fetchall()
+        for tenant_id, uid, user_id, sequence, revision, text in cursor.execute(_TEXTS, parameters).fetchall()
     }
     return [found[key] for key in keys]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from remora_server.domain.search import Portion, Unembedded
-from remora_server.storage.embedding.places import Part, Place
+from remora_server.storage.embedding.scopes import Part, ResolvedScope
 
 OWN_BYTES = 512
 """What a waiting message takes besides its text, about."""
@@ -44,16 +44,16 @@ class EmbeddingOrder:
         self._left.append(message)
         return True
 
-    def prefer(self, place: Place) -> None:
-        """Let what was left behind in a place go among the new messages, and these be the next."""
+    def prefer(self, scope: ResolvedScope) -> None:
+        """Let what was left behind in a scope go among the new messages, and these be the next."""
         kept: deque[Unembedded] = deque()
         for message in self._left:
-            if place.holds(part_of(message)):
+            if scope.holds(part_of(message)):
                 self._new.setdefault(part_of(message), deque()).appendleft(message)
             else:
                 kept.append(message)
         self._left = kept
-        for part in self._parts(place):
+        for part in self._parts(scope):
             self._new.move_to_end(part, last=False)
 
     def take(self, portion: Portion) -> list[Unembedded]:
@@ -64,9 +64,9 @@ class EmbeddingOrder:
             self._bytes -= _bytes(taken[-1])
         return taken
 
-    def take_of(self, place: Place, portion: Portion) -> list[Unembedded]:
-        """Take the next messages of a place, but none that was left behind and is not preferred."""
-        return self._take_turns(self._parts(place), portion)
+    def take_of(self, scope: ResolvedScope, portion: Portion) -> list[Unembedded]:
+        """Take the next messages of a scope, but none that was left behind and is not preferred."""
+        return self._take_turns(self._parts(scope), portion)
 
     def give_back(self, messages: Iterable[Unembedded]) -> None:
         """Put in again what was taken last, whether there is room or not."""
@@ -74,11 +74,11 @@ class EmbeddingOrder:
             self._bytes += _bytes(message)
             self._new.setdefault(part_of(message), deque()).append(message)
 
-    def _parts(self, place: Place) -> list[Part]:
-        if place.user_id is not None and place.uid is not None:
-            part = (place.tenant_id, place.user_id, place.uid)
+    def _parts(self, scope: ResolvedScope) -> list[Part]:
+        if scope.user_id is not None and scope.uid is not None:
+            part = (scope.tenant_id, scope.user_id, scope.uid)
             return [part] if part in self._new else []
-        return [part for part in self._new if place.holds(part)]
+        return [part for part in self._new if scope.holds(part)]
 
     def _take_turns(self, parts: Iterable[Part], portion: Portion) -> list[Unembedded]:
         turns = deque(parts)

@@ -1,8 +1,8 @@
 """Which messages have no vector of their tenant's model yet, and where finished vectors go: a queue for each model.
 
-What is embedded is a message's text without the names of those who speak in its thread. A vector does not depend on
-when it was made: where these names change, the texts that this changes are embedded again. A digest of the text stands
-with the vector, so that a vector of another text is found after a restart, too.
+What is embedded is a message's text without the names of those who speak in its part of the conversation. A vector
+does not depend on when it was made: where these names change, the texts that this changes are embedded again. A digest
+of the text stands with the vector, so that a vector of another text is found after a restart, too.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.left_behind import LeftBehind
 from remora_server.storage.embedding.order import EmbeddingOrder, part_of
-from remora_server.storage.embedding.places import Part, Place, Tally
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
 from remora_server.storage.embedding.reviews import Reviews
+from remora_server.storage.embedding.scopes import Part, ResolvedScope, Tally
 from remora_server.storage.embedding.speakers import Speakers
 from remora_server.storage.embedding.texts import without_names
 from remora_server.storage.embedding.throughput import Throughput
@@ -50,9 +50,9 @@ Key: TypeAlias = tuple[int, int, int]
 
 
 class Wait(Struct, eq=False):
-    """A search that waits for what is pending in its place."""
+    """A search that waits for what is pending in its scope."""
 
-    place: Place
+    scope: ResolvedScope
     is_empty: bool = False
     """Nothing is left to be taken for it."""
     must_scan: bool = True
@@ -81,11 +81,11 @@ class PendingEmbeddings:
         self._again: dict[Key, Part] = {}
         """What of that has a vector of another text."""
         self._again_in = Tally()
-        """How many of these are in each place, which every search asks."""
+        """How many of these are in each scope, which every search asks."""
         self._names: dict[Key, list[str]] = {}
         """The names without which texts are embedded now."""
         self._waits: list[Wait] = []
-        self._hints: OrderedDict[Place, None] = OrderedDict()
+        self._hints: OrderedDict[ResolvedScope, None] = OrderedDict()
         self._must_scan = bool(model.name)
         self._scanning = threading.Lock()
         self._filled = threading.Condition()
@@ -114,14 +114,14 @@ class PendingEmbeddings:
             again = len(self._again)
         return self._left_behind.count() + not_applied + again + self._schedule.total()
 
-    def count_again(self, place: Place) -> int:
-        """How many messages of a place are known to have a vector of another text."""
+    def count_again(self, scope: ResolvedScope) -> int:
+        """How many messages of a scope are known to have a vector of another text."""
         with self._filled:
-            return self._again_in.count(place)
+            return self._again_in.count(scope)
 
-    def count_reviews(self, place: Place) -> int:
-        """How many parts of conversations in a place may have vectors of other texts that are not known yet."""
-        return self._schedule.count(place)
+    def count_reviews(self, scope: ResolvedScope) -> int:
+        """How many parts of conversations in a scope may have vectors of other texts that are not known yet."""
+        return self._schedule.count(scope)
 
     def add(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
         """Take in the messages of an accepted plan."""
@@ -156,12 +156,12 @@ class PendingEmbeddings:
         self._speakers.erased(user_id)
 
     @contextmanager
-    def wanted(self, place: Place) -> Iterator[None]:
-        """Embed what waits in a place before everything else, for as long as somebody waits for it."""
-        wait = Wait(place)
-        self._schedule.hurry(place)
+    def wanted(self, scope: ResolvedScope) -> Iterator[None]:
+        """Embed what waits in a scope before everything else, for as long as somebody waits for it."""
+        wait = Wait(scope)
+        self._schedule.hurry(scope)
         with self._filled:
-            self._order.prefer(place)
+            self._order.prefer(scope)
             self._waits.append(wait)
             self._filled.notify_all()
         try:
@@ -170,14 +170,14 @@ class PendingEmbeddings:
             with self._filled:
                 self._waits.remove(wait)
 
-    def hint(self, place: Place) -> None:
-        """A place is searched where much waits, and nobody waits for it: its newest messages are the next."""
+    def hint(self, scope: ResolvedScope) -> None:
+        """A scope is searched where much waits, and nobody waits for it: its newest messages are the next."""
         with self._filled:
-            self._order.prefer(place)
-            self._remember_hint(place)
+            self._order.prefer(scope)
+            self._remember_hint(scope)
 
-    def _remember_hint(self, place: Place) -> None:
-        self._hints[place] = None
+    def _remember_hint(self, scope: ResolvedScope) -> None:
+        self._hints[scope] = None
         if len(self._hints) > HINTS:
             self._hints.popitem(last=False)
 
@@ -221,11 +221,11 @@ class PendingEmbeddings:
             if not self._filled.wait_for(self._has_wait, timeout):
                 return []
             wait = self._next_wait()
-            taken = self._order.take_of(wait.place, portion)
+            taken = self._order.take_of(wait.scope, portion)
             must_scan = not taken and wait.must_scan and self._must_scan
             wait.is_empty = not taken and not must_scan
         if must_scan:
-            self._scan_place(wait)
+            self._scan_scope(wait)
         return taken
 
     def _has_wait(self) -> bool:
@@ -245,29 +245,29 @@ class PendingEmbeddings:
                 if self._order or not self._must_scan:
                     return bool(self._order)
                 held = set(self._held)
-                place = self._hints.popitem()[0] if self._hints else None
+                scope = self._hints.popitem()[0] if self._hints else None
                 self._must_scan = False
             try:
-                left, more = self._left_behind.newest_of(place) if place else self._left_behind.some()
+                left, more = self._left_behind.newest_of(scope) if scope else self._left_behind.some()
             except BaseException:
                 with self._filled:
                     self._must_scan = True
-                    if place is not None:
-                        self._remember_hint(place)
+                    if scope is not None:
+                        self._remember_hint(scope)
                 raise
             with self._filled:
-                self._must_scan |= more or place is not None
+                self._must_scan |= more or scope is not None
                 self._hold_left(left, held, self._order.add_left)
             self._report(more=more)
             return bool(left)
 
-    def _scan_place(self, wait: Wait) -> None:
-        """Take in what was left behind in a place."""
+    def _scan_scope(self, wait: Wait) -> None:
+        """Take in what was left behind in a scope."""
         with self._filled:
             held = set(self._held)
             wait.must_scan = False
         try:
-            left, more = self._left_behind.newest_of(wait.place)
+            left, more = self._left_behind.newest_of(wait.scope)
         except BaseException:
             wait.must_scan = True
             raise
@@ -331,7 +331,7 @@ class PendingEmbeddings:
 
     def _put_again(self, message: Unembedded) -> bool:
         part = part_of(message)
-        is_wanted = any(wait.place.holds(part) for wait in self._waits)
+        is_wanted = any(wait.scope.holds(part) for wait in self._waits)
         if not (self._order.add if is_wanted else self._order.add_left)(message):
             return False
         self._held[_key(message)] += 1

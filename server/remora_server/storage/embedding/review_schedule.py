@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from remora_server.storage.embedding.places import Part, Place
+from remora_server.storage.embedding.scopes import Part, ResolvedScope
 
 GONE_SECONDS = 1.0
 """Names go with every message that a storage limit prunes: how long to gather such changes before a review."""
@@ -84,12 +84,12 @@ class ReviewSchedule:
                 self._under_review.discard(part)
                 self._end(part)
 
-    def hurry(self, place: Place) -> None:
-        """Have what is or will be due in a place reviewed before all others."""
+    def hurry(self, scope: ResolvedScope) -> None:
+        """Have what is or will be due in a scope reviewed before all others."""
         with self._lock:
-            if self._count(place):
-                self._set_due({part: 0.0 for part in self._gathering if place.holds(part)})
-                first = {part: 0.0 for part in self._due if place.holds(part)}
+            if self._count(scope):
+                self._set_due({part: 0.0 for part in self._gathering if scope.holds(part)})
+                first = {part: 0.0 for part in self._due if scope.holds(part)}
                 self._due = first | {part: since for part, since in self._due.items() if part not in first}
 
     def has_due(self) -> bool:
@@ -98,20 +98,20 @@ class ReviewSchedule:
             self._promote()
             return bool(self._due)
 
-    def count(self, place: Place) -> int:
-        """How many parts of a place are due, will be, or are under review."""
+    def count(self, scope: ResolvedScope) -> int:
+        """How many parts of a scope are due, will be, or are under review."""
         with self._lock:
-            return self._count(place)
+            return self._count(scope)
 
     def total(self) -> int:
         """The same everywhere."""
         with self._lock:
             return sum(count for (_, user_id), count in self._unfinished.items() if user_id is None)
 
-    def _count(self, place: Place) -> int:
-        if place.uid is None or place.user_id is None:
-            return self._unfinished[place.tenant_id, place.user_id]
-        return int(self._has((place.tenant_id, place.user_id, place.uid)))
+    def _count(self, scope: ResolvedScope) -> int:
+        if scope.uid is None or scope.user_id is None:
+            return self._unfinished[scope.tenant_id, scope.user_id]
+        return int(self._has((scope.tenant_id, scope.user_id, scope.uid)))
 
     def _has(self, part: Part) -> bool:
         return part in self._due or part in self._gathering or part in self._under_review

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from remora_server.domain.search import Unembedded
 from remora_server.storage.embedding.left_behind import Embedded, LeftBehind
 from remora_server.storage.embedding.order import part_of
-from remora_server.storage.embedding.places import Part
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
+from remora_server.storage.embedding.scopes import Part
 from remora_server.storage.embedding.speakers import Speakers
 from remora_server.storage.embedding.texts import digests
 

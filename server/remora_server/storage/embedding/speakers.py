@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from remora_server.domain.messages import Plan
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
-from remora_server.storage.embedding.places import Part
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
+from remora_server.storage.embedding.scopes import Part
 
 KEPT_PARTS = 4096
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remora_server import _native
 from remora_server.domain.search import Unembedded
 from remora_server.storage.embedding.order import part_of
-from remora_server.storage.embedding.places import Part
+from remora_server.storage.embedding.scopes import Part
 
 
 def without_names(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[Unembedded]:
@@ -31,14 +31,14 @@ def digests(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]])
 def stripped(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[str]:
     """The texts of messages without the names in their parts."""
     texts = [message.text for message in messages]
-    places: dict[Part, list[int]] = {}
-    for place, message in enumerate(messages):
-        places.setdefault(part_of(message), []).append(place)
-    for part, own in places.items():
+    indexes: dict[Part, list[int]] = {}
+    for index, message in enumerate(messages):
+        indexes.setdefault(part_of(message), []).append(index)
+    for part, own in indexes.items():
         if names[part]:
-            without = _native.strip_names([texts[place] for place in own], names[part])
-            for place, text in zip(own, without, strict=True):
-                texts[place] = text
+            without = _native.strip_names([texts[index] for index in own], names[part])
+            for index, text in zip(own, without, strict=True):
+                texts[index] = text
     return texts
 
 

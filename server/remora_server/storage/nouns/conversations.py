@@ -1,4 +1,4 @@
-"""Conversations of the embedded store."""
+"""Conversations of the local store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remora_server import _native
-from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Terms, Write
+from remora_server.domain.calls import DEFAULT_USER, Access, Outcome, Read, Write
 from remora_server.domain.conversations import (
     Conversation,
     ConversationDraft,
@@ -61,27 +61,27 @@ class Conversations:
         require_owner(row.user_id, user_id, conversation_id)
         return _conversation(row), revision
 
-    def published(self, terms: Terms, conversation_id: str) -> _native.Head:
+    def published(self, access: Access, conversation_id: str) -> _native.Head:
         """The head as readers see it. Raises ConversationNotFound."""
-        row = self._loader.published(terms, conversation_id)
+        row = self._loader.published(access, conversation_id)
         if row is None:
             raise ConversationNotFound(conversation_id)
         return row
 
-    def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation:
+    def accepted(self, access: Access, conversation_id: str) -> AcceptedConversation:
         """The conversation as writers see it, under its lock. Raises ConversationNotFound."""
-        found = self._loader.accepted(terms, conversation_id)
+        found = self._loader.accepted(access, conversation_id)
         if found is None:
             raise ConversationNotFound(conversation_id)
         return found
 
-    def locked(self, terms: Terms, conversation_id: str) -> Locked[AcceptedConversation]:
+    def locked(self, access: Access, conversation_id: str) -> Locked[AcceptedConversation]:
         """The conversation as writers see it, under its lock. Entering raises ConversationNotFound."""
-        return Locked(self._locks.of(terms, conversation_id), lambda: self.accepted(terms, conversation_id))
+        return Locked(self._locks.of(access, conversation_id), lambda: self.accepted(access, conversation_id))
 
-    def all_locked(self, terms: Terms, ids: Collection[str]) -> Locked[dict[str, AcceptedConversation]]:
+    def all_locked(self, access: Access, ids: Collection[str]) -> Locked[dict[str, AcceptedConversation]]:
         """The same of several, by their ids."""
-        return Locked(self._locks.all_of(terms, ids), lambda: {each: self.accepted(terms, each) for each in ids})
+        return Locked(self._locks.all_of(access, ids), lambda: {each: self.accepted(access, each) for each in ids})
 
     def update(self, write: Write, conversation_id: str, user_id: str, update: ConversationUpdate) -> Outcome:
         def plan(found: AcceptedConversation, now: int) -> Planned:

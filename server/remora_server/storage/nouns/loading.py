@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from remora_server import _native
 from remora_server._native import Core
-from remora_server.domain.calls import Terms
+from remora_server.domain.calls import Access
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import StoreFailed
 from remora_server.storage.commit.applier import Applier
@@ -48,10 +48,10 @@ class AcceptedConversation:
     A write that concerns many conversations may evict one while it looks at the next: then that is loaded again.
     """
 
-    def __init__(self, core: Core, loader: Loader, terms: Terms, conversation_id: str, row: _native.Head) -> None:
+    def __init__(self, core: Core, loader: Loader, access: Access, conversation_id: str, row: _native.Head) -> None:
         self._core = core
         self._loader = loader
-        self._terms = terms
+        self._access = access
         self._id = conversation_id
         self.row = row
         self.head = Head(
@@ -70,16 +70,16 @@ class AcceptedConversation:
         return conversation_draft(self.row.body)
 
     def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
-        return self._while_resident(lambda: self._core.find_messages(self._terms.tenant_id, self._id, user_id, ids))
+        return self._while_resident(lambda: self._core.find_messages(self._access.tenant_id, self._id, user_id, ids))
 
     def live(self, user_id: str | None) -> list[int]:
-        return self._while_resident(lambda: self._core.live_sequences(self._terms.tenant_id, self._id, user_id))
+        return self._while_resident(lambda: self._core.live_sequences(self._access.tenant_id, self._id, user_id))
 
     def oldest(self, count: int) -> list[tuple[int, str]]:
-        return self._while_resident(lambda: self._core.oldest_messages(self._terms.tenant_id, self._id, count))
+        return self._while_resident(lambda: self._core.oldest_messages(self._access.tenant_id, self._id, count))
 
     def _while_resident(self, look: Callable[[], T]) -> T:
-        return self._loader.while_resident(self._terms, self._id, look)
+        return self._loader.while_resident(self._access, self._id, look)
 
 
 class NewConversation:
@@ -119,49 +119,49 @@ class Loader:
         self._applier = applier
         self._locks = locks
 
-    def locked(self, terms: Terms, conversation_id: str) -> Locked[AcceptedConversation | None]:
+    def locked(self, access: Access, conversation_id: str) -> Locked[AcceptedConversation | None]:
         """The conversation as accepted, under its lock."""
-        return Locked(self._locks.of(terms, conversation_id), lambda: self.accepted(terms, conversation_id))
+        return Locked(self._locks.of(access, conversation_id), lambda: self.accepted(access, conversation_id))
 
-    def accepted(self, terms: Terms, conversation_id: str) -> AcceptedConversation | None:
+    def accepted(self, access: Access, conversation_id: str) -> AcceptedConversation | None:
         """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
         row = self.while_resident(
-            terms, conversation_id, lambda: self._core.head(terms.tenant_id, conversation_id, accepted=True)
+            access, conversation_id, lambda: self._core.head(access.tenant_id, conversation_id, accepted=True)
         )
-        return None if row is None else AcceptedConversation(self._core, self, terms, conversation_id, row)
+        return None if row is None else AcceptedConversation(self._core, self, access, conversation_id, row)
 
-    def while_resident(self, terms: Terms, conversation_id: str, look: Callable[[], T]) -> T:
+    def while_resident(self, access: Access, conversation_id: str, look: Callable[[], T]) -> T:
         """Look at a conversation, loading it where it is not in memory. Call it under the conversation's lock."""
         while True:
             try:
                 return look()
             except KeyError:
-                self.ensure(terms, conversation_id)
+                self.ensure(access, conversation_id)
 
-    def published(self, terms: Terms, conversation_id: str) -> _native.Head | None:
+    def published(self, access: Access, conversation_id: str) -> _native.Head | None:
         """The head as readers see it."""
-        tenant_id = terms.tenant_id
+        tenant_id = access.tenant_id
         while True:
             try:
                 return self._core.head(tenant_id, conversation_id, accepted=False)
             except KeyError:
-                with self._locks.of(terms, conversation_id):
-                    self.ensure(terms, conversation_id)
+                with self._locks.of(access, conversation_id):
+                    self.ensure(access, conversation_id)
 
-    def ensure(self, terms: Terms, conversation_id: str) -> None:
+    def ensure(self, access: Access, conversation_id: str) -> None:
         """Load the conversation where it is not in memory. Call it under the conversation's lock."""
-        if self._core.conversation_state(terms.tenant_id, conversation_id) == "cold":
-            self._load(terms, conversation_id)
+        if self._core.conversation_state(access.tenant_id, conversation_id) == "cold":
+            self._load(access, conversation_id)
 
-    def _load(self, terms: Terms, conversation_id: str) -> None:
+    def _load(self, access: Access, conversation_id: str) -> None:
         """Read it from DuckDB, again where it changed meanwhile; what is not applied for want of something, from the
         journal. Raises StoreFailed where that is never applied.
         """
-        require_time(terms.deadline)
-        while not self._read(terms.tenant_id, conversation_id, with_journal=self._applier.stuck is not None):
+        require_time(access.deadline)
+        while not self._read(access.tenant_id, conversation_id, with_journal=self._applier.stuck is not None):
             if self._core.failure() is not None:
                 raise StoreFailed
-            require_time(terms.deadline)
+            require_time(access.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
     def _read(self, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
@@ -181,9 +181,9 @@ class Loader:
         bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
         return load(head, messages, bodies)
 
-    def missing(self, terms: Terms, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
+    def missing(self, access: Access, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
         """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
-        require_time(terms.deadline)
+        require_time(access.deadline)
         rows = self._database.rows(
             f"""SELECT {STORED_COLUMNS} FROM messages
                 WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence""",  # noqa: S608 - a constant

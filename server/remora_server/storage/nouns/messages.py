@@ -1,4 +1,4 @@
-"""Messages of the embedded store."""
+"""Messages of the local store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of the embedded store."""
+"""Steps of the local store."""
 
 from __future__ import annotations
 

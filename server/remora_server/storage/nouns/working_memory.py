@@ -1,4 +1,4 @@
-"""Working memory of the embedded store."""
+"""Working memory of the local store."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.commit.deadlines import remaining
 from remora_server.storage.database.database import Database
-from remora_server.storage.embedding.places import Place
 from remora_server.storage.embedding.queues import EmbeddingQueues
+from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.recall.loading import RecallLoader
 
@@ -47,7 +47,7 @@ FUTILE_RATE = 2000
 """More messages than this are not embedded in a second, nor more reviews made: a wait for more would lose time."""
 
 
-class EmbeddedIndex:
+class RecallIndex:
     """Searches what is published. What is not in memory is loaded first."""
 
     def __init__(
@@ -72,33 +72,35 @@ class EmbeddedIndex:
     def open(self, read: Read, scope: Scope) -> Iterator[LoadedScope]:
         """See `domain.search.MessageIndex`. Raises RevisionUnknown, DeadlineExceeded, too."""
         self._commits.begin(read)
-        place = self._place(read, scope)
+        resolved = self._resolved(read, scope)
         with ExitStack() as held:
 
             def load() -> None:
-                held.enter_context(self._loaded(place, read.deadline))
+                held.enter_context(self._loaded(resolved, read.deadline))
 
             load()
-            yield LoadedScope(self._core, self._queues, self._waiters, place=place, deadline=read.deadline, load=load)
+            yield LoadedScope(
+                self._core, self._queues, self._waiters, scope=resolved, deadline=read.deadline, load=load
+            )
 
-    def _place(self, read: Read, scope: Scope) -> Place:
+    def _resolved(self, read: Read, scope: Scope) -> ResolvedScope:
         tenant_id = read.tenant_id
         match scope:
             case InConversation(conversation_id, user_id):
                 head = self._conversations.published(read, conversation_id)
-                return Place(tenant_id, user_id or head.user_id, head.uid, conversation_id)
+                return ResolvedScope(tenant_id, user_id or head.user_id, head.uid, conversation_id)
             case OfUser(user_id):
-                return Place(tenant_id, user_id)
+                return ResolvedScope(tenant_id, user_id)
             case OfTenant():
-                return Place(tenant_id)
+                return ResolvedScope(tenant_id)
 
-    def _loaded(self, place: Place, deadline: float | None) -> AbstractContextManager[None]:
-        """Have a place in memory: users for as long as the context lasts, a thread for a while."""
-        if place.user_id is None:
-            return self._loader.tenant(place.tenant_id, deadline)
-        if place.uid is None:
-            return self._loader.user(place.tenant_id, place.user_id, deadline)
-        self._loader.thread(place.tenant_id, place.user_id, place.uid, place.conversation_id, deadline)
+    def _loaded(self, scope: ResolvedScope, deadline: float | None) -> AbstractContextManager[None]:
+        """Have a scope in memory: users for as long as the context lasts, a part of a conversation for a while."""
+        if scope.user_id is None:
+            return self._loader.tenant(scope.tenant_id, deadline)
+        if scope.uid is None:
+            return self._loader.user(scope.tenant_id, scope.user_id, deadline)
+        self._loader.part(scope.tenant_id, scope.user_id, scope.uid, scope.conversation_id, deadline)
         return nullcontext()
 
 
@@ -111,25 +113,25 @@ class LoadedScope:
         queues: EmbeddingQueues,
         waiters: threading.Semaphore,
         *,
-        place: Place,
+        scope: ResolvedScope,
         deadline: float | None,
         load: Callable[[], None],
     ) -> None:
         self._core = core
         self._recall = core.recall
-        self._queue = queues.of_tenant(place.tenant_id)
-        self._model = queues.models.of(place.tenant_id).name
+        self._queue = queues.of_tenant(scope.tenant_id)
+        self._model = queues.models.of(scope.tenant_id).name
         self._waiters = waiters
-        self._place = place
+        self._scope = scope
         self._deadline = deadline
         self._load = load
 
     def without_names(self, text: str) -> str:
         """See `domain.search.OpenScope`."""
         speakers = self._recall.speakers(
-            self._place.tenant_id,
-            user_id=self._place.user_id,
-            uid=self._place.uid,
+            self._scope.tenant_id,
+            user_id=self._scope.user_id,
+            uid=self._scope.uid,
             published=self._core.published(),
         )
         return _native.strip_names([text], speakers)[0]
@@ -160,7 +162,7 @@ class LoadedScope:
             return
         waiting = self._not_compared() + self._without(self._core.published())
         if waiting > FUTILE_RATE * query.index_wait:
-            self._queue.hint(self._place)
+            self._queue.hint(self._scope)
         elif waiting and self._waiters.acquire(blocking=False):
             until = time.monotonic() + query.index_wait
             try:
@@ -172,7 +174,7 @@ class LoadedScope:
         """Wait until the scope is embedded or the time is up. Vectors arrive with revisions; the end of a review, or of
         what is embedded again, does not.
         """
-        with self._queue.wanted(self._place):
+        with self._queue.wanted(self._scope):
             revision = self._core.published()
             while True:
                 is_compared = not self._not_compared()
@@ -186,16 +188,16 @@ class LoadedScope:
 
     def _without(self, revision: int) -> int:
         """How many messages have no vector."""
-        place = self._place
+        scope = self._scope
         return self._recall.pending(
-            place.tenant_id, user_id=place.user_id, uid=place.uid, model=self._model, published=revision
+            scope.tenant_id, user_id=scope.user_id, uid=scope.uid, model=self._model, published=revision
         )
 
     def _not_compared(self) -> int:
         """How many messages are known to have a vector that is to be made again, and how many reviews may find more."""
         # What a review finds counts as that before the review counts no more.
-        reviews = self._queue.count_reviews(self._place)
-        return reviews + self._queue.count_again(self._place)
+        reviews = self._queue.count_reviews(self._scope)
+        return reviews + self._queue.count_again(self._scope)
 
     def _goes_on(self, revision: int, look: float, until: float) -> bool:
         """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
@@ -208,9 +210,9 @@ class LoadedScope:
         """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
         if vector is None or vector.model == self._model:
             return
-        place = self._place
+        scope = self._scope
         there = self._recall.dimensions(
-            place.tenant_id, user_id=place.user_id, uid=place.uid, model=vector.model, published=revision
+            scope.tenant_id, user_id=scope.user_id, uid=scope.uid, model=vector.model, published=revision
         )
         if there and len(vector.values) // FLOAT_BYTES not in there:
             listed = " or ".join(map(str, there))
@@ -219,11 +221,11 @@ class LoadedScope:
             )
 
     def _find(self, query: SearchQuery) -> tuple[int, _native.SearchResult]:
-        place, options, revision = self._place, query.options, self._core.published()
+        scope, options, revision = self._scope, query.options, self._core.published()
         found = self._recall.search(
-            place.tenant_id,
-            user_id=place.user_id,
-            uid=place.uid,
+            scope.tenant_id,
+            user_id=scope.user_id,
+            uid=scope.uid,
             text=query.text,
             vector=query.vector.values if query.vector else None,
             pieces=query.vector.pieces if query.vector else b"",

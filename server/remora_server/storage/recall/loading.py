@@ -25,9 +25,9 @@ Version: TypeAlias = tuple[int, int, int]
 """A message's conversation uid, its sequence and the revision that last wrote it."""
 
 GROUP_MESSAGES = 2_000
-"""Messages that are read together, unless one thread has more: a load needs memory for these besides what it fills."""
+"""Messages that are read together, unless one part has more: a load needs memory for these besides what it fills."""
 
-_THREADS = """
+_PARTS = """
 SELECT m.conversation_uid, any_value(c.id), count(*) FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
 WHERE m.tenant_id = ? AND m.user_id = ? GROUP BY m.conversation_uid ORDER BY m.conversation_uid
 """
@@ -43,13 +43,13 @@ SELECT rowid, conversation_uid, sequence, message_revision, model, by_caller FRO
 WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids::UBIGINT[])) AND (by_caller OR model = $model)
 ORDER BY conversation_uid, sequence, model
 """
-# By their places: a scan that finds rows by anything else reads this column, by far the largest, of all that there are.
-_VALUES = "SELECT values FROM embeddings WHERE rowid IN (SELECT unnest($places)) ORDER BY rowid"
-_PIECES = "SELECT rowid, pieces FROM embeddings WHERE rowid IN (SELECT unnest($places))"
+# By rowid: a scan that finds rows by anything else reads this column, by far the largest, of all that there are.
+_VALUES = "SELECT values FROM embeddings WHERE rowid IN (SELECT unnest($rowids)) ORDER BY rowid"
+_PIECES = "SELECT rowid, pieces FROM embeddings WHERE rowid IN (SELECT unnest($rowids))"
 
 
 class RecallLoader:
-    """Loads threads (one user's part of one conversation), users and tenants that are not in memory.
+    """Loads parts of conversations (one user's of each), users and tenants that are not in memory.
 
     A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
     What DuckDB has no room for is added from the journal. Several may load the same at once: the first counts. Vectors
@@ -66,7 +66,7 @@ class RecallLoader:
         self._last_unapplied: tuple[tuple[str, int, int], Unapplied] | None = None
         """Of a tenant, after a revision that is applied, as of one that was delivered."""
 
-    def thread(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
+    def part(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
         """Have one user's part of a conversation in memory."""
         if self._recall.begin_thread(tenant_id, user_id, uid):
             with self._loading(tenant_id, user_id, [uid]):
@@ -106,7 +106,7 @@ class RecallLoader:
                 unapplied = self._settle(tenant_id, deadline)
                 changed = unapplied.threads(user_id) if unapplied else []
                 stored = {uid: (uid, conversation_id, 0) for uid, conversation_id in changed}
-                stored |= {row[0]: row for row in self._database.rows(_THREADS, [tenant_id, user_id])}
+                stored |= {row[0]: row for row in self._database.rows(_PARTS, [tenant_id, user_id])}
                 absent = self._recall.declare_threads(tenant_id, user_id, list(stored))
                 with self._loading(tenant_id, user_id, absent):
                     for group in _groups([stored[uid] for uid in absent]):
@@ -152,28 +152,28 @@ class RecallLoader:
             last = self._last_unapplied = None if found is None else (key, found)
         return None if last is None else last[1]
 
-    def _fill(self, tenant_id: str, user_id: str, threads: dict[int, str], unapplied: Unapplied | None) -> None:
-        """Fill threads, all of them: one that holds nothing any more is filled with nothing."""
-        scope, model = {"tenant": tenant_id, "uids": list(threads)}, self._models.of(tenant_id)
+    def _fill(self, tenant_id: str, user_id: str, parts: dict[int, str], unapplied: Unapplied | None) -> None:
+        """Fill all parts, given as uids with ids of conversations: one that holds nothing is filled with nothing."""
+        scope, model = {"tenant": tenant_id, "uids": list(parts)}, self._models.of(tenant_id)
         rows, vectors = self._database.snapshot(
             lambda cursor: (
                 cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall(),
                 _vectors(cursor, {**scope, "model": model.name}, late=model.late),
             )
         )
-        messages = {uid: list(part) for uid, part in groupby(rows, itemgetter(0))}
-        for uid, conversation_id in threads.items():
-            part = messages.get(uid, [])
-            encoded = [stored_message(*row[1:]) for row in part]
-            made = [vectors.get(row[:3], []) for row in part]
+        messages = {uid: list(own) for uid, own in groupby(rows, itemgetter(0))}
+        for uid, conversation_id in parts.items():
+            own = messages.get(uid, [])
+            encoded = [stored_message(*row[1:]) for row in own]
+            made = [vectors.get(row[:3], []) for row in own]
             self._recall.fill_thread(tenant_id, user_id, uid, conversation_id, encoded, made, unapplied)
 
 
-def _groups(threads: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:
-    """Threads (uid, conversation's id, how many messages) that are read together, as uids with ids."""
+def _groups(parts: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:
+    """Parts (uid, conversation's id, how many messages) that are read together, as uids with ids."""
     group: dict[int, str] = {}
     size = 0
-    for uid, conversation_id, count in threads:
+    for uid, conversation_id, count in parts:
         if group and size + count > GROUP_MESSAGES:
             yield group
             group, size = {}, 0
@@ -184,16 +184,16 @@ def _groups(threads: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]
 
 
 def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
-    """Read until places stay the same meanwhile: a checkpoint moves rows, also those that a transaction sees."""
+    """Read until rowids stay the same meanwhile: a checkpoint moves rows, also those that a transaction sees."""
     keys = cursor.execute(_EMBEDDINGS, parameters).fetchall()
     while keys:
-        places = sorted(key[0] for key in keys)
-        values = list(arrow.vectors(cursor.sql(_VALUES, params={"places": places})))
-        own = [place for place, *_, by_caller in keys if late and not by_caller]
-        pieces = dict(cursor.execute(_PIECES, {"places": own}).fetchall()) if own else {}
+        rowids = sorted(key[0] for key in keys)
+        values = list(arrow.vectors(cursor.sql(_VALUES, params={"rowids": rowids})))
+        own = [rowid for rowid, *_, by_caller in keys if late and not by_caller]
+        pieces = dict(cursor.execute(_PIECES, {"rowids": own}).fetchall()) if own else {}
         before, keys = keys, cursor.execute(_EMBEDDINGS, parameters).fetchall()
         if keys == before:
-            return _by_message(keys, dict(zip(places, values, strict=True)), pieces)
+            return _by_message(keys, dict(zip(rowids, values, strict=True)), pieces)
     return {}
 
 
@@ -201,6 +201,6 @@ def _by_message(
     keys: Sequence[tuple[int, int, int, int, str, bool]], values: dict[int, bytes], pieces: dict[int, bytes | None]
 ) -> dict[Version, Vectors]:
     vectors: dict[Version, Vectors] = defaultdict(list)
-    for place, uid, sequence, revision, model, by_caller in keys:
-        vectors[uid, sequence, revision].append((model, values[place], by_caller, pieces.get(place) or b""))
+    for rowid, uid, sequence, revision, model, by_caller in keys:
+        vectors[uid, sequence, revision].append((model, values[rowid], by_caller, pieces.get(rowid) or b""))
     return vectors

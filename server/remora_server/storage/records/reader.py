@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from remora_server import _native, wire
 from remora_server._native import ColdRecords, Core, StoredRecord
-from remora_server.domain.calls import Terms
+from remora_server.domain.calls import Access
 from remora_server.domain.errors import StoreFailed
 from remora_server.domain.replies import REPLY_BYTES, read_fitting
 from remora_server.storage.commit.applier import Applier
@@ -52,7 +52,7 @@ class Record(Struct, frozen=True):
 
     def position(self, kind: Kind, order: int) -> Position:
         """Its position in an order of its kind: 0 is that of the keys."""
-        return _place_of(kind, order, self)
+        return _position_of(kind, order, self)
 
 
 class PartitionQuery(Struct, frozen=True):
@@ -102,104 +102,104 @@ class RecordReader:
         self._applier = applier
         self._clock = clock
 
-    def get(self, terms: Terms, place: Partition, key: bytes) -> tuple[Record | None, int]:
+    def get(self, access: Access, place: Partition, key: bytes) -> tuple[Record | None, int]:
         """The record as readers see it, None where there is none, and the revision that this shows."""
         while True:
-            found, revision = self.stored(terms, place, key, accepted=False)
+            found, revision = self.stored(access, place, key, accepted=False)
             if found is None:
                 return None, revision
             with suppress(_MovedOn):
-                return self._completed(terms, place, [found])[0], revision
+                return self._completed(access, place, [found])[0], revision
 
-    def accepted(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> list[Record]:
+    def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them. Call it under the partition's lock."""
         while True:
-            cold = [key for key in keys if self._knows(terms, place, key) is None]
+            cold = [key for key in keys if self._knows(access, place, key) is None]
             if cold:
-                self._load_keys(terms, place, cold)
-            looked = [self.stored(terms, place, key)[0] for key in keys]
+                self._load_keys(access, place, cold)
+            looked = [self.stored(access, place, key)[0] for key in keys]
             found = [each for each in looked if each is not None]
-            bodies = self._bodies(terms, place, found)
+            bodies = self._bodies(access, place, found)
             versions = [(each.key, each.revision, each.ordinal) for each in found]
             if all(version in bodies for version in versions):
                 return [_record(each, bodies[version]) for each, version in zip(found, versions, strict=True)]
 
     def stored(
-        self, terms: Terms, place: Partition, key: bytes, *, accepted: bool = True
+        self, access: Access, place: Partition, key: bytes, *, accepted: bool = True
     ) -> tuple[StoredRecord | None, int]:
         """The record with or without its body, and the revision that this shows. One that has expired is not there."""
         now = self._clock()
-        found, revision = self._look(terms, place, key, now, accepted=accepted)
+        found, revision = self._look(access, place, key, now, accepted=accepted)
         return None if found is None or _is_expired(found, now) else found, revision
 
-    def has_expired(self, terms: Terms, place: Partition, key: bytes) -> bool:
+    def has_expired(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether an accepted record is there and has expired."""
         now = self._clock()
-        found, _ = self._look(terms, place, key, now, accepted=True)
+        found, _ = self._look(access, place, key, now, accepted=True)
         return found is not None and _is_expired(found, now)
 
     def _look(
-        self, terms: Terms, place: Partition, key: bytes, now: int, *, accepted: bool
+        self, access: Access, place: Partition, key: bytes, now: int, *, accepted: bool
     ) -> tuple[StoredRecord | None, int]:
         while True:
             try:
                 return self._core.get_record(
-                    place.kind.number, terms.tenant_id, place.uid, place.partition, key, accepted=accepted, now=now
+                    place.kind.number, access.tenant_id, place.uid, place.partition, key, accepted=accepted, now=now
                 )
             except ColdRecords:
-                self._load_keys(terms, place, [key])
+                self._load_keys(access, place, [key])
 
-    def may_be_there(self, terms: Terms, place: Partition, key: bytes) -> bool:
+    def may_be_there(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether an accepted record may stand there, by what is in memory."""
-        return self._knows(terms, place, key) is not False
+        return self._knows(access, place, key) is not False
 
-    def _knows(self, terms: Terms, place: Partition, key: bytes) -> bool | None:
+    def _knows(self, access: Access, place: Partition, key: bytes) -> bool | None:
         """Whether an accepted record stands there, by what is in memory; None where that does not say."""
         try:
             found, _ = self._core.get_record(
-                place.kind.number, terms.tenant_id, place.uid, place.partition, key, accepted=True, now=0
+                place.kind.number, access.tenant_id, place.uid, place.partition, key, accepted=True, now=0
             )
         except ColdRecords:
             return None
         return found is not None
 
-    def page(self, terms: Terms, place: Partition, query: PartitionQuery) -> RecordPage:
+    def page(self, access: Access, place: Partition, query: PartitionQuery) -> RecordPage:
         """A page of a partition as readers see it: as many as a reply holds, but one at least if there is any."""
         while True:
-            found = self._resident_page(terms, place, query)
+            found = self._resident_page(access, place, query)
             with suppress(_MovedOn):
-                records = self._completed(terms, place, found.records, newest=query.newest)
+                records = self._completed(access, place, found.records, newest=query.newest)
                 more = found.more or len(records) < len(found.records)
                 return RecordPage(tuple(records), more, found.revision)
 
-    def encoded_page(self, terms: Terms, place: Partition, query: PartitionQuery) -> EncodedPage:
+    def encoded_page(self, access: Access, place: Partition, query: PartitionQuery) -> EncodedPage:
         """The same page as elements of a list's reply."""
-        found = self._resident_page(terms, place, query)
+        found = self._resident_page(access, place, query)
         if found.encoded is not None:
-            last = _place_of(place.kind, query.order, found.records[-1]) if found.more else None
+            last = _position_of(place.kind, query.order, found.records[-1]) if found.more else None
             return EncodedPage(found.encoded, len(found.records), last, found.revision)
-        page = self.page(terms, place, query)
+        page = self.page(access, place, query)
         last = page.records[-1].position(place.kind, query.order) if page.more else None
         encoded = wire.elements(wire.LIST_FIELD, (record.body for record in page.records))
         return EncodedPage(encoded, len(page.records), last, page.revision)
 
-    def count(self, terms: Terms, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
+    def count(self, access: Access, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
         """How many records of a partition readers see, and the revision that this shows."""
         now = self._clock()
         while True:
             try:
                 return self._core.count_records(
-                    place.kind.number, terms.tenant_id, place.uid, place.partition, where=where, now=now
+                    place.kind.number, access.tenant_id, place.uid, place.partition, where=where, now=now
                 )
             except ColdRecords:
-                self._load(terms, place, 0, None)
+                self._load(access, place, 0, None)
 
-    def _resident_page(self, terms: Terms, place: Partition, query: PartitionQuery) -> _native.RecordPage:
+    def _resident_page(self, access: Access, place: Partition, query: PartitionQuery) -> _native.RecordPage:
         while True:
             try:
                 return self._core.list_records(
                     place.kind.number,
-                    terms.tenant_id,
+                    access.tenant_id,
                     place.uid,
                     place.partition,
                     order=query.order,
@@ -214,18 +214,18 @@ class RecordReader:
                     now=self._clock(),
                 )
             except ColdRecords as cold:
-                self._load(terms, place, query.order, _newest_rows(query, cold.after))
+                self._load(access, place, query.order, _newest_rows(query, cold.after))
 
-    def _load_keys(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> None:
+    def _load_keys(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
         def load() -> bool:
             as_of = self._applier.applied
-            rows = self._rows(terms, place, "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)], body="body")
+            rows = self._rows(access, place, "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)], body="body")
             absent = set(keys) - {row[0] for row in rows}
-            return self._give(terms, place, rows, absent=sorted(absent), as_of=as_of)
+            return self._give(access, place, rows, absent=sorted(absent), as_of=as_of)
 
-        self._until_fresh(terms, load)
+        self._until_fresh(access, load)
 
-    def _load(self, terms: Terms, place: Partition, order: int, limit: int | None) -> None:
+    def _load(self, access: Access, place: Partition, order: int, limit: int | None) -> None:
         """Load the last so many rows in an order, or (None) all."""
         names = _order_columns(place.kind, order)
         ending = f"ORDER BY {', '.join(f'{name} DESC' for name in names)} LIMIT {limit}" if limit else ""
@@ -233,39 +233,39 @@ class RecordReader:
 
         def load() -> bool:
             as_of = self._applier.applied
-            rows = self._rows(terms, place, ending, [], body=body)
+            rows = self._rows(access, place, ending, [], body=body)
             if limit is None or len(rows) < limit:
-                return self._give(terms, place, rows, whole=True, as_of=as_of)
+                return self._give(access, place, rows, whole=True, as_of=as_of)
             known = _position(place.kind, order, rows[-1])
-            return self._give(terms, place, rows, order=order, complete_from=known, as_of=as_of)
+            return self._give(access, place, rows, order=order, complete_from=known, as_of=as_of)
 
-        self._until_fresh(terms, load)
+        self._until_fresh(access, load)
 
-    def _until_fresh(self, terms: Terms, load: Callable[[], bool]) -> None:
+    def _until_fresh(self, access: Access, load: Callable[[], bool]) -> None:
         """Load, again where what was read is older than what memory has let go of. Raises StoreFailed where that is
         never applied.
         """
-        require_time(terms.deadline)
+        require_time(access.deadline)
         while not load():
             if self._core.failure() is not None:
                 raise StoreFailed
-            require_time(terms.deadline)
+            require_time(access.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
-    def _rows(self, terms: Terms, place: Partition, rest: str, parameters: list[object], *, body: str) -> list[Row]:
+    def _rows(self, access: Access, place: Partition, rest: str, parameters: list[object], *, body: str) -> list[Row]:
         """The database's rows of a partition as the engine takes them."""
         own = "".join(f", {name}" for name in place.kind.column_names)
         columns = f"key, revision, ordinal, user_id, expire_time, upload_id, {body}{own}"
-        hashed = _native.place(terms.tenant_id, place.uid, place.partition)
+        hashed = _native.place(access.tenant_id, place.uid, place.partition)
         return self._database.rows(
             f"""SELECT {columns} FROM {place.kind.name}
                 WHERE place = ? AND tenant_id = ? AND conversation_uid = ? AND partition = ? {rest}""",  # noqa: S608 - ours
-            [hashed, terms.tenant_id, place.uid, place.partition, *parameters],
+            [hashed, access.tenant_id, place.uid, place.partition, *parameters],
         )
 
     def _give(
         self,
-        terms: Terms,
+        access: Access,
         place: Partition,
         rows: list[Row],
         *,
@@ -277,7 +277,7 @@ class RecordReader:
     ) -> bool:
         return self._core.load_records(
             place.kind.number,
-            terms.tenant_id,
+            access.tenant_id,
             place.uid,
             place.partition,
             rows,
@@ -289,17 +289,17 @@ class RecordReader:
         )
 
     def _completed(
-        self, terms: Terms, place: Partition, found: Sequence[StoredRecord], *, newest: bool = False
+        self, access: Access, place: Partition, found: Sequence[StoredRecord], *, newest: bool = False
     ) -> list[Record]:
         """The records with their bodies, as many as a reply holds, from the end where that is the newest. Raises
         _MovedOn.
         """
         way = -1 if newest else 1
-        read = partial(self._with_bodies, terms, place)
+        read = partial(self._with_bodies, access, place)
         return read_fitting(found[::way], read, lambda record: len(record.body))[::way]
 
-    def _with_bodies(self, terms: Terms, place: Partition, chosen: Sequence[StoredRecord]) -> Iterator[Record]:
-        bodies = self._bodies(terms, place, chosen)
+    def _with_bodies(self, access: Access, place: Partition, chosen: Sequence[StoredRecord]) -> Iterator[Record]:
+        bodies = self._bodies(access, place, chosen)
         for stored in chosen:
             body = bodies.get((stored.key, stored.revision, stored.ordinal))
             if body is None:
@@ -307,7 +307,7 @@ class RecordReader:
             yield _record(stored, body)
 
     def _bodies(
-        self, terms: Terms, place: Partition, records: Sequence[StoredRecord]
+        self, access: Access, place: Partition, records: Sequence[StoredRecord]
     ) -> dict[tuple[bytes, int, int], bytes]:
         """The bodies by key, revision and ordinal: those in memory, those that the database has, and uploaded ones."""
         bodies = {
@@ -317,24 +317,24 @@ class RecordReader:
         }
         dropped = [each.key for each in records if each.body is None and not each.upload_id]
         if dropped:
-            require_time(terms.deadline)
+            require_time(access.deadline)
             as_of = self._applier.applied
-            rows = self._rows(terms, place, "AND key IN (SELECT unnest(?::BLOB[]))", [dropped], body="body")
+            rows = self._rows(access, place, "AND key IN (SELECT unnest(?::BLOB[]))", [dropped], body="body")
             bodies |= {(row[0], row[1], row[2]): row[6] for row in rows}
-            self._give(terms, place, rows, as_of=as_of)
+            self._give(access, place, rows, as_of=as_of)
         for each in records:
             if each.upload_id:
-                body = self.uploaded(terms, place, each.upload_id)
+                body = self.uploaded(access, place, each.upload_id)
                 if body is not None:
                     bodies[each.key, each.revision, each.ordinal] = body
         return bodies
 
-    def uploaded(self, terms: Terms, place: Partition, upload_id: str) -> bytes | None:
+    def uploaded(self, access: Access, place: Partition, upload_id: str) -> bytes | None:
         """A body put together of its parts; None where these are gone, as the record then is."""
         name, _, count = upload_id.partition("/")
         kind = parts_of(place.kind)
         parts = Partition(kind, place.uid, kind.encode_partition(name))
-        found = [self.get(terms, parts, kind.encode_key(index))[0] for index in range(int(count))]
+        found = [self.get(access, parts, kind.encode_key(index))[0] for index in range(int(count))]
         if any(part is None for part in found):
             return None
         return b"".join(record_pb2.BodyPart.FromString(part.body).data for part in found if part is not None)
@@ -345,7 +345,7 @@ def _is_expired(record: StoredRecord, now: int) -> bool:
     return record.expire_time is not None and record.expire_time <= now
 
 
-def _place_of(kind: Kind, order: int, record: Record | StoredRecord) -> Position:
+def _position_of(kind: Kind, order: int, record: Record | StoredRecord) -> Position:
     if order == 0:
         return (record.key,)
     return (*(record.columns[column] for column in kind.orders[order - 1]), record.revision, record.ordinal)

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora_server._native import Core, StoredRecord
-from remora_server.domain.calls import Outcome, Read, Terms, Write
+from remora_server.domain.calls import Access, Outcome, Read, Write
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.clock import Clock
@@ -143,32 +143,32 @@ class Records:
         """Records of any partitions of a kind."""
         return self._queries.find(read, query)
 
-    def accepted(self, terms: Terms, place: Partition, keys: Sequence[bytes]) -> list[Record]:
+    def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them, under the partition's lock."""
-        return self._reader.accepted(terms, place, keys)
+        return self._reader.accepted(access, place, keys)
 
-    def may_be_there(self, terms: Terms, place: Partition, key: bytes) -> bool:
+    def may_be_there(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether a write may replace a record, by what is in memory. A conversation that it creates has none."""
         is_new = place.kind.of_conversation and place.uid == 0
-        return not is_new and self._reader.may_be_there(terms, place, key)
+        return not is_new and self._reader.may_be_there(access, place, key)
 
-    def stored(self, terms: Terms, place: Partition, key: bytes) -> StoredRecord | None:
+    def stored(self, access: Access, place: Partition, key: bytes) -> StoredRecord | None:
         """The same, perhaps without its body."""
-        return self._reader.stored(terms, place, key)[0]
+        return self._reader.stored(access, place, key)[0]
 
-    def has_expired(self, terms: Terms, place: Partition, key: bytes) -> bool:
+    def has_expired(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether a record is there and has expired, as writers see it."""
-        return self._reader.has_expired(terms, place, key)
+        return self._reader.has_expired(access, place, key)
 
-    def refresh(self, terms: Terms, place: Partition, key: bytes, expire_time: int | None) -> bool:
+    def refresh(self, access: Access, place: Partition, key: bytes, expire_time: int | None) -> bool:
         """Have a record live until another time, which is seen at once and journaled later; False where there is none.
 
         After a crash within a minute, it may have the time from before.
         """
-        while (found := self.stored(terms, place, key)) is not None:
+        while (found := self.stored(access, place, key)) is not None:
             if self._core.refresh_record(
                 place.kind.number,
-                terms.tenant_id,
+                access.tenant_id,
                 place.uid,
                 place.partition,
                 key,
@@ -187,19 +187,19 @@ class Records:
 
         return self._commands.run(write, nullcontext(), plan)
 
-    def held(self, terms: Terms, moves: Sequence[Move]) -> AbstractContextManager[None]:
+    def held(self, access: Access, moves: Sequence[Move]) -> AbstractContextManager[None]:
         """The locks of what moves, to be held while its changes are made and accepted."""
         if any(isinstance(move, RemovePartitions) and move.is_prefix for move in moves):
-            return self._locks.all(terms)
-        return self._locks.all_of(terms, self._lock_keys(moves))
+            return self._locks.all(access)
+        return self._locks.all_of(access, self._lock_keys(moves))
 
-    def held_place(self, terms: Terms, place: Partition) -> AbstractContextManager[None]:
+    def held_place(self, access: Access, place: Partition) -> AbstractContextManager[None]:
         """The lock of one partition."""
-        return self._locks.of(terms, (place.kind.number, place.uid, place.partition))
+        return self._locks.of(access, (place.kind.number, place.uid, place.partition))
 
-    def held_of_users(self, terms: Terms) -> AbstractContextManager[None]:
+    def held_of_users(self, access: Access) -> AbstractContextManager[None]:
         """The locks of all that may belong to a user."""
-        return self._locks.all(terms)
+        return self._locks.all(access)
 
     def _lock_keys(self, moves: Iterable[Move]) -> Iterator[tuple[int, int, bytes]]:
         """Of the partitions, and of those above: a child is not written while one of them goes."""
@@ -209,10 +209,10 @@ class Records:
                 for place, _ in _above(Partition(move.kind, move.uid, move.partition)):
                     yield place.kind.number, place.uid, place.partition
 
-    def changes(self, terms: Terms, moves: Iterable[Move]) -> list[Change]:
+    def changes(self, access: Access, moves: Iterable[Move]) -> list[Change]:
         """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound."""
         owners: _Owners = {}
-        return [change for move in moves for change in self._changes(terms, move, owners)]
+        return [change for move in moves for change in self._changes(access, move, owners)]
 
     def cleared(self, uid: int, user_id: str) -> list[RemovePartitions]:
         """What goes with a user's messages in a conversation."""
@@ -226,13 +226,13 @@ class Records:
         """The end of everything that belongs to a user."""
         return changes.remove_user_records(user_id, [kind for kind in self.kinds if kind.of_user])
 
-    def _changes(self, terms: Terms, move: Move, owners: _Owners) -> Iterator[Change]:
+    def _changes(self, access: Access, move: Move, owners: _Owners) -> Iterator[Change]:
         match move:
             case Put():
-                yield from self._put(terms, move, owners)
+                yield from self._put(access, move, owners)
             case Remove():
                 place = Partition(move.kind, move.uid, move.partition)
-                self._require_expected(terms, place, move.key, move.expected)
+                self._require_expected(access, place, move.key, move.expected)
                 yield changes.remove_record(move.kind, move.uid, move.partition, move.key)
                 yield from self._remove_children(move.kind, move.uid, move.partition + move.key, is_prefix=False)
             case RemovePartitions():
@@ -247,13 +247,13 @@ class Records:
             yield remove(child, uid, place)
             yield from self._remove_children(child, uid, place, is_prefix=True)
 
-    def _put(self, terms: Terms, put: Put, owners: _Owners) -> Iterator[Change]:
+    def _put(self, access: Access, put: Put, owners: _Owners) -> Iterator[Change]:
         draft = put.kind.draft(put.message, put.expire_time)
         place = Partition(put.kind, put.uid, draft.partition)
-        is_there = self._require_expected(terms, place, draft.key, put.expected)
-        user_id = owners[place, draft.key] = self._owner(terms, place, draft, owners)
+        is_there = self._require_expected(access, place, draft.key, put.expected)
+        user_id = owners[place, draft.key] = self._owner(access, place, draft, owners)
         if put.uploaded:
-            yield from self._uploads.confirm(terms, place, put.uploaded)
+            yield from self._uploads.confirm(access, place, put.uploaded)
         yield changes.put_record(
             put.kind,
             put.uid,
@@ -263,30 +263,30 @@ class Records:
             upload_id=put.uploaded.reference if put.uploaded else "",
         )
 
-    def _require_expected(self, terms: Terms, place: Partition, key: bytes, expected: int | None) -> bool:
+    def _require_expected(self, access: Access, place: Partition, key: bytes, expected: int | None) -> bool:
         """Whether a record may be there. Raises RevisionMismatch where another revision is than is expected."""
         if expected is not None:
-            found, _ = self._reader.stored(terms, place, key)
+            found, _ = self._reader.stored(access, place, key)
             revision = ABSENT if found is None else found.revision
             if revision != expected:
                 raise RevisionMismatch(expected, revision)
-        return self.may_be_there(terms, place, key)
+        return self.may_be_there(access, place, key)
 
-    def _owner(self, terms: Terms, place: Partition, draft: RecordDraft, owners: _Owners) -> str:
+    def _owner(self, access: Access, place: Partition, draft: RecordDraft, owners: _Owners) -> str:
         """The user that a record belongs to: its own, or its parent's. `owners` are those of what the same write put.
 
         Raises RecordNotFound where the parent's record is not there.
         """
         owner = draft.user_id
         for above, key in islice(_above(place), 1):
-            parent = owners.get((above, key)) if (above, key) in owners else self._stored_owner(terms, above, key)
+            parent = owners.get((above, key)) if (above, key) in owners else self._stored_owner(access, above, key)
             if parent is None:
                 raise RecordNotFound(above.kind.name)
             owner = owner if place.kind.user else parent
         return owner
 
-    def _stored_owner(self, terms: Terms, place: Partition, key: bytes) -> str | None:
-        found = self.stored(terms, place, key)
+    def _stored_owner(self, access: Access, place: Partition, key: bytes) -> str | None:
+        found = self.stored(access, place, key)
         return None if found is None else found.user_id
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from remora_server.domain.calls import Terms
+from remora_server.domain.calls import Access
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.records.reader import Partition, RecordReader
@@ -64,13 +64,13 @@ class Uploads:
         )
         return changes.put_record(kind, upload.uid, draft, replaces=True)
 
-    def confirm(self, terms: Terms, place: Partition, uploaded: Uploaded) -> Iterator[changes.Change]:
+    def confirm(self, access: Access, place: Partition, uploaded: Uploaded) -> Iterator[changes.Change]:
         """Keep the parts for a record that names them. Raises RecordNotFound where one is missing, or named."""
         kind = parts_of(place.kind)
         parts = Partition(kind, place.uid, kind.encode_partition(uploaded.id))
         for index in range(uploaded.parts):
             key = kind.encode_key(index)
-            found, _ = self._reader.stored(terms, parts, key)
+            found, _ = self._reader.stored(access, parts, key)
             if found is None or found.expire_time is None:
                 raise RecordNotFound(kind.name)
             yield changes.set_expiry(kind.number, place.uid, parts.partition, key, found.revision, None)

@@ -282,7 +282,7 @@ _CHECKS: Sequence[tuple[str, str]] = (
         "SELECT count(*) FROM messages ANTI JOIN conversations ON conversation_uid = uid",
     ),
     (
-        "places in a conversation that two messages have",
+        "sequences of a conversation that two messages have",
         "SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY conversation_uid, sequence HAVING count(*) > 1)",
     ),
     (
@@ -384,10 +384,10 @@ def _find_in_journal(report: StoreReport, finding: _native.JournalFinding, *, is
 
 
 def told(finding: _native.JournalFinding) -> str:
-    """What is wrong with a journal, led by the place where that is in one of its segments."""
-    place = f"{finding.segment} at byte {finding.offset}: " if finding.segment else ""
+    """What is wrong with a journal, led by the segment and offset where it is in one."""
+    where = f"{finding.segment} at byte {finding.offset}: " if finding.segment else ""
     what = f"a torn end of {finding.bytes} bytes ({finding.reason})" if finding.torn_end else finding.reason
-    return place + what
+    return where + what
 
 
 def _compare(report: StoreReport, found: _native.JournalInspection, unusable: str) -> None:

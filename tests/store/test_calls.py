@@ -1,4 +1,4 @@
-"""The terms of reads and writes, in any store: what a repeat gets, what a revision says, who sees what."""
+"""What every read and write keeps, in any store: what a repeat gets, what a revision says, who sees what."""
 
 from __future__ import annotations
 

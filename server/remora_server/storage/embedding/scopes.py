@@ -1,4 +1,4 @@
-"""Where the engine searches, and how many of something are there."""
+"""Which messages a search looks at, and how many of something are among them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Part: TypeAlias = tuple[str, str, int]
 """One user's part of one conversation: tenant, user and the conversation's uid."""
 
 
-class Place(Struct, frozen=True):
-    """A thread (user and uid), a user, or (neither) the tenant."""
+class ResolvedScope(Struct, frozen=True):
+    """One user's part of a conversation (user and uid), a user, or (neither) the tenant."""
 
     tenant_id: str
     user_id: str | None = None
@@ -26,7 +26,7 @@ class Place(Struct, frozen=True):
 
 
 class Tally:
-    """How many of something are in each place, counted as they come and go. Not safe to share between threads."""
+    """How many of something are in each scope, counted as they come and go. Not safe to share between threads."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str | None, int | None]] = Counter()
@@ -39,6 +39,6 @@ class Tally:
             if not self._counts[key]:
                 del self._counts[key]
 
-    def count(self, place: Place) -> int:
-        """How many there are in a place."""
-        return self._counts[place.tenant_id, place.user_id, place.uid]
+    def count(self, scope: ResolvedScope) -> int:
+        """How many there are in a scope."""
+        return self._counts[scope.tenant_id, scope.user_id, scope.uid]
