@@ -66,11 +66,11 @@ class GetStatusResponse(_message.Message):
 
     @_builtins.property
     def engine(self) -> Global___EngineStatus:
-        """The engine in memory."""
+        """The engine."""
 
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelStatus]:
-        """Operators only: all models that are in use, by name."""
+        """Operators only: all models in use, by name."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class CreateBackupResponse(_message.Message):
     BACKUP_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def backup(self) -> Global___Backup:
-        """What was made."""
+        """The backup."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class ReadBackupResponse(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The bytes from there on, up to 1 MiB of them; empty at the end."""
+    """The bytes from there on, up to 1 MiB; empty at the end."""
     def __init__(
         self,
         *,
@@ -209,7 +209,7 @@ class DeleteBackupResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """Whether it was there."""
+    """Whether there was one."""
     def __init__(
         self,
         *,
@@ -261,9 +261,9 @@ class Backup(_message.Message):
     SHA256_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Its name in the calls that read and delete it."""
+    """Its id, for the calls that read and delete it."""
     revision: _builtins.int
-    """The revision that it shows: all writes up to there and none beyond."""
+    """The revision of the snapshot: it holds all writes up to it and none after it."""
     store_id: _builtins.str
     """The store's id, 32 hexadecimal digits."""
     format_version: _builtins.int
@@ -338,7 +338,7 @@ class ServerStatus(_message.Message):
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What of the server does not work now and is begun anew: its threads, and why. Empty where all does."""
+        """Threads of the server that have failed and are being restarted, and why. Empty if all work."""
 
     def __init__(
         self,
@@ -380,17 +380,17 @@ class StoreStatus(_message.Message):
     format_version: _builtins.int
     """The version of its format."""
     in_memory: _builtins.bool
-    """Whether it lives in memory only."""
+    """Whether it is in memory only."""
     writable: _builtins.bool
-    """Whether it takes writes."""
+    """Whether it accepts writes."""
     failure: _builtins.str
-    """Why it takes none; empty where it does."""
+    """Why it does not; empty if it does."""
     revision: _builtins.int
     """The newest revision that is visible."""
     applied_revision: _builtins.int
     """The newest revision that the database holds."""
     database_bytes: _builtins.int
-    """Bytes of the database on disk, its write-ahead log included."""
+    """Bytes of the database on disk, including its write-ahead log."""
     conversations: _builtins.int
     """Conversations stored."""
     messages: _builtins.int
@@ -429,13 +429,13 @@ class JournalStatus(_message.Message):
     BATCHES_FIELD_NUMBER: _builtins.int
     SYNC_MICROS_FIELD_NUMBER: _builtins.int
     bytes: _builtins.int
-    """Bytes on disk, preallocated ones included."""
+    """Bytes on disk, including preallocated ones."""
     segments: _builtins.int
     """Segments."""
     records: _builtins.int
     """Records written by this process."""
     batches: _builtins.int
-    """Batches, that is fdatasyncs, made by this process."""
+    """Batches written by this process, each with one fdatasync."""
     sync_micros: _builtins.int
     """Mean duration of an fdatasync in microseconds."""
     def __init__(
@@ -470,24 +470,24 @@ class ModelStatus(_message.Message):
     REFUSED_FIELD_NUMBER: _builtins.int
     MESSAGES_PER_SECOND_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name; empty where there is none and search goes by words alone."""
+    """Its name; empty if there is none and searches go by words alone."""
     dimension: _builtins.int
-    """The dimension of its vectors; 0 while that is not known, before an endpoint's first reply."""
+    """The dimension of its vectors; 0 while unknown, before an endpoint's first reply."""
     precision: _builtins.str
-    """`f32` or `int8`; empty where it is not the built-in one."""
+    """`f32` or `int8`; empty if it is not the built-in one."""
     pending: _builtins.int
-    """How many messages wait to be embedded by it, of all tenants whose model it is; after a change of the model also those
-    that have a vector of another, and those that are embedded again because a name of those who speak has come or gone;
-    a conversation of which that is not known yet counts as one.
+    """How many messages of its tenants wait for a vector: new ones, those with a vector of an earlier model, and those to be
+    embedded again because the names of the speakers have changed; a conversation that is not yet checked for such a
+    change counts as one.
     """
     provider: _builtins.str
-    """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty where there is none."""
+    """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty if there is none."""
     failure: _builtins.str
-    """Why it does not embed at present, for people; empty where it does."""
+    """Why it does not embed at present, for people; empty if it does."""
     refused: _builtins.int
-    """How many messages it refused, which are found by words only."""
+    """How many messages it refused; they are found by words only."""
     messages_per_second: _builtins.float
-    """How many messages it embedded a second, over the last ten seconds; 0 where it embedded none."""
+    """Messages embedded per second, over the last ten seconds."""
     def __init__(
         self,
         *,
@@ -522,7 +522,7 @@ class EngineStatus(_message.Message):
     RECORD_PARTITIONS_FIELD_NUMBER: _builtins.int
     RECORD_BYTES_FIELD_NUMBER: _builtins.int
     kernels: _builtins.str
-    """The instruction set that is used: `avx512`, `avx2`, `neon` or `scalar`."""
+    """The instruction set in use: `avx512`, `avx2`, `neon` or `scalar`."""
     conversations: _builtins.int
     """Conversations in memory."""
     window_bytes: _builtins.int
@@ -530,9 +530,9 @@ class EngineStatus(_message.Message):
     indexed_threads: _builtins.int
     """Parts of conversations whose search index is in memory."""
     index_bytes: _builtins.int
-    """Bytes of those."""
+    """Bytes of these indexes."""
     record_partitions: _builtins.int
-    """Partitions of records that are in memory, wholly or in part: a user's steps in a conversation, a working memory."""
+    """Partitions of records in memory, whole or in part: a user's steps in a conversation, a working memory."""
     record_bytes: _builtins.int
     """Bytes of their records."""
     def __init__(

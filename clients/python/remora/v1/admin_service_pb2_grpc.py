@@ -26,11 +26,11 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     def __init__(self, channel):
@@ -62,15 +62,15 @@ class AdminServiceStub:
 
 
 class AdminServiceServicer:
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     def GetStatus(self, request, context):
-        """The state of the process and its store. Sizes and counts are of the whole store, contents are never shown.
+        """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -79,22 +79,22 @@ class AdminServiceServicer:
     def CreateBackup(self, request, context):
         """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
         everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
-        made or the server starts again: at most one is there. FAILED_PRECONDITION, BACKUP_UNAVAILABLE where the store is in
-        memory only or another backup is under way; RESOURCE_EXHAUSTED, STORE_FULL where the disk has no room for it.
+        made or the server restarts; there is at most one. FAILED_PRECONDITION, BACKUP_UNAVAILABLE if the store is in memory
+        only or another backup is in progress; RESOURCE_EXHAUSTED, STORE_FULL if the disk has no room for it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadBackup(self, request, context):
-        """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND where it is not there any more.
+        """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND if it no longer exists.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteBackup(self, request, context):
-        """Operators only. Deletes a backup's snapshot; one that is not there is no error.
+        """Operators only. Deletes a backup's snapshot; a missing one is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,11 +132,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     @staticmethod

@@ -27,11 +27,11 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AdminServiceStub:
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     @_typing.overload
@@ -39,47 +39,47 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatusRequest, _admin_service_pb2.GetStatusResponse]
-    """The state of the process and its store. Sizes and counts are of the whole store, contents are never shown."""
+    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
     CreateBackup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CreateBackupRequest, _admin_service_pb2.CreateBackupResponse]
     """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
     everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
-    made or the server starts again: at most one is there. FAILED_PRECONDITION, BACKUP_UNAVAILABLE where the store is in
-    memory only or another backup is under way; RESOURCE_EXHAUSTED, STORE_FULL where the disk has no room for it.
+    made or the server restarts; there is at most one. FAILED_PRECONDITION, BACKUP_UNAVAILABLE if the store is in memory
+    only or another backup is in progress; RESOURCE_EXHAUSTED, STORE_FULL if the disk has no room for it.
     """
     ReadBackup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReadBackupRequest, _admin_service_pb2.ReadBackupResponse]
-    """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND where it is not there any more."""
+    """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND if it no longer exists."""
     DeleteBackup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteBackupRequest, _admin_service_pb2.DeleteBackupResponse]
-    """Operators only. Deletes a backup's snapshot; one that is not there is no error."""
+    """Operators only. Deletes a backup's snapshot; a missing one is no error."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatusRequest, _admin_service_pb2.GetStatusResponse]  # type: ignore[assignment]
-    """The state of the process and its store. Sizes and counts are of the whole store, contents are never shown."""
+    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
     CreateBackup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CreateBackupRequest, _admin_service_pb2.CreateBackupResponse]  # type: ignore[assignment]
     """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
     everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
-    made or the server starts again: at most one is there. FAILED_PRECONDITION, BACKUP_UNAVAILABLE where the store is in
-    memory only or another backup is under way; RESOURCE_EXHAUSTED, STORE_FULL where the disk has no room for it.
+    made or the server restarts; there is at most one. FAILED_PRECONDITION, BACKUP_UNAVAILABLE if the store is in memory
+    only or another backup is in progress; RESOURCE_EXHAUSTED, STORE_FULL if the disk has no room for it.
     """
     ReadBackup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReadBackupRequest, _admin_service_pb2.ReadBackupResponse]  # type: ignore[assignment]
-    """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND where it is not there any more."""
+    """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND if it no longer exists."""
     DeleteBackup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteBackupRequest, _admin_service_pb2.DeleteBackupResponse]  # type: ignore[assignment]
-    """Operators only. Deletes a backup's snapshot; one that is not there is no error."""
+    """Operators only. Deletes a backup's snapshot; a missing one is no error."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Tells operators how the sidecar is, and backs it up.
+    """Shows the state of the server, and makes backups.
 
-    A backup holds all tenants, so that it is the operator's alone: whoever may read `operator.token` in the data directory,
-    which the server writes anew when it starts, and sends it as `authorization: Bearer <token>`. Anyone else is answered
-    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` names any tenant in any call.
+    A backup holds all tenants, so only the operator can make and read one: a caller who can read `operator.token` in the
+    data directory, which the server replaces at each start, and sends it as `authorization: Bearer <token>`. Others get
+    PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
     """
 
     @_abc_1.abstractmethod
@@ -88,7 +88,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetStatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetStatusResponse, _abc.Awaitable[_admin_service_pb2.GetStatusResponse]]:
-        """The state of the process and its store. Sizes and counts are of the whole store, contents are never shown."""
+        """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
 
     @_abc_1.abstractmethod
     def CreateBackup(
@@ -98,8 +98,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.CreateBackupResponse, _abc.Awaitable[_admin_service_pb2.CreateBackupResponse]]:
         """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
         everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
-        made or the server starts again: at most one is there. FAILED_PRECONDITION, BACKUP_UNAVAILABLE where the store is in
-        memory only or another backup is under way; RESOURCE_EXHAUSTED, STORE_FULL where the disk has no room for it.
+        made or the server restarts; there is at most one. FAILED_PRECONDITION, BACKUP_UNAVAILABLE if the store is in memory
+        only or another backup is in progress; RESOURCE_EXHAUSTED, STORE_FULL if the disk has no room for it.
         """
 
     @_abc_1.abstractmethod
@@ -108,7 +108,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ReadBackupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ReadBackupResponse, _abc.Awaitable[_admin_service_pb2.ReadBackupResponse]]:
-        """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND where it is not there any more."""
+        """Operators only. Reads a part of a backup's snapshot. NOT_FOUND, BACKUP_NOT_FOUND if it no longer exists."""
 
     @_abc_1.abstractmethod
     def DeleteBackup(
@@ -116,6 +116,6 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.DeleteBackupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.DeleteBackupResponse, _abc.Awaitable[_admin_service_pb2.DeleteBackupResponse]]:
-        """Operators only. Deletes a backup's snapshot; one that is not there is no error."""
+        """Operators only. Deletes a backup's snapshot; a missing one is no error."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -65,19 +65,19 @@ class Conversation(_message.Message):
     user_id: _builtins.str
     """Immutable. The owner, up to 512 bytes. Empty: `default`."""
     resource_id: _builtins.str
-    """What the conversation belongs to besides its user (an agent, a page), up to 512 bytes."""
+    """What else the conversation belongs to (an agent, a page), up to 512 bytes."""
     title: _builtins.str
     """A title for people, up to 4,096 bytes."""
     metadata: _builtins.bytes
-    """The caller's metadata, opaque, up to 1 MiB; comes back byte for byte."""
+    """The caller's metadata, opaque, up to 1 MiB; returned byte for byte."""
     storage_limit: _builtins.int
-    """How many messages are kept: the oldest are pruned by the append or edit that goes over it. Unset: all are kept. 1 to 1,000,000."""
+    """How many messages are kept, 1 to 1,000,000: an append or edit that exceeds it prunes the oldest. Unset: all are kept."""
     uid: _builtins.int
     """Output only. The revision that created it: a deleted and recreated id is another conversation."""
     revision: _builtins.int
     """Output only. The revision that last changed it or its messages."""
     last_sequence: _builtins.int
-    """Output only. The sequence of the newest message ever appended; 0 where there was none."""
+    """Output only. The sequence of the newest message ever appended; 0 if there was none."""
     message_count: _builtins.int
     """Output only. How many messages it holds, of all users."""
     @_builtins.property

@@ -37,7 +37,7 @@ class _ConversationOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Con
     CONVERSATION_ORDER_UPDATE_TIME: _ConversationOrder.ValueType  # 2
     """By update_time."""
     CONVERSATION_ORDER_TITLE: _ConversationOrder.ValueType  # 3
-    """By title, by code point, without regard to case."""
+    """By title, by code point, ignoring case."""
 
 class ConversationOrder(_ConversationOrder, metaclass=_ConversationOrderEnumTypeWrapper):
     """What conversations are ordered by."""
@@ -49,7 +49,7 @@ CONVERSATION_ORDER_CREATE_TIME: ConversationOrder.ValueType  # 1
 CONVERSATION_ORDER_UPDATE_TIME: ConversationOrder.ValueType  # 2
 """By update_time."""
 CONVERSATION_ORDER_TITLE: ConversationOrder.ValueType  # 3
-"""By title, by code point, without regard to case."""
+"""By title, by code point, ignoring case."""
 Global___ConversationOrder: _TypeAlias = ConversationOrder  # noqa: Y015
 
 class _Direction:
@@ -66,7 +66,7 @@ class _DirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Direction.V
     """Greatest first."""
 
 class Direction(_Direction, metaclass=_DirectionEnumTypeWrapper):
-    """Which way a list runs."""
+    """The direction of a list."""
 
 DIRECTION_UNSPECIFIED: Direction.ValueType  # 0
 """The server chooses: descending."""
@@ -90,7 +90,7 @@ class _PageOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PageOrder.V
     """The oldest messages; later pages hold newer ones."""
 
 class PageOrder(_PageOrder, metaclass=_PageOrderEnumTypeWrapper):
-    """Which end of the messages the first page holds."""
+    """Whether the first page holds the newest or the oldest messages."""
 
 PAGE_ORDER_UNSPECIFIED: PageOrder.ValueType  # 0
 """The server chooses: the newest."""
@@ -117,7 +117,7 @@ class CreateConversationRequest(_message.Message):
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class GetConversationRequest(_message.Message):
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
-    """Where given, the conversation must be this user's."""
+    """If given, the conversation must be this user's."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     def __init__(
@@ -245,7 +245,7 @@ class ListConversationsRequest(_message.Message):
     order_by: Global___ConversationOrder.ValueType
     """What to order by. Default: update time."""
     direction: Global___Direction.ValueType
-    """Which way. Default: descending. Ties are ordered by creation, the same way."""
+    """The direction. Default: descending. Ties are ordered by creation, in the same direction."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused."""
     page_token: _builtins.str
@@ -374,7 +374,7 @@ class UpdateConversationRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
-    """Where given, the conversation must be this user's."""
+    """If given, the conversation must be this user's."""
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
@@ -389,7 +389,7 @@ class UpdateConversationRequest(_message.Message):
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -450,14 +450,14 @@ class DeleteConversationRequest(_message.Message):
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
-    """Where given, the conversation must be this user's."""
+    """If given, the conversation must be this user's."""
     allow_missing: _builtins.bool
-    """Whether a conversation that is not there is no error."""
+    """Whether a missing conversation is no error."""
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -486,11 +486,11 @@ class DeleteConversationResponse(_message.Message):
     DELETED_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     deleted_messages: _builtins.int
-    """How many messages went, of all users."""
+    """How many messages were deleted, of all users."""
     deleted: _builtins.bool
     """Whether there was a conversation."""
     revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
+    """The revision of the write; if nothing was deleted, the newest visible one."""
     def __init__(
         self,
         *,
@@ -530,13 +530,13 @@ class AppendMessagesRequest(_message.Message):
 
     @_builtins.property
     def create_if_missing(self) -> _conversation_pb2.Conversation:
-        """Where set, a conversation that is not there is created with these fields (`id` is ignored; an empty `user_id` is
-        the request's, else `default`). Unset: a missing conversation is NOT_FOUND, CONVERSATION_NOT_FOUND.
+        """If set, a missing conversation is created with these fields (`id` is ignored; an empty `user_id` is the request's,
+        else `default`). Unset: a missing conversation is NOT_FOUND, CONVERSATION_NOT_FOUND.
         """
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -594,7 +594,7 @@ Global___AppendMessagesResponse: _TypeAlias = AppendMessagesResponse  # noqa: Y0
 
 @_typing.final
 class AppendedMessage(_message.Message):
-    """What became of one message."""
+    """The result for one message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -605,7 +605,7 @@ class AppendedMessage(_message.Message):
     id: _builtins.str
     """Its id."""
     sequence: _builtins.int
-    """Its place."""
+    """Its sequence."""
     replaced: _builtins.bool
     """Whether it replaced a message."""
     @_builtins.property
@@ -656,7 +656,7 @@ class ListMessagesRequest(_message.Message):
     before_sequence: _builtins.int
     """Only sequences less than this."""
     page_order: Global___PageOrder.ValueType
-    """Which end the first page holds. Default: the newest."""
+    """Whether the first page holds the newest or the oldest. Default: the newest."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
@@ -766,11 +766,11 @@ class DeleteMessagesRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def message_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The ids, at most 10,000; none is no error."""
+        """The ids, at most 10,000; may be empty."""
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -798,9 +798,9 @@ class DeleteMessagesResponse(_message.Message):
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     deleted_messages: _builtins.int
-    """How many were there and went."""
+    """How many messages were deleted."""
     revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
+    """The revision of the write; if nothing was deleted, the newest visible one."""
     def __init__(
         self,
         *,
@@ -833,7 +833,7 @@ class ClearMessagesRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -860,9 +860,9 @@ class ClearMessagesResponse(_message.Message):
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     deleted_messages: _builtins.int
-    """How many messages went."""
+    """How many messages were deleted."""
     revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
+    """The revision of the write; if nothing was deleted, the newest visible one."""
     def __init__(
         self,
         *,
@@ -894,18 +894,18 @@ class EditMessagesRequest(_message.Message):
     user_id: _builtins.str
     """Whose messages. Empty: the conversation's own user's."""
     allow_missing: _builtins.bool
-    """Whether replacing or removing an id that is not there is passed over. Otherwise it is NOT_FOUND, MESSAGE_NOT_FOUND,
-    and nothing is changed.
+    """Whether to skip a replace or remove whose id is missing. Otherwise it is NOT_FOUND, MESSAGE_NOT_FOUND, and nothing
+    is changed.
     """
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edit]:
-        """Required. 1 to 1,000 edits, applied in order: each sees what those before it did."""
+        """Required. 1 to 1,000 edits, applied in order: each sees the result of those before it."""
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -936,9 +936,9 @@ class EditMessagesResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     PRUNED_MESSAGES_FIELD_NUMBER: _builtins.int
     deleted_messages: _builtins.int
-    """How many messages went."""
+    """How many messages were deleted."""
     revision: _builtins.int
-    """The revision of the write; where nothing changed, the newest that is visible."""
+    """The revision of the write; if nothing changed, the newest visible one."""
     pruned_messages: _builtins.int
     """How many of the oldest messages the storage limit pruned."""
     @_builtins.property
@@ -976,11 +976,11 @@ class Edit(_message.Message):
     """Remove the message with this id."""
     @_builtins.property
     def append(self) -> _message_pb2.Message:
-        """Append this message; where its id is there already, that message is replaced in its place."""
+        """Append this message; if its id is already there, replace that message."""
 
     @_builtins.property
     def replace(self) -> _message_pb2.Message:
-        """Replace the message with this one's id, which keeps its place and create_time."""
+        """Replace the message with this id; it keeps its sequence and create_time."""
 
     @_builtins.property
     def remove_all(self) -> Global___RemoveAll:
@@ -1028,7 +1028,7 @@ Global___RemoveAll: _TypeAlias = RemoveAll  # noqa: Y015
 
 @_typing.final
 class Slice(_message.Message):
-    """The messages from `from` (inclusive) to `to` (exclusive) by position, as in JavaScript's Array.prototype.slice:
+    """The messages from position `from` (inclusive) to `to` (exclusive), as in JavaScript's Array.prototype.slice:
     negative positions count from the end, positions beyond an end are clamped.
     """
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ConversationServiceStub:
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
+    """Keeps conversations and their messages. calls.proto says what all calls have in common.
     """
 
     def __init__(self, channel):
@@ -93,26 +93,26 @@ class ConversationServiceStub:
 
 
 class ConversationServiceServicer:
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
+    """Keeps conversations and their messages. calls.proto says what all calls have in common.
     """
 
     def CreateConversation(self, request, context):
-        """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS where the id is taken.
+        """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS if the id is taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetConversation(self, request, context):
-        """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's.
+        """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is another user's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListConversations(self, request, context):
-        """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
-        repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+        """Lists conversations, by default the last updated first. Creations and deletions between two pages neither repeat nor
+        hide other conversations; a conversation whose position changes meanwhile may be listed twice or not at all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,7 +127,7 @@ class ConversationServiceServicer:
 
     def UpdateConversation(self, request, context):
         """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-        limit prunes with the next append or edit.
+        limit takes effect with the next append or edit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -141,15 +141,15 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AppendMessages(self, request, context):
-        """Appends messages in the order given, all or none. A message whose id its user already has in this conversation
-        replaces that message, which keeps its place and create_time.
+        """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
+        replaces that message and keeps its sequence and create_time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMessages(self, request, context):
-        """Lists messages: a page holds the newest (or the oldest) that pass the filters and is itself oldest first.
+        """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -243,7 +243,7 @@ def add_ConversationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ConversationService:
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto.
+    """Keeps conversations and their messages. calls.proto says what all calls have in common.
     """
 
     @staticmethod

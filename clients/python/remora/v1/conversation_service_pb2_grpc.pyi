@@ -27,34 +27,34 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ConversationServiceStub:
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
+    """Keeps conversations and their messages. calls.proto says what all calls have in common."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ConversationServiceAsyncStub: ...
     CreateConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CreateConversationRequest, _conversation_service_pb2.CreateConversationResponse]
-    """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS where the id is taken."""
+    """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS if the id is taken."""
     GetConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetConversationRequest, _conversation_service_pb2.GetConversationResponse]
-    """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's."""
+    """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is another user's."""
     ListConversations: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListConversationsRequest, _conversation_service_pb2.ListConversationsResponse]
-    """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
-    repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+    """Lists conversations, by default the last updated first. Creations and deletions between two pages neither repeat nor
+    hide other conversations; a conversation whose position changes meanwhile may be listed twice or not at all.
     """
     CountConversations: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]
     """Counts conversations."""
     UpdateConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]
     """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-    limit prunes with the next append or edit.
+    limit takes effect with the next append or edit.
     """
     DeleteConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]
     """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
     AppendMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]
-    """Appends messages in the order given, all or none. A message whose id its user already has in this conversation
-    replaces that message, which keeps its place and create_time.
+    """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
+    replaces that message and keeps its sequence and create_time.
     """
     ListMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]
-    """Lists messages: a page holds the newest (or the oldest) that pass the filters and is itself oldest first."""
+    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
     DeleteMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]
@@ -64,31 +64,31 @@ class ConversationServiceStub:
 
 @_typing.type_check_only
 class ConversationServiceAsyncStub(ConversationServiceStub):
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
+    """Keeps conversations and their messages. calls.proto says what all calls have in common."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CreateConversationRequest, _conversation_service_pb2.CreateConversationResponse]  # type: ignore[assignment]
-    """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS where the id is taken."""
+    """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS if the id is taken."""
     GetConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetConversationRequest, _conversation_service_pb2.GetConversationResponse]  # type: ignore[assignment]
-    """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's."""
+    """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is another user's."""
     ListConversations: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListConversationsRequest, _conversation_service_pb2.ListConversationsResponse]  # type: ignore[assignment]
-    """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
-    repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+    """Lists conversations, by default the last updated first. Creations and deletions between two pages neither repeat nor
+    hide other conversations; a conversation whose position changes meanwhile may be listed twice or not at all.
     """
     CountConversations: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CountConversationsRequest, _conversation_service_pb2.CountConversationsResponse]  # type: ignore[assignment]
     """Counts conversations."""
     UpdateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]  # type: ignore[assignment]
     """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-    limit prunes with the next append or edit.
+    limit takes effect with the next append or edit.
     """
     DeleteConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]  # type: ignore[assignment]
     """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
     AppendMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]  # type: ignore[assignment]
-    """Appends messages in the order given, all or none. A message whose id its user already has in this conversation
-    replaces that message, which keeps its place and create_time.
+    """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
+    replaces that message and keeps its sequence and create_time.
     """
     ListMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
-    """Lists messages: a page holds the newest (or the oldest) that pass the filters and is itself oldest first."""
+    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
     DeleteMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]  # type: ignore[assignment]
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]  # type: ignore[assignment]
@@ -97,7 +97,7 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
 
 class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps conversations and their messages. What every call has in common stands in calls.proto."""
+    """Keeps conversations and their messages. calls.proto says what all calls have in common."""
 
     @_abc_1.abstractmethod
     def CreateConversation(
@@ -105,7 +105,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.CreateConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.CreateConversationResponse, _abc.Awaitable[_conversation_service_pb2.CreateConversationResponse]]:
-        """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS where the id is taken."""
+        """Creates a conversation. ALREADY_EXISTS, CONVERSATION_EXISTS if the id is taken."""
 
     @_abc_1.abstractmethod
     def GetConversation(
@@ -113,7 +113,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.GetConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.GetConversationResponse, _abc.Awaitable[_conversation_service_pb2.GetConversationResponse]]:
-        """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is another user's."""
+        """Gets a conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is another user's."""
 
     @_abc_1.abstractmethod
     def ListConversations(
@@ -121,8 +121,8 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.ListConversationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ListConversationsResponse, _abc.Awaitable[_conversation_service_pb2.ListConversationsResponse]]:
-        """Lists conversations, newest update first unless asked otherwise. What is created or deleted between two pages neither
-        repeats nor hides another; a conversation whose own place changes meanwhile may be listed twice or not at all.
+        """Lists conversations, by default the last updated first. Creations and deletions between two pages neither repeat nor
+        hide other conversations; a conversation whose position changes meanwhile may be listed twice or not at all.
         """
 
     @_abc_1.abstractmethod
@@ -140,7 +140,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.UpdateConversationResponse, _abc.Awaitable[_conversation_service_pb2.UpdateConversationResponse]]:
         """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-        limit prunes with the next append or edit.
+        limit takes effect with the next append or edit.
         """
 
     @_abc_1.abstractmethod
@@ -157,8 +157,8 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.AppendMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.AppendMessagesResponse, _abc.Awaitable[_conversation_service_pb2.AppendMessagesResponse]]:
-        """Appends messages in the order given, all or none. A message whose id its user already has in this conversation
-        replaces that message, which keeps its place and create_time.
+        """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
+        replaces that message and keeps its sequence and create_time.
         """
 
     @_abc_1.abstractmethod
@@ -167,7 +167,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.ListMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ListMessagesResponse, _abc.Awaitable[_conversation_service_pb2.ListMessagesResponse]]:
-        """Lists messages: a page holds the newest (or the oldest) that pass the filters and is itself oldest first."""
+        """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
 
     @_abc_1.abstractmethod
     def DeleteMessages(

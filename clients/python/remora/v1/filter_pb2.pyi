@@ -31,7 +31,7 @@ class _OperatorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Operator.Val
     OPERATOR_EQ: _Operator.ValueType  # 1
     """Equal."""
     OPERATOR_NE: _Operator.ValueType  # 2
-    """Not equal, of another type, or not there."""
+    """Not equal, of another type, or missing."""
     OPERATOR_LT: _Operator.ValueType  # 3
     """Less than; text compares by code point."""
     OPERATOR_LTE: _Operator.ValueType  # 4
@@ -43,9 +43,9 @@ class _OperatorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Operator.Val
     OPERATOR_IN: _Operator.ValueType  # 7
     """Equal to one of the values."""
     OPERATOR_PRESENT: _Operator.ValueType  # 8
-    """There, whatever the value."""
+    """Present, with any value."""
     OPERATOR_ABSENT: _Operator.ValueType  # 9
-    """Not there."""
+    """Missing."""
 
 class Operator(_Operator, metaclass=_OperatorEnumTypeWrapper):
     """How a condition compares."""
@@ -55,7 +55,7 @@ OPERATOR_UNSPECIFIED: Operator.ValueType  # 0
 OPERATOR_EQ: Operator.ValueType  # 1
 """Equal."""
 OPERATOR_NE: Operator.ValueType  # 2
-"""Not equal, of another type, or not there."""
+"""Not equal, of another type, or missing."""
 OPERATOR_LT: Operator.ValueType  # 3
 """Less than; text compares by code point."""
 OPERATOR_LTE: Operator.ValueType  # 4
@@ -67,15 +67,15 @@ OPERATOR_GTE: Operator.ValueType  # 6
 OPERATOR_IN: Operator.ValueType  # 7
 """Equal to one of the values."""
 OPERATOR_PRESENT: Operator.ValueType  # 8
-"""There, whatever the value."""
+"""Present, with any value."""
 OPERATOR_ABSENT: Operator.ValueType  # 9
-"""Not there."""
+"""Missing."""
 Global___Operator: _TypeAlias = Operator  # noqa: Y015
 
 @_typing.final
 class Filter(_message.Message):
-    """What must hold of a thing that is found: a tree of conditions on its attributes and, where its body is declared JSON, on
-    what the body holds. At most 8 levels deep, with at most 64 conditions.
+    """A tree of conditions on attributes and, if a body is declared as JSON, on values in the body. At most 8 levels deep,
+    with at most 64 conditions.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -90,7 +90,7 @@ class Filter(_message.Message):
 
     @_builtins.property
     def any_of(self) -> Global___Filters:
-        """One of these, or more."""
+        """At least one of these."""
 
     @_builtins.property
     def negated(self) -> Global___Filter:
@@ -144,8 +144,8 @@ Global___Filters: _TypeAlias = Filters  # noqa: Y015
 
 @_typing.final
 class Condition(_message.Message):
-    """One condition on one value. A value that is not there, and one of another type than the condition's, match only
-    OPERATOR_NE and (where it is not there) OPERATOR_ABSENT. Integers and numbers are one type: they compare numerically.
+    """One condition on one value. A missing value, and one of another type than the condition's, match only OPERATOR_NE and
+    (if missing) OPERATOR_ABSENT. Integers and numbers are one type: they compare numerically.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -160,7 +160,7 @@ class Condition(_message.Message):
     """Required. How it is compared."""
     @_builtins.property
     def path(self) -> Global___Path:
-        """A value in a body that is declared JSON. Bodies of messages are opaque: in a filter of messages a path is
+        """A value in a body that is declared as JSON. Messages have opaque bodies: in their filters a path is
         INVALID_ARGUMENT, INVALID_FIELD.
         """
 
@@ -190,15 +190,15 @@ Global___Condition: _TypeAlias = Condition  # noqa: Y015
 
 @_typing.final
 class Path(_message.Message):
-    """The way to a value in a JSON body. An object or an array at its end is a value of a type that no condition has."""
+    """The path to a value in a JSON body. An object or an array is a value of a type that no condition has."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     STEPS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. 1 to 16 steps from the outside in, up to 256 bytes each: the name of an object's member, or a place in an
-        array, from 0, in decimal digits.
+        """Required. 1 to 16 steps from the outermost value, up to 256 bytes each: the name of an object's member, or an array
+        index, from 0, in decimal digits.
         """
 
     def __init__(

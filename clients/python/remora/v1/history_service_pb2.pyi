@@ -33,11 +33,11 @@ class SaveStepsRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[_step_pb2.Step]:
-        """Required. 1 to 1,000 steps, of any conversations that exist."""
+        """Required. 1 to 1,000 steps, of any existing conversations."""
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ListStepsRequest(_message.Message):
     operation_id: _builtins.str
     """Only this operation's. Empty: of all."""
     limit: _builtins.int
-    """Keep the last this many: all pages together have no more, whatever is saved meanwhile. 0: all. Not negative."""
+    """Only the last steps, this many over all pages, whatever is saved meanwhile. 0: all. Not negative."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class HistoryServiceStub:
-    """Keeps what agents did. What every call has in common stands in calls.proto.
+    """Keeps what agents did. calls.proto says what all calls have in common.
     """
 
     def __init__(self, channel):
@@ -48,12 +48,12 @@ class HistoryServiceStub:
 
 
 class HistoryServiceServicer:
-    """Keeps what agents did. What every call has in common stands in calls.proto.
+    """Keeps what agents did. calls.proto says what all calls have in common.
     """
 
     def SaveSteps(self, request, context):
-        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-        the last wins.
+        """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
+        the same id, the last wins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -88,7 +88,7 @@ def add_HistoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class HistoryService:
-    """Keeps what agents did. What every call has in common stands in calls.proto.
+    """Keeps what agents did. calls.proto says what all calls have in common.
     """
 
     @staticmethod

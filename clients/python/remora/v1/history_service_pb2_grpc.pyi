@@ -27,33 +27,33 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class HistoryServiceStub:
-    """Keeps what agents did. What every call has in common stands in calls.proto."""
+    """Keeps what agents did. calls.proto says what all calls have in common."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> HistoryServiceAsyncStub: ...
     SaveSteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveStepsRequest, _history_service_pb2.SaveStepsResponse]
-    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-    the last wins.
+    """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
+    the same id, the last wins.
     """
     ListSteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
 
 @_typing.type_check_only
 class HistoryServiceAsyncStub(HistoryServiceStub):
-    """Keeps what agents did. What every call has in common stands in calls.proto."""
+    """Keeps what agents did. calls.proto says what all calls have in common."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SaveSteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveStepsRequest, _history_service_pb2.SaveStepsResponse]  # type: ignore[assignment]
-    """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-    the last wins.
+    """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
+    the same id, the last wins.
     """
     ListSteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]  # type: ignore[assignment]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
 
 class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps what agents did. What every call has in common stands in calls.proto."""
+    """Keeps what agents did. calls.proto says what all calls have in common."""
 
     @_abc_1.abstractmethod
     def SaveSteps(
@@ -61,8 +61,8 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _history_service_pb2.SaveStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.SaveStepsResponse, _abc.Awaitable[_history_service_pb2.SaveStepsResponse]]:
-        """Saves steps, all or none; a step whose id its user already has in its conversation is replaced. Of two with one id,
-        the last wins.
+        """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
+        the same id, the last wins.
         """
 
     @_abc_1.abstractmethod

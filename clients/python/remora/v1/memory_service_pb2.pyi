@@ -33,27 +33,27 @@ class _WordsOnlyReason:
 class _WordsOnlyReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WordsOnlyReason.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     WORDS_ONLY_REASON_UNSPECIFIED: _WordsOnlyReason.ValueType  # 0
-    """They did not."""
+    """It is not."""
     WORDS_ONLY_REASON_PROFILE: _WordsOnlyReason.ValueType  # 1
-    """The profile asks for no vectors."""
+    """The profile uses no vectors."""
     WORDS_ONLY_REASON_NO_MODEL: _WordsOnlyReason.ValueType  # 2
     """The tenant has no model."""
     WORDS_ONLY_REASON_MODEL_UNREACHABLE: _WordsOnlyReason.ValueType  # 3
-    """The tenant's model made no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
+    """The tenant's model gave no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
     `model` and `pending` are set. A later search may rank by vectors again.
     """
 
 class WordsOnlyReason(_WordsOnlyReason, metaclass=_WordsOnlyReasonEnumTypeWrapper):
-    """Why words alone ranked."""
+    """Why a ranking is by words alone."""
 
 WORDS_ONLY_REASON_UNSPECIFIED: WordsOnlyReason.ValueType  # 0
-"""They did not."""
+"""It is not."""
 WORDS_ONLY_REASON_PROFILE: WordsOnlyReason.ValueType  # 1
-"""The profile asks for no vectors."""
+"""The profile uses no vectors."""
 WORDS_ONLY_REASON_NO_MODEL: WordsOnlyReason.ValueType  # 2
 """The tenant has no model."""
 WORDS_ONLY_REASON_MODEL_UNREACHABLE: WordsOnlyReason.ValueType  # 3
-"""The tenant's model made no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
+"""The tenant's model gave no vector of the query in time: its endpoint is down, slow or busy, or refuses the query.
 `model` and `pending` are set. A later search may rank by vectors again.
 """
 Global___WordsOnlyReason: _TypeAlias = WordsOnlyReason  # noqa: Y015
@@ -67,21 +67,21 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
     """The server chooses: hybrid."""
     PROFILE_HYBRID: _Profile.ValueType  # 1
-    """The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and
-    the rules, and only messages whose score is above 0. The rules about times, dates, names and who is asked read English
-    and are silent in other languages. Texts are embedded without the names of those who speak in their part of the
-    conversation, and the query without those of the scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
+    """The weighted sum of all components of Weights but `late`. Without a model, or while it is unreachable: by words and
+    the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
+    only. Texts are embedded without the names of the speakers in their part of the conversation, and the query without
+    those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
-    """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
-    UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when it is asked again.
+    """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:
+    UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when to retry.
     """
     PROFILE_LEXICAL: _Profile.ValueType  # 3
     """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
     PROFILE_HYBRID_LATE: _Profile.ValueType  # 4
-    """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
-    (the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
-    PROFILE_HYBRID, and the reply says so; by the weights of its own where those given leave it nothing to rank by.
+    """As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Without word pieces (the
+    server's setting `late` is off, or the tenant's model is not the built-in one) it ranks as PROFILE_HYBRID, and the
+    reply says so; with the default weights if those given leave nothing to rank by.
     """
 
 class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
@@ -90,21 +90,21 @@ class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 """The server chooses: hybrid."""
 PROFILE_HYBRID: Profile.ValueType  # 1
-"""The weighted sum of all components of Weights but `late`. Without a model, or while it is not reached: by words and
-the rules, and only messages whose score is above 0. The rules about times, dates, names and who is asked read English
-and are silent in other languages. Texts are embedded without the names of those who speak in their part of the
-conversation, and the query without those of the scope, here and in PROFILE_VECTOR: who speaks is a rule's matter.
+"""The weighted sum of all components of Weights but `late`. Without a model, or while it is unreachable: by words and
+the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
+only. Texts are embedded without the names of the speakers in their part of the conversation, and the query without
+those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
-"""(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is not reached:
-UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when it is asked again.
+"""(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:
+UNAVAILABLE, MODEL_UNREACHABLE, and RetryInfo says when to retry.
 """
 PROFILE_LEXICAL: Profile.ValueType  # 3
 """BM25 (k1 0.9, b 0.75; statistics of the scope, before filters); only messages that share a word."""
 PROFILE_HYBRID_LATE: Profile.ValueType  # 4
-"""As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Where there are no word pieces
-(the server's setting `late` is off, or the tenant's model is not the built-in one, which alone makes them) it ranks as
-PROFILE_HYBRID, and the reply says so; by the weights of its own where those given leave it nothing to rank by.
+"""As PROFILE_HYBRID, and by word pieces: `late` of Weights. It finds more and reads more. Without word pieces (the
+server's setting `late` is off, or the tenant's model is not the built-in one) it ranks as PROFILE_HYBRID, and the
+reply says so; with the default weights if those given leave nothing to rank by.
 """
 Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
@@ -139,7 +139,7 @@ class _Merge:
 class _MergeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Merge.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MERGE_UNSPECIFIED: _Merge.ValueType  # 0
-    """The server chooses: prepend, so that what was said last stands last. (VoltAgent's Memory chooses append.)"""
+    """The server chooses: prepend, so that the newest message is last. (VoltAgent's Memory chooses append.)"""
     MERGE_APPEND: _Merge.ValueType  # 1
     """Recent messages, then recalled ones, best first."""
     MERGE_PREPEND: _Merge.ValueType  # 2
@@ -151,7 +151,7 @@ class Merge(_Merge, metaclass=_MergeEnumTypeWrapper):
     """How recalled and recent messages are joined."""
 
 MERGE_UNSPECIFIED: Merge.ValueType  # 0
-"""The server chooses: prepend, so that what was said last stands last. (VoltAgent's Memory chooses append.)"""
+"""The server chooses: prepend, so that the newest message is last. (VoltAgent's Memory chooses append.)"""
 MERGE_APPEND: Merge.ValueType  # 1
 """Recent messages, then recalled ones, best first."""
 MERGE_PREPEND: Merge.ValueType  # 2
@@ -169,12 +169,12 @@ class _RenderingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rendering.V
     RENDERING_UNSPECIFIED: _Rendering.ValueType  # 0
     """The server chooses: messages."""
     RENDERING_MESSAGES: _Rendering.ValueType  # 1
-    """Chat messages: 3 tokens each, the role, the text, tool names and arguments, 1 more and the name where there is one;
-    3 once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
+    """Chat messages: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more if there is one; 3
+    once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
     """
     RENDERING_TRANSCRIPT: _Rendering.ValueType  # 2
-    """One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each sitting, in order of time.
-    It costs what the text costs; `merge` has no effect.
+    """One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each session_id (each day, if there
+    is none), in order of time. Its cost is that of the text; `merge` has no effect.
     """
 
 class Rendering(_Rendering, metaclass=_RenderingEnumTypeWrapper):
@@ -183,12 +183,12 @@ class Rendering(_Rendering, metaclass=_RenderingEnumTypeWrapper):
 RENDERING_UNSPECIFIED: Rendering.ValueType  # 0
 """The server chooses: messages."""
 RENDERING_MESSAGES: Rendering.ValueType  # 1
-"""Chat messages: 3 tokens each, the role, the text, tool names and arguments, 1 more and the name where there is one;
-3 once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
+"""Chat messages: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more if there is one; 3
+once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
 """
 RENDERING_TRANSCRIPT: Rendering.ValueType  # 2
-"""One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each sitting, in order of time.
-It costs what the text costs; `merge` has no effect.
+"""One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each session_id (each day, if there
+is none), in order of time. Its cost is that of the text; `merge` has no effect.
 """
 Global___Rendering: _TypeAlias = Rendering  # noqa: Y015
 
@@ -255,7 +255,7 @@ class SearchMessagesRequest(_message.Message):
     text: _builtins.str
     """Text, 1 byte to 32 KiB."""
     explain: _builtins.bool
-    """Whether hits carry the components of their scores."""
+    """Whether hits have the components of their scores."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     @_builtins.property
@@ -268,8 +268,8 @@ class SearchMessagesRequest(_message.Message):
 
     @_builtins.property
     def embedding(self) -> _message_pb2.Embedding:
-        """A vector; only PROFILE_VECTOR can use it, which it selects. It is compared to vectors of its model and dimension;
-        where the scope has vectors of the model but all of other dimensions: INVALID_ARGUMENT, INVALID_FIELD.
+        """A vector; it selects PROFILE_VECTOR. It is compared with vectors of its model and dimension; if all vectors of the
+        model in the scope have other dimensions: INVALID_ARGUMENT, INVALID_FIELD.
         """
 
     @_builtins.property
@@ -278,10 +278,10 @@ class SearchMessagesRequest(_message.Message):
 
     @_builtins.property
     def index_wait(self) -> _duration_pb2.Duration:
-        """How long to wait for messages of the scope that are not embedded yet, which go before all others meanwhile. Unset:
-        250 ms; at most 60 s; 0: no wait. A call searches at once where more messages are missing than any server embeds in
-        that time (2,000 a second), and where others wait already on a quarter of the server's threads; `index.pending` of
-        the reply says what it did without.
+        """How long to wait for messages of the scope that are not yet embedded; they are embedded before all others. Unset:
+        250 ms; at most 60 s; 0: no wait. A call does not wait if more messages are missing than any server embeds in that
+        time (2,000 per second), or if other calls already wait on a quarter of the server's threads; `index.pending` of the
+        reply says how many were missing.
         """
 
     def __init__(
@@ -328,15 +328,15 @@ class SearchOptions(_message.Message):
     profile: Global___Profile.ValueType
     """How messages are ranked. Default: hybrid."""
     threshold: _builtins.float
-    """Only hits whose score, in the profile's own measure, is at least this. Unset: no threshold. Finite."""
+    """Only hits with at least this score, on the profile's own scale. Unset: no threshold. Finite."""
     @_builtins.property
     def filter(self) -> Global___MessageFilter:
         """Which messages are candidates."""
 
     @_builtins.property
     def weights(self) -> Global___Weights:
-        """The weights of the components of a hybrid profile, those that are set, instead of its own; `late` is that of
-        PROFILE_HYBRID_LATE alone. Set for another profile, which an embedding selects too: INVALID_ARGUMENT, INVALID_FIELD.
+        """Weights that replace those of a hybrid profile; `late` is for PROFILE_HYBRID_LATE only. With another profile, or an
+        embedding: INVALID_ARGUMENT, INVALID_FIELD.
         """
 
     def __init__(
@@ -360,7 +360,7 @@ Global___SearchOptions: _TypeAlias = SearchOptions  # noqa: Y015
 
 @_typing.final
 class MessageFilter(_message.Message):
-    """Which messages are candidates. All that is set must hold."""
+    """Which messages are candidates. All conditions that are set must hold."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -392,7 +392,7 @@ class MessageFilter(_message.Message):
 
     @_builtins.property
     def where(self) -> _filter_pb2.Filter:
-        """What must hold of their attributes."""
+        """Conditions on their attributes."""
 
     def __init__(
         self,
@@ -415,9 +415,8 @@ Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 @_typing.final
 class Weights(_message.Message):
     """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
-    profile's own, which is given with each. A component of weight 0 is left out; where that leaves none but `answer`,
-    `next`, `session` and `nearby`, which only pass on what others give, there is nothing to rank by: INVALID_ARGUMENT,
-    INVALID_FIELD.
+    profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session` and `nearby` only
+    pass on the values of others; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -437,51 +436,49 @@ class Weights(_message.Message):
     cosine: _builtins.float
     """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
-    """Of shared words: BM25 over the best BM25 of the scope, to the power of 1.5, from 0 to 1. Default 0.2; 0.1 in
-    PROFILE_HYBRID_LATE; always 1 where the query has no vector.
+    """Of shared words: BM25 divided by the best BM25 of the scope, to the power of 1.5, from 0 to 1. Default 0.2; 0.1 in
+    PROFILE_HYBRID_LATE; always 1 if the query has no vector.
     """
     answer: _builtins.float
-    """Of the question before: what `cosine`, `late` and `bm25` give the message before this one, if that asks a question in
-    at most 60 words. Both are of one session, and this one has at most 200 words. Default 0.3.
+    """Of the question before: the sum of `cosine`, `late` and `bm25` of the message before this one, if it is a question of
+    at most 60 words in the same session. This one has at most 200 words. Default 0.3.
     """
     next: _builtins.float
-    """Of the message after: what `cosine`, `late` and `bm25` give it. Both are of one session and have at most 200 words.
+    """Of the message after: its sum of `cosine`, `late` and `bm25`. Both are in the same session and have at most 200 words.
     Default 0.1.
     """
     speaker: _builtins.float
-    """Of who speaks: 1 for messages of a speaker whom the query names, unless it names everybody of the scope; where it
-    names nobody and speaks of I, my or we, 1 for messages of the role `user`. Names then do not count as words.
-    Default 0.3.
+    """Of the speaker: 1 for messages of a speaker whom the query names, unless it names all speakers of the scope; if it
+    names none and says I, my or we, 1 for messages of the role `user`. Names then do not count as words. Default 0.3.
     """
     temporal: _builtins.float
-    """Of a time: 1 for messages that speak of one, if the query asks when. Default 0.2."""
+    """Of a time: 1 for messages that mention one, if the query asks when. Default 0.2."""
     date: _builtins.float
-    """Of a date: how well the sent time meets the dates that the query names, from 0 to 1: the day or one beside it 1, up
-    to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3. Default 0.3.
+    """Of a date: how well the sent time matches the dates that the query names, from 0 to 1: the day, the one before or the
+    one after 1, up to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3.
+    Default 0.3.
     """
     session: _builtins.float
-    """Of the session: what all other components but `nearby` give the best of this message and the 16 before and after it
-    in its session. A session is a run of messages with one session_id; where they have none, a gap in time begins one.
+    """Of the session: the best sum of all other components but `nearby`, among this message and the 16 before and after it
+    in its session. A session is a run of messages with one session_id; without ids, a gap in time begins a new one.
     Default 0.3.
     """
     late: _builtins.float
     """Of late interaction: the mean, over the query's word pieces, of the best cosine to any word piece of the message, each
-    weighted by how rare the piece is in the scope; stop words and punctuation do not count. It is moved to the scale of
-    `cosine`, which stands in for a message that has no word pieces (it came with a vector of the caller's, or from before
-    the setting), and in a scope of more than 2,048 messages with some for all but the best by `cosine` and `bm25`.
-    Default 0.5; of PROFILE_HYBRID_LATE alone.
+    weighted by how rare the piece is in the scope; stop words and punctuation do not count. It is mapped to the scale of
+    `cosine`. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from before the
+    setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
+    Default 0.5; in PROFILE_HYBRID_LATE only.
     """
     passage: _builtins.float
-    """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, over the best, to the power
-    of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it, of one session with it; it and they
-    have at most 200 words each. Default 0.2.
+    """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, to the
+    power of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it in the same session; each of all
+    these has at most 200 words. Default 0.2.
     """
     nearby: _builtins.float
-    """Of what is nearby: what all other components but `session` give the best of its neighbours. Default 0.1."""
+    """Of the neighbours: the best sum of all other components but `session` among them. Default 0.1."""
     named: _builtins.float
-    """Of a name: 1 for messages that name somebody or something, if the query asks for a name (who, where, which, what city).
-    Default 0.1.
-    """
+    """Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.1."""
     def __init__(
         self,
         *,
@@ -569,16 +566,14 @@ class SearchMessagesResponse(_message.Message):
     profile: Global___Profile.ValueType
     """The profile that ranked."""
     truncated: _builtins.bool
-    """Whether hits that were found, the last ones, were left out because the reply would be larger than 3 MiB. At least
-    one hit is given.
-    """
+    """Whether the last hits were left out because the reply would be larger than 3 MiB. It has at least one."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hit]:
         """The hits, best first; ties by conversation uid, then sequence."""
 
     @_builtins.property
     def index(self) -> Global___IndexState:
-        """What of the scope could be searched, and how."""
+        """The state of the index, and how it was used."""
 
     def __init__(
         self,
@@ -610,14 +605,14 @@ class Hit(_message.Message):
     conversation_id: _builtins.str
     """Its conversation."""
     score: _builtins.float
-    """Its score in the profile's own measure."""
+    """Its score on the profile's own scale."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message."""
 
     @_builtins.property
     def components(self) -> _containers.RepeatedCompositeFieldContainer[Global___Component]:
-        """With `explain`: the components; the sum of value times weight is the score."""
+        """With `explain`: the components; the sum of their values times their weights is the score."""
 
     def __init__(
         self,
@@ -678,19 +673,18 @@ class IndexState(_message.Message):
     WORDS_ONLY_FIELD_NUMBER: _builtins.int
     WORDS_ONLY_REASON_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The model of the vectors; empty where none rank and none could."""
+    """The model of the vectors; empty if none were compared and none could be."""
     pending: _builtins.int
-    """How many messages of the scope are still to get a vector of the tenant's model and were found by words only; after a
-    change of the model those count again that have one of another, and so do those whose vector is made again because
-    a name of those who speak has come or gone. Where names may have, a conversation whose vectors have not been compared
-    with its texts counts as one until they have: after a start all that have names, of which a server compares thousands
-    a second. So 0 says that nothing is left to be done. 0 also where the query is a vector of another model, which the
-    server does not make. Messages that the model makes no vector of do not count.
+    """How many messages of the scope wait for a vector of the tenant's model: new ones, which are found by words only, those
+    with a vector of an earlier model, and those to be embedded again because the names of the speakers have changed. A
+    conversation that is not yet checked for such a change counts as one; after a start these are all that have names, of
+    which a server checks thousands per second. So 0 means that nothing is left to do. Also 0 if the query is a vector of
+    a model that is not the server's. Messages that the model refuses do not count.
     """
     words_only: _builtins.bool
-    """Whether words alone ranked."""
+    """Whether the ranking is by words alone."""
     words_only_reason: Global___WordsOnlyReason.ValueType
-    """Why they did."""
+    """Why it is."""
     def __init__(
         self,
         *,
@@ -734,7 +728,7 @@ class AssembleContextRequest(_message.Message):
     """What to recall for, up to 32 KiB. Empty: the text of the newest `user` message, unless there is a `query_embedding`."""
     max_tokens: _builtins.int
     """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded. INVALID_ARGUMENT, BUDGET_TOO_SMALL
-    where it does not hold what every context costs.
+    if it is less than what every context costs.
     """
     recent_messages: _builtins.int
     """At most this many recent messages. 0: none; unset: as many as fit. Not negative."""
@@ -752,8 +746,8 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def search(self) -> Global___SearchOptions:
-        """How to recall. Unset: only recent messages. These are no candidates, so that up to `k` others are recalled, where
-        VoltAgent's Memory takes the best `k` of all and then leaves out what is recent.
+        """How to recall. Unset: only recent messages. Recent messages are not recalled, so up to `k` others are, while
+        VoltAgent's Memory takes the best `k` of all and then leaves out the recent ones.
         """
 
     @_builtins.property
@@ -762,8 +756,8 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def query_embedding(self) -> _message_pb2.Embedding:
-        """A vector to recall for, instead of `query`. Only PROFILE_VECTOR can use it, which it selects: see
-        SearchMessagesRequest. As `query`, it is of use with `search` alone.
+        """A vector to recall for, instead of `query`; it selects PROFILE_VECTOR: see SearchMessagesRequest. Like `query`, it is
+        used only with `search`.
         """
 
     def __init__(
@@ -811,13 +805,13 @@ class AssembleContextResponse(_message.Message):
     text: _builtins.str
     """RENDERING_TRANSCRIPT only: the context as one text."""
     tokens_used: _builtins.int
-    """What it all costs: the items' tokens and the overhead. At most max_tokens."""
+    """The cost: the items' tokens and the overhead. At most max_tokens."""
     overhead_tokens: _builtins.int
-    """What is not any single item's: the reply's priming, or the lines that date the sittings."""
+    """Tokens that belong to no single item: the reply's priming, or the lines with dates."""
     left_out: _builtins.int
     """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
     uncounted_parts: _builtins.int
-    """How many items carry parts whose cost is unknown to the server and not counted."""
+    """How many items have parts whose cost the server does not know and does not count."""
     exact: _builtins.bool
     """Whether the counts are exact in the encoding."""
     revision: _builtins.int
@@ -828,7 +822,7 @@ class AssembleContextResponse(_message.Message):
 
     @_builtins.property
     def index(self) -> Global___IndexState:
-        """What could be searched, and how."""
+        """The state of the index, and how it was used."""
 
     def __init__(
         self,
@@ -861,12 +855,12 @@ class GetWorkingMemoryRequest(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
+    """With a conversation: if given, the conversation must be this user's."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     @_builtins.property
     def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
-        """Required. Whose."""
+        """Required. The owner."""
 
     def __init__(
         self,
@@ -896,7 +890,7 @@ class GetWorkingMemoryResponse(_message.Message):
     content: _builtins.bytes
     """The content, byte for byte."""
     found: _builtins.bool
-    """Whether there is one: an empty content is one."""
+    """Whether there is one; its content may be empty."""
     revision: _builtins.int
     """The revision that the reply shows."""
     @_builtins.property
@@ -931,18 +925,18 @@ class SetWorkingMemoryRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     content: _builtins.bytes
-    """The content, opaque, up to 1 MiB. Empty is a content."""
+    """The content, opaque, up to 1 MiB; may be empty."""
     user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
+    """With a conversation: if given, the conversation must be this user's."""
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
-        """Required. Whose. A conversation must exist: NOT_FOUND, CONVERSATION_NOT_FOUND."""
+        """Required. The owner. A conversation must exist: NOT_FOUND, CONVERSATION_NOT_FOUND."""
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -1000,16 +994,16 @@ class DeleteWorkingMemoryRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
-    """With a conversation: where given, the conversation must be this user's."""
+    """With a conversation: if given, the conversation must be this user's."""
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
-        """Required. Whose."""
+        """Required. The owner."""
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -1038,7 +1032,7 @@ class DeleteWorkingMemoryResponse(_message.Message):
     deleted: _builtins.bool
     """Whether there was one."""
     revision: _builtins.int
-    """The revision of the write; where nothing was there, the newest that is visible."""
+    """The revision of the write; if nothing was deleted, the newest visible one."""
     def __init__(
         self,
         *,
@@ -1070,11 +1064,11 @@ class Item(_message.Message):
     section: Global___Section.ValueType
     """Which part of the context it belongs to."""
     score: _builtins.float
-    """Its score, where it was recalled."""
+    """Its score, if it was recalled."""
     tokens: _builtins.int
-    """What it costs as rendered."""
+    """Its cost as rendered."""
     reason: _builtins.str
-    """Why it is there, for people."""
+    """Why it was chosen, for people."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message."""

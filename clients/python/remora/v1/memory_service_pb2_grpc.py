@@ -26,12 +26,12 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     def __init__(self, channel):
@@ -68,12 +68,12 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     def SearchMessages(self, request, context):
@@ -98,14 +98,14 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetWorkingMemory(self, request, context):
-        """Sets a working memory, replacing what was there.
+        """Sets a working memory, replacing the one before.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteWorkingMemory(self, request, context):
-        """Deletes a working memory; one that is not there is no error.
+        """Deletes a working memory; a missing one is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,12 +148,12 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     @staticmethod

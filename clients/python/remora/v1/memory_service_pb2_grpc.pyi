@@ -27,12 +27,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     @_typing.overload
@@ -46,18 +46,18 @@ class MemoryServiceStub:
     GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]
-    """Sets a working memory, replacing what was there."""
+    """Sets a working memory, replacing the one before."""
     DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]
-    """Deletes a working memory; one that is not there is no error."""
+    """Deletes a working memory; a missing one is no error."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -68,17 +68,17 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
-    """Sets a working memory, replacing what was there."""
+    """Sets a working memory, replacing the one before."""
     DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
-    """Deletes a working memory; one that is not there is no error."""
+    """Deletes a working memory; a missing one is no error."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Finds what was said, assembles the context for the next call of a model, and keeps working memories. What every call
-    has in common stands in calls.proto.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
+    what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
-    once, by its vector when it has been embedded; `index_wait` bounds how long a call waits for that, and `index` says
-    what is missing.
+    once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
+    says how many are missing.
     """
 
     @_abc_1.abstractmethod
@@ -111,7 +111,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SetWorkingMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SetWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.SetWorkingMemoryResponse]]:
-        """Sets a working memory, replacing what was there."""
+        """Sets a working memory, replacing the one before."""
 
     @_abc_1.abstractmethod
     def DeleteWorkingMemory(
@@ -119,6 +119,6 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteWorkingMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteWorkingMemoryResponse]]:
-        """Deletes a working memory; one that is not there is no error."""
+        """Deletes a working memory; a missing one is no error."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,8 +22,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Message(_message.Message):
-    """One message of a conversation. It is keyed by (tenant, conversation, user, id): the same id from another user is
-    another message. Its place is its sequence, which the server assigns.
+    """One message of a conversation. Its key is (tenant, conversation, user, id): the same id from another user is another
+    message. The server assigns its sequence.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -72,19 +72,19 @@ class Message(_message.Message):
     user_id: _builtins.str
     """Immutable. Whose message it is. Output only in replies; in a write the request's `user_id` decides."""
     role: _builtins.str
-    """Required. `user`, `assistant`, `system`, `tool`, or any other word, 1 to 64 bytes."""
+    """Required. `user`, `assistant`, `system`, `tool`, or any other, 1 to 64 bytes."""
     name: _builtins.str
     """Who speaks, up to 256 bytes, as in OpenAI's chat messages. Empty: the role speaks."""
     text: _builtins.str
     """What is indexed, embedded and counted, up to 1 MiB in UTF-8. Empty for a message that only calls tools."""
     parts: _builtins.bytes
-    """The framework's own form of the message, opaque, up to 2 MiB; comes back byte for byte."""
+    """The framework's own form of the message, opaque, up to 2 MiB; returned byte for byte."""
     metadata: _builtins.bytes
-    """The caller's metadata, opaque, up to 256 KiB; comes back byte for byte."""
+    """The caller's metadata, opaque, up to 256 KiB; returned byte for byte."""
     session_id: _builtins.str
-    """The sitting it belongs to, up to 512 bytes. Empty: sittings are told apart by gaps in time."""
+    """The session it belongs to, up to 512 bytes. Empty: sessions are split at gaps in time."""
     sequence: _builtins.int
-    """Output only. Its place in the conversation: from 1, only grows, may have gaps. An upsert keeps it."""
+    """Output only. Its position in the conversation: from 1, only grows, may have gaps. A replaced message keeps it."""
     revision: _builtins.int
     """Output only. The revision that last wrote it."""
     token_count: _builtins.int
@@ -107,11 +107,11 @@ class Message(_message.Message):
 
     @_builtins.property
     def embedding(self) -> Global___Embedding:
-        """Input only. The embedding of the text, made by the caller. Unset: the tenant's model makes it, where there is one."""
+        """Input only. The caller's embedding of the text. Unset: the tenant's model makes it, if there is one."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When the server first stored it, microseconds; never goes back within a conversation."""
+        """Output only. When the server first stored it, in microseconds; never decreases within a conversation."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
@@ -161,7 +161,7 @@ class ToolCall(_message.Message):
     name: _builtins.str
     """Required. The tool's name, 1 to 256 bytes."""
     arguments: _builtins.bytes
-    """The arguments as the model wrote them, opaque (most often JSON), up to 1 MiB."""
+    """The arguments as the model wrote them, opaque (usually JSON), up to 1 MiB."""
     def __init__(
         self,
         *,

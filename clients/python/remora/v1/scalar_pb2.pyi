@@ -31,7 +31,7 @@ class Scalar(_message.Message):
     null_value: _struct_pb2.NullValue.ValueType
     """An explicit null."""
     boolean: _builtins.bool
-    """A truth value."""
+    """A boolean."""
     integer: _builtins.int
     """A signed 64-bit integer; compares numerically with `number`."""
     number: _builtins.float

@@ -77,11 +77,11 @@ class Step(_message.Message):
     agent_id: _builtins.str
     """The agent that took it, up to 512 bytes."""
     agent_name: _builtins.str
-    """That agent's name, up to 512 bytes."""
+    """The agent's name, up to 512 bytes."""
     operation_id: _builtins.str
     """The operation (one call of the agent) that it belongs to, up to 512 bytes."""
     step_index: _builtins.int
-    """Its place in the operation, from 0."""
+    """Its index in the operation, from 0."""
     type: Global___StepType.ValueType
     """Required. What it is."""
     role: _builtins.str
@@ -97,7 +97,7 @@ class Step(_message.Message):
     sub_agent_id: _builtins.str
     """The sub-agent that took it, up to 512 bytes."""
     sub_agent_name: _builtins.str
-    """That sub-agent's name, up to 512 bytes."""
+    """The sub-agent's name, up to 512 bytes."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was taken, by the caller's clock. Unset: the server's time of the save."""

@@ -30,7 +30,7 @@ class Encoding(_message.Message):
     name: _builtins.str
     """`o200k_base`, `cl100k_base` or `approximate` (characters / 4, rounded up)."""
     model: _builtins.str
-    """A model's name, such as `gpt-4o`. A model whose encoding is not known is counted approximately."""
+    """A model's name, such as `gpt-4o`. A model of unknown encoding is counted approximately."""
     def __init__(
         self,
         *,
@@ -66,8 +66,8 @@ class CountTokensRequest(_message.Message):
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """Messages to count, at most 10,000: 3 tokens each, the role, the text, tool names and arguments, 1 more and the name
-        where there is one, and 3 once (in `total` alone). Opaque parts are not counted.
+        """Messages to count, at most 10,000: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more
+        if there is one, and 3 once (in `total` alone). Opaque parts are not counted.
         """
 
     def __init__(
@@ -98,15 +98,15 @@ class CountTokensResponse(_message.Message):
     MARGIN_FIELD_NUMBER: _builtins.int
     UNCOUNTED_PARTS_FIELD_NUMBER: _builtins.int
     total: _builtins.int
-    """Their sum; for messages 3 more, once."""
+    """Their sum; for messages, plus 3 once."""
     encoding: _builtins.str
-    """What counted: `o200k_base`, `cl100k_base` or `approximate`."""
+    """How they were counted: `o200k_base`, `cl100k_base` or `approximate`."""
     exact: _builtins.bool
     """Whether the counts are exact."""
     margin: _builtins.float
-    """Where they are not: the relative error that is usual for English text, such as 0.3."""
+    """If they are not exact: the usual relative error for English text, such as 0.3."""
     uncounted_parts: _builtins.int
-    """How many messages carry parts that are not counted."""
+    """How many messages have parts that are not counted."""
     @_builtins.property
     def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """One count for each text or message, in order."""
@@ -138,7 +138,7 @@ class EmbedRequest(_message.Message):
     TEXTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. 1 to 256 texts; a text longer than the model's window is cut there."""
+        """Required. 1 to 256 texts; a text longer than the model's window is truncated."""
 
     def __init__(
         self,

@@ -52,16 +52,16 @@ class TextServiceServicer:
     """
 
     def CountTokens(self, request, context):
-        """Counts the tokens of texts, or of messages as a chat model is charged for them.
+        """Counts the tokens of texts, or of messages as a chat model counts them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Embed(self, request, context):
-        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-        MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
-        INVALID_FIELD for a text that the model makes no vector of.
+        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE if there is none; UNAVAILABLE,
+        MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
+        INVALID_FIELD for a text that the model refuses.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,11 +34,11 @@ class TextServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TextServiceAsyncStub: ...
     CountTokens: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.CountTokensRequest, _text_service_pb2.CountTokensResponse]
-    """Counts the tokens of texts, or of messages as a chat model is charged for them."""
+    """Counts the tokens of texts, or of messages as a chat model counts them."""
     Embed: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]
-    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-    MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
-    INVALID_FIELD for a text that the model makes no vector of.
+    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE if there is none; UNAVAILABLE,
+    MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
+    INVALID_FIELD for a text that the model refuses.
     """
 
 @_typing.type_check_only
@@ -47,11 +47,11 @@ class TextServiceAsyncStub(TextServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CountTokens: _aio.UnaryUnaryMultiCallable[_text_service_pb2.CountTokensRequest, _text_service_pb2.CountTokensResponse]  # type: ignore[assignment]
-    """Counts the tokens of texts, or of messages as a chat model is charged for them."""
+    """Counts the tokens of texts, or of messages as a chat model counts them."""
     Embed: _aio.UnaryUnaryMultiCallable[_text_service_pb2.EmbedRequest, _text_service_pb2.EmbedResponse]  # type: ignore[assignment]
-    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-    MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
-    INVALID_FIELD for a text that the model makes no vector of.
+    """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE if there is none; UNAVAILABLE,
+    MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
+    INVALID_FIELD for a text that the model refuses.
     """
 
 class TextServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -63,7 +63,7 @@ class TextServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _text_service_pb2.CountTokensRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_text_service_pb2.CountTokensResponse, _abc.Awaitable[_text_service_pb2.CountTokensResponse]]:
-        """Counts the tokens of texts, or of messages as a chat model is charged for them."""
+        """Counts the tokens of texts, or of messages as a chat model counts them."""
 
     @_abc_1.abstractmethod
     def Embed(
@@ -71,9 +71,9 @@ class TextServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _text_service_pb2.EmbedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_text_service_pb2.EmbedResponse, _abc.Awaitable[_text_service_pb2.EmbedResponse]]:
-        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE where it has none; UNAVAILABLE,
-        MODEL_UNREACHABLE where its endpoint gives none in time, and RetryInfo says when it is asked again; INVALID_ARGUMENT,
-        INVALID_FIELD for a text that the model makes no vector of.
+        """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE if there is none; UNAVAILABLE,
+        MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
+        INVALID_FIELD for a text that the model refuses.
         """
 
 def add_TextServiceServicer_to_server(servicer: TextServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -38,7 +38,7 @@ class ExportRecordsRequest(_message.Message):
     user_id: _builtins.str
     """Only the conversations that this user owns, whole, and its working memory. Empty: everything of the tenant."""
     conversation_id: _builtins.str
-    """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND where there is none, or it is not of the `user_id` given."""
+    """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is not that of `user_id`."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
@@ -107,13 +107,13 @@ class ImportRecordsRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
-        """Required. 1 to 1,000 records, in the order of ExportRecords: of one conversation, which is there already or whose
-        record comes first (otherwise NOT_FOUND, CONVERSATION_NOT_FOUND), or working memories of users.
+        """Required. 1 to 1,000 records, in the order of ExportRecords: of one conversation, which exists or whose own record
+        comes first (otherwise NOT_FOUND, CONVERSATION_NOT_FOUND), or working memories of users.
         """
 
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -139,9 +139,9 @@ class ImportRecordsResponse(_message.Message):
     IMPORTED_RECORDS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     imported_records: _builtins.int
-    """How many records were stored; the others were there already."""
+    """How many records were stored; the others were already there."""
     revision: _builtins.int
-    """The revision of the write; where nothing was stored, the newest that is visible."""
+    """The revision of the write; if nothing was stored, the newest visible one."""
     def __init__(
         self,
         *,
@@ -158,7 +158,7 @@ Global___ImportRecordsResponse: _TypeAlias = ImportRecordsResponse  # noqa: Y015
 
 @_typing.final
 class Record(_message.Message):
-    """One thing that a store holds."""
+    """One item of a store."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -216,7 +216,7 @@ class ConversationRecord(_message.Message):
 
     @_builtins.property
     def last_append_time(self) -> _timestamp_pb2.Timestamp:
-        """The create time of the newest message ever appended; unset where there was none."""
+        """The create time of the newest message ever appended; unset if there was none."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ Global___ConversationRecord: _TypeAlias = ConversationRecord  # noqa: Y015
 
 @_typing.final
 class MessageRecord(_message.Message):
-    """A message and where it belongs."""
+    """A message and its conversation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -245,8 +245,8 @@ class MessageRecord(_message.Message):
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """Required. The message. Required of it are `id`, `user_id`, `role`, `sequence`, `create_time` and `update_time`.
-        `embedding` is the caller's, where it gave one. `revision` is empty, and ignored in an import, as is `token_count`,
-        which the server counts anew. Within a request sequences ascend and create times do not go back.
+        `embedding` is the caller's, if any. `revision` is empty, and ignored in an import, as is `token_count`, which the
+        server counts anew. Within a request sequences increase and create times do not decrease.
         """
 
     def __init__(

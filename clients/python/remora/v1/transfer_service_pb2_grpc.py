@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class TransferServiceStub:
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     def __init__(self, channel):
@@ -51,26 +51,26 @@ class TransferServiceStub:
 
 
 class TransferServiceServicer:
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     def ExportRecords(self, request, context):
         """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
         in the order in which they were saved, and its working memory; then the working memories of users. Conversations
         created after the first page was read are left out, as are messages appended to a conversation after its record was
-        read; of other changes under way, a page shows what was there when it was read.
+        read. Other changes are seen if they were made before their page was read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportRecords(self, request, context):
-        """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. A record that
-        is there already, the same, is passed over, so that an import can be repeated as a whole; where another stands in
-        its place, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
+        """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
+        record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its
+        key, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,10 +98,10 @@ def add_TransferServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TransferService:
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     @staticmethod

@@ -27,10 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TransferServiceStub:
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     @_typing.overload
@@ -41,20 +41,20 @@ class TransferServiceStub:
     """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
     in the order in which they were saved, and its working memory; then the working memories of users. Conversations
     created after the first page was read are left out, as are messages appended to a conversation after its record was
-    read; of other changes under way, a page shows what was there when it was read.
+    read. Other changes are seen if they were made before their page was read.
     """
     ImportRecords: _grpc.UnaryUnaryMultiCallable[_transfer_service_pb2.ImportRecordsRequest, _transfer_service_pb2.ImportRecordsResponse]
-    """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. A record that
-    is there already, the same, is passed over, so that an import can be repeated as a whole; where another stands in
-    its place, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
+    """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
+    record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its
+    key, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
     """
 
 @_typing.type_check_only
 class TransferServiceAsyncStub(TransferServiceStub):
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -62,19 +62,19 @@ class TransferServiceAsyncStub(TransferServiceStub):
     """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
     in the order in which they were saved, and its working memory; then the working memories of users. Conversations
     created after the first page was read are left out, as are messages appended to a conversation after its record was
-    read; of other changes under way, a page shows what was there when it was read.
+    read. Other changes are seen if they were made before their page was read.
     """
     ImportRecords: _aio.UnaryUnaryMultiCallable[_transfer_service_pb2.ImportRecordsRequest, _transfer_service_pb2.ImportRecordsResponse]  # type: ignore[assignment]
-    """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. A record that
-    is there already, the same, is passed over, so that an import can be repeated as a whole; where another stands in
-    its place, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
+    """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
+    record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its
+    key, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
     """
 
 class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Takes what a tenant holds out of a store and into another, record by record. What was imported reads as it did where
-    it was exported: ids, users, sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings,
-    steps, working memories, and the order in which conversations were created. Uids and revisions are the store's own.
-    Vectors of the server's model are not taken along: the importing server makes its own.
+    """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, and
+    the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
+    the server's model.
     """
 
     @_abc_1.abstractmethod
@@ -86,7 +86,7 @@ class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
         """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
         in the order in which they were saved, and its working memory; then the working memories of users. Conversations
         created after the first page was read are left out, as are messages appended to a conversation after its record was
-        read; of other changes under way, a page shows what was there when it was read.
+        read. Other changes are seen if they were made before their page was read.
         """
 
     @_abc_1.abstractmethod
@@ -95,9 +95,9 @@ class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _transfer_service_pb2.ImportRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_transfer_service_pb2.ImportRecordsResponse, _abc.Awaitable[_transfer_service_pb2.ImportRecordsResponse]]:
-        """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. A record that
-        is there already, the same, is passed over, so that an import can be repeated as a whole; where another stands in
-        its place, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
+        """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
+        record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its
+        key, the request is refused: ALREADY_EXISTS, RECORD_CONFLICT, whose `field` names the record.
         """
 
 def add_TransferServiceServicer_to_server(servicer: TransferServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

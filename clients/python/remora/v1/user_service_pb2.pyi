@@ -32,7 +32,7 @@ class DeleteUserRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def origin(self) -> _calls_pb2.Origin:
-        """What made the request."""
+        """Who made the request."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class DeleteUserResponse(_message.Message):
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     deleted_conversations: _builtins.int
-    """How many conversations went."""
+    """How many conversations were deleted."""
     deleted_messages: _builtins.int
-    """How many messages went, those of other users in the deleted conversations included."""
+    """How many messages were deleted, including those of others in the deleted conversations."""
     revision: _builtins.int
-    """The revision of the write. There is one even where nothing was there."""
+    """The revision of the write; there is one even if nothing was deleted."""
     def __init__(
         self,
         *,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class UserServiceStub:
-    """What concerns a user in all services. What every call has in common stands in calls.proto.
+    """Acts on a user in all services. calls.proto says what all calls have in common.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class UserServiceStub:
 
 
 class UserServiceServicer:
-    """What concerns a user in all services. What every call has in common stands in calls.proto.
+    """Acts on a user in all services. calls.proto says what all calls have in common.
     """
 
     def DeleteUser(self, request, context):
@@ -70,7 +70,7 @@ def add_UserServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class UserService:
-    """What concerns a user in all services. What every call has in common stands in calls.proto.
+    """Acts on a user in all services. calls.proto says what all calls have in common.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class UserServiceStub:
-    """What concerns a user in all services. What every call has in common stands in calls.proto."""
+    """Acts on a user in all services. calls.proto says what all calls have in common."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -38,14 +38,14 @@ class UserServiceStub:
 
 @_typing.type_check_only
 class UserServiceAsyncStub(UserServiceStub):
-    """What concerns a user in all services. What every call has in common stands in calls.proto."""
+    """Acts on a user in all services. calls.proto says what all calls have in common."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]  # type: ignore[assignment]
     """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory."""
 
 class UserServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What concerns a user in all services. What every call has in common stands in calls.proto."""
+    """Acts on a user in all services. calls.proto says what all calls have in common."""
 
     @_abc_1.abstractmethod
     def DeleteUser(

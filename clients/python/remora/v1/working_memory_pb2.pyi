@@ -19,16 +19,16 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class WorkingMemoryScope(_message.Message):
-    """Where a working memory belongs."""
+    """The owner of a working memory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Required. The conversation, 1 to 512 bytes. It goes when the conversation does."""
+    """Required. The conversation, 1 to 512 bytes. Deleting it deletes the working memory."""
     user_id: _builtins.str
-    """Required. The user, 1 to 512 bytes. It goes when the user does."""
+    """Required. The user, 1 to 512 bytes. Deleting it deletes the working memory."""
     def __init__(
         self,
         *,
@@ -47,7 +47,7 @@ Global___WorkingMemoryScope: _TypeAlias = WorkingMemoryScope  # noqa: Y015
 
 @_typing.final
 class WorkingMemoryRecord(_message.Message):
-    """A working memory and where it belongs."""
+    """A working memory and its owner."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -58,7 +58,7 @@ class WorkingMemoryRecord(_message.Message):
     """The content, opaque, up to 1 MiB."""
     @_builtins.property
     def scope(self) -> Global___WorkingMemoryScope:
-        """Required. Whose it is."""
+        """Required. The owner."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:

@@ -23,9 +23,9 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Record(_message.Message):
-    """What the journal holds: one record is one request's ordered changes, applied whole. Everything that a change needs
+    """What the journal holds: one record is one request's ordered changes, applied as a whole. Everything that a change needs
     (times, ids, sequences, what is pruned) is decided before it is recorded, so that applying is pure: the same records
-    give the same state in the database and in memory.
+    give the same state in the database and in memory. docs/format.md specifies the rest of the journal.
 
     A record's revision is its place in the journal and not part of it. A `conversation_uid` of 0 means the record's own
     revision: the conversation that the record creates.
@@ -49,7 +49,7 @@ class Record(_message.Message):
     time: _builtins.int
     """When the request was accepted, microseconds since 1970, UTC."""
     user_id: _builtins.str
-    """The user that the request names, where it names one."""
+    """The user that the request names, if any."""
     agent_id: _builtins.str
     """The agent that made the request."""
     run_id: _builtins.str
@@ -57,14 +57,14 @@ class Record(_message.Message):
     traceparent: _builtins.str
     """The W3C `traceparent` of the request."""
     request_id: _builtins.str
-    """The request's id; empty where the write is not idempotent."""
+    """The request's id; empty if the write is not idempotent."""
     fingerprint: _builtins.bytes
     """A digest of the method and the request, 16 bytes; set with request_id."""
     method: _builtins.str
     """The method, such as `AppendMessages`."""
     @_builtins.property
     def outcome(self) -> Global___Outcome:
-        """What the request came to, its revision left out; set with request_id."""
+        """The result of the request, without its revision; set with request_id."""
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Change]:
@@ -95,7 +95,7 @@ Global___Record: _TypeAlias = Record  # noqa: Y015
 
 @_typing.final
 class Outcome(_message.Message):
-    """What a write came to: what a repeat of its request is answered with."""
+    """The result of a write, with which a repeat of its request is answered."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -119,14 +119,14 @@ class Outcome(_message.Message):
     pruned_messages: _builtins.int
     """How many messages the storage limit pruned."""
     deleted_messages: _builtins.int
-    """How many messages went otherwise."""
+    """How many messages were deleted otherwise."""
     deleted_conversations: _builtins.int
-    """How many conversations went."""
+    """How many conversations were deleted."""
     imported_records: _builtins.int
     """How many records an import stored."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placed]:
-        """What became of each message."""
+        """The result for each message."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
 
 @_typing.final
 class Placed(_message.Message):
-    """What became of one message."""
+    """The result for one message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -162,7 +162,7 @@ class Placed(_message.Message):
     id: _builtins.str
     """Its id."""
     sequence: _builtins.int
-    """Its place."""
+    """Its sequence."""
     create_time: _builtins.int
     """When it was first stored, microseconds."""
     replaced: _builtins.bool
@@ -213,15 +213,15 @@ class Change(_message.Message):
 
     @_builtins.property
     def delete_conversation(self) -> Global___DeleteConversation:
-        """A conversation goes, with all it holds."""
+        """A conversation is deleted, with all that belongs to it."""
 
     @_builtins.property
     def put_message(self) -> Global___PutMessage:
-        """A message is added, or replaced in its place."""
+        """A message is added, or replaced at its sequence."""
 
     @_builtins.property
     def remove_messages(self) -> Global___RemoveMessages:
-        """Messages go."""
+        """Messages are deleted."""
 
     @_builtins.property
     def put_step(self) -> Global___PutStep:
@@ -229,7 +229,7 @@ class Change(_message.Message):
 
     @_builtins.property
     def remove_steps(self) -> Global___RemoveSteps:
-        """Written by versions up to schema 2 only: steps go."""
+        """Written by versions up to schema 2 only: steps are deleted."""
 
     @_builtins.property
     def put_working_memory(self) -> Global___PutWorkingMemory:
@@ -237,11 +237,11 @@ class Change(_message.Message):
 
     @_builtins.property
     def delete_working_memory(self) -> Global___DeleteWorkingMemory:
-        """Written by versions up to schema 2 only: a working memory goes."""
+        """Written by versions up to schema 2 only: a working memory is deleted."""
 
     @_builtins.property
     def put_embedding(self) -> Global___PutEmbedding:
-        """A message's embedding is finished."""
+        """A message gets the server's embedding."""
 
     @_builtins.property
     def put_record(self) -> Global___PutRecord:
@@ -249,15 +249,15 @@ class Change(_message.Message):
 
     @_builtins.property
     def remove_records(self) -> Global___RemoveRecords:
-        """Records of a kind go."""
+        """Records of a kind are deleted."""
 
     @_builtins.property
     def remove_user_records(self) -> Global___RemoveUserRecords:
-        """The records of a user go."""
+        """The records of a user are deleted."""
 
     @_builtins.property
     def set_expiry(self) -> Global___SetExpiry:
-        """A record lives longer, or less long."""
+        """A record gets another expiry."""
 
     def __init__(
         self,
@@ -297,7 +297,7 @@ class PutConversation(_message.Message):
     CONVERSATION_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
-    """0 where the record creates it."""
+    """0 if the record creates it."""
     create_time: _builtins.int
     """When it was created, microseconds."""
     @_builtins.property
@@ -321,7 +321,7 @@ Global___PutConversation: _TypeAlias = PutConversation  # noqa: Y015
 
 @_typing.final
 class PutHead(_message.Message):
-    """A conversation's counters after the record. Every record that touches a conversation ends its changes with one."""
+    """A conversation's counters after the record. It follows all changes of the conversation's messages and steps."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -363,7 +363,7 @@ Global___PutHead: _TypeAlias = PutHead  # noqa: Y015
 
 @_typing.final
 class DeleteConversation(_message.Message):
-    """The end of a conversation."""
+    """A conversation that is deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -389,7 +389,7 @@ Global___DeleteConversation: _TypeAlias = DeleteConversation  # noqa: Y015
 
 @_typing.final
 class PutMessage(_message.Message):
-    """A message in its place."""
+    """A message at its sequence."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -414,7 +414,7 @@ class PutMessage(_message.Message):
     id: _builtins.str
     """The message's id."""
     sequence: _builtins.int
-    """Its place."""
+    """Its sequence."""
     create_time: _builtins.int
     """When it was first stored, microseconds."""
     update_time: _builtins.int
@@ -424,11 +424,11 @@ class PutMessage(_message.Message):
     body: _builtins.bytes
     """An encoded remora.v1.Message with the fields that a caller sets, its id, user and embedding left out."""
     embedding_model: _builtins.str
-    """The model of the caller's embedding; empty where there is none."""
+    """The model of the caller's embedding; empty if there is none."""
     embedding: _builtins.bytes
     """The caller's embedding, little-endian f32."""
     replaces: _builtins.bool
-    """Whether it replaces a message in that place."""
+    """Whether it replaces a message at that sequence."""
     def __init__(
         self,
         *,
@@ -455,7 +455,7 @@ Global___PutMessage: _TypeAlias = PutMessage  # noqa: Y015
 
 @_typing.final
 class RemoveMessages(_message.Message):
-    """Messages that go."""
+    """Messages that are deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -471,10 +471,10 @@ class RemoveMessages(_message.Message):
     user_id: _builtins.str
     """Whose they are."""
     all: _builtins.bool
-    """All of this user's; where set, `sequences` is empty."""
+    """All of this user's; if set, `sequences` is empty."""
     @_builtins.property
     def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """These sequences; where `all` is not set."""
+        """These sequences; if `all` is not set."""
 
     def __init__(
         self,
@@ -495,7 +495,7 @@ Global___RemoveMessages: _TypeAlias = RemoveMessages  # noqa: Y015
 
 @_typing.final
 class PutStep(_message.Message):
-    """A step in its place. Read as a PutRecord."""
+    """A step. Read as a PutRecord."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -523,7 +523,7 @@ Global___PutStep: _TypeAlias = PutStep  # noqa: Y015
 
 @_typing.final
 class RemoveSteps(_message.Message):
-    """Steps that go. Read as a RemoveRecords."""
+    """Steps that are deleted. Read as a RemoveRecords."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -558,9 +558,9 @@ class PutWorkingMemory(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
-    """The conversation; where `user_id` is set, it is that user's and this is 0."""
+    """The conversation; 0 if `user_id` is set."""
     user_id: _builtins.str
-    """The user; empty where it is a conversation's."""
+    """The user; empty if it is a conversation's."""
     content: _builtins.bytes
     """The content."""
     update_time: _builtins.int
@@ -583,16 +583,16 @@ Global___PutWorkingMemory: _TypeAlias = PutWorkingMemory  # noqa: Y015
 
 @_typing.final
 class DeleteWorkingMemory(_message.Message):
-    """The end of a working memory. Read as a RemoveRecords."""
+    """A working memory that is deleted. Read as a RemoveRecords."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CONVERSATION_UID_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
-    """The conversation; 0 where it is a user's."""
+    """The conversation; 0 if it is a user's."""
     user_id: _builtins.str
-    """The user; empty where it is a conversation's."""
+    """The user; empty if it is a conversation's."""
     def __init__(
         self,
         *,
@@ -609,7 +609,7 @@ Global___DeleteWorkingMemory: _TypeAlias = DeleteWorkingMemory  # noqa: Y015
 
 @_typing.final
 class PutEmbedding(_message.Message):
-    """The embedding that the server's model made of a message. It is ignored if the message has moved on."""
+    """The embedding that the server's model made of a message. It is ignored if the message has another revision by now."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -627,7 +627,7 @@ class PutEmbedding(_message.Message):
     conversation_id: _builtins.str
     """The conversation's id."""
     sequence: _builtins.int
-    """The message's place."""
+    """The message's sequence."""
     message_revision: _builtins.int
     """The revision of the message that was embedded."""
     model: _builtins.str
@@ -637,10 +637,10 @@ class PutEmbedding(_message.Message):
     user_id: _builtins.str
     """Whose message it is."""
     text_digest: _builtins.int
-    """A digest of the text that was embedded, where names were taken out of it; 0 where it is the message's own."""
+    """A digest of the text that was embedded, if names were taken out of it; 0 if it is the message's own text."""
     pieces: _builtins.bytes
-    """The text's word pieces for late interaction, as the engine writes them: 2 bytes of id and 128 of code for each. Unset
-    where they were not made.
+    """The text's word pieces for late interaction: the ids, 2 bytes each, then the codes, 128 bytes each. Unset if they were
+    not made.
     """
     def __init__(
         self,
@@ -677,9 +677,9 @@ class Value(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     boolean: _builtins.bool
-    """A truth."""
+    """A boolean."""
     integer: _builtins.int
-    """A whole number."""
+    """An integer."""
     number: _builtins.float
     """A number."""
     text: _builtins.str
@@ -707,7 +707,7 @@ Global___Value: _TypeAlias = Value  # noqa: Y015
 
 @_typing.final
 class PutRecord(_message.Message):
-    """A record of a kind (`remora_server/storage/schema/kinds.py`), in its place. The last put of a key wins."""
+    """A record of a kind (`remora_server/storage/schema/kinds.py`). The last put of a key wins."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -724,19 +724,19 @@ class PutRecord(_message.Message):
     kind: _builtins.int
     """The kind's number."""
     conversation_uid: _builtins.int
-    """The conversation that it belongs to; 0 means the record's own revision. 0 where its kind belongs to none."""
+    """The conversation that it belongs to; 0 means the record's own revision, or none if its kind belongs to none."""
     partition: _builtins.bytes
     """The leading parts of its key, encoded (`remora_server/storage/schema/keys.py`)."""
     key: _builtins.bytes
     """The other parts."""
     user_id: _builtins.str
-    """The user that it belongs to; empty where there is none."""
+    """The user that it belongs to; empty if there is none."""
     expire_time: _builtins.int
-    """From when on it is not seen, microseconds since 1970. Unset: it is seen until it goes."""
+    """From when on it is not seen, microseconds since 1970. Unset: until it is deleted."""
     body: _builtins.bytes
-    """Its content: the encoded message of its kind. Empty where `upload_id` is set."""
+    """Its content: the encoded message of its kind. Empty if `upload_id` is set."""
     replaces: _builtins.bool
-    """Whether one may be there in its place; where not, it is known that none is."""
+    """Whether there may be a record with its key; if not, there is certainly none."""
     upload_id: _builtins.str
     """The upload whose parts, end to end, are its body."""
     @_builtins.property
@@ -769,7 +769,7 @@ Global___PutRecord: _TypeAlias = PutRecord  # noqa: Y015
 
 @_typing.final
 class RemoveRecords(_message.Message):
-    """Records that go."""
+    """Records that are deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -789,7 +789,7 @@ class RemoveRecords(_message.Message):
         """All of every partition that begins with these bytes."""
 
     class Extent(_Extent, metaclass=_ExtentEnumTypeWrapper):
-        """How far it reaches."""
+        """Which records."""
 
     EXTENT_UNSPECIFIED: RemoveRecords.Extent.ValueType  # 0
     """Not valid."""
@@ -808,11 +808,11 @@ class RemoveRecords(_message.Message):
     kind: _builtins.int
     """The kind's number."""
     conversation_uid: _builtins.int
-    """The conversation; 0 where the kind belongs to none."""
+    """The conversation; 0 if the kind belongs to none."""
     extent: Global___RemoveRecords.Extent.ValueType
-    """How far."""
+    """Which of them."""
     partition: _builtins.bytes
-    """The partition, or what it begins with."""
+    """The partition, or its beginning."""
     key: _builtins.bytes
     """The key, of one record."""
     def __init__(
@@ -834,7 +834,7 @@ Global___RemoveRecords: _TypeAlias = RemoveRecords  # noqa: Y015
 
 @_typing.final
 class RemoveUserRecords(_message.Message):
-    """All records of some kinds that belong to a user of the tenant."""
+    """All records of some kinds that belong to a user of the tenant, which are deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -862,7 +862,7 @@ Global___RemoveUserRecords: _TypeAlias = RemoveUserRecords  # noqa: Y015
 
 @_typing.final
 class SetExpiry(_message.Message):
-    """When a record expires from now on. It is ignored if the record has moved on."""
+    """When a record expires. It is ignored if the record has another revision by now."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -875,7 +875,7 @@ class SetExpiry(_message.Message):
     kind: _builtins.int
     """The kind's number."""
     conversation_uid: _builtins.int
-    """The conversation; 0 where the kind belongs to none."""
+    """The conversation; 0 if the kind belongs to none."""
     partition: _builtins.bytes
     """The partition."""
     key: _builtins.bytes
@@ -906,7 +906,7 @@ Global___SetExpiry: _TypeAlias = SetExpiry  # noqa: Y015
 
 @_typing.final
 class BodyPart(_message.Message):
-    """A part of a body that is too long for one write: the body of a record itself, until a write names its upload."""
+    """A part of a body that is too long for one write. It expires unless a write names its upload."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -918,11 +918,11 @@ class BodyPart(_message.Message):
     upload_id: _builtins.str
     """The upload."""
     index: _builtins.int
-    """Its place among the parts, from 0."""
+    """Its index among the parts, from 0."""
     conversation_id: _builtins.str
-    """The conversation that the body's record belongs to; empty where it belongs to none."""
+    """The conversation that the body's record belongs to; empty if it belongs to none."""
     user_id: _builtins.str
-    """The user that it belongs to; empty where it belongs to none."""
+    """The user that it belongs to; empty if it belongs to none."""
     data: _builtins.bytes
     """The part."""
     def __init__(
