@@ -164,7 +164,15 @@ class LocalStore:
         commands = Commands(self.commits, clock)
         reader = RecordReader(self.core, self.database, self.applier, clock)
         self.clock = clock
-        self.records = Records(self.core, self.database, self.commits, commands=commands, reader=reader, clock=clock)
+        self.records = Records(
+            self.core,
+            self.database,
+            self.commits,
+            commands=commands,
+            reader=reader,
+            clock=clock,
+            conversation_locks=locks,
+        )
         self.expiry = Expiry(self.core, self.database, self.commits, self.records, clock)
         context = StoreContext(
             core=self.core,

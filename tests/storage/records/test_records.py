@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tests.storage.opening import READ, WRITE, open_store
 from remora.v1 import step_pb2, working_memory_pb2
 from remora_server.domain.calls import Read
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.errors import DeadlineExceeded
+from remora_server.domain.errors import DeadlineExceeded, StoreDamaged
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.commit.applier import Applier
@@ -25,7 +25,7 @@ from remora_server.storage.local_store import LocalStore
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
-from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch
+from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch, UploadNamed
 from remora_server.storage.records.uploads import PART_BYTES, UNNAMED_SECONDS, Upload, Uploaded
 from remora_server.storage.schema.kinds import BODY_PARTS
 
@@ -342,6 +342,77 @@ def test_parts_that_no_write_names_expire(store: LocalStore) -> None:
             store.records.write(WRITE, [Put(ITEMS, 0, item("late"), uploaded=uploaded)])
         store.commits.settle()
         assert store.expiry.sweep() == 2
+
+
+def test_a_part_that_a_record_has_named_does_not_change_any_more(store: LocalStore) -> None:
+    whole = item("long", content=b"x" * (PART_BYTES + 5))
+    body = whole.SerializeToString()
+    uploaded = upload(store, "u1", body)
+    store.records.write(WRITE, [Put(ITEMS, 0, item("long"), uploaded=uploaded)])
+    now = store.clock()
+
+    with pytest.raises(UploadNamed):
+        store.records.upload_part(WRITE, Upload("u1", ITEMS), 0, body[:PART_BYTES])
+
+    with patch.object(store.clock, "_wall", lambda: now + (UNNAMED_SECONDS + 1) * 1_000_000):
+        store.commits.settle()
+        store.expiry.sweep()
+        assert read(store, "long") == whole
+
+
+def test_a_part_that_comes_while_a_record_names_it_is_before_or_behind(store: LocalStore) -> None:
+    """Whoever comes second waits for the upload's lock."""
+    uploaded = upload(store, "u1", b"x" * PART_BYTES)
+    outcomes: list[str] = []
+
+    def again() -> None:
+        try:
+            store.records.upload_part(WRITE, Upload("u1", ITEMS), 0, b"other")
+        except UploadNamed:
+            outcomes.append("named")
+
+    late = threading.Thread(target=again)
+    accept = store.commits.accept
+
+    def slowly(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as `accept`
+        late.start()
+        late.join(0.2)
+        outcomes.append("accepted")
+        return accept(*given, **named)
+
+    with patch.object(store.commits, "accept", slowly):
+        store.records.write(WRITE, [Put(ITEMS, 0, item("long"), uploaded=uploaded)])
+    late.join()
+
+    assert outcomes == ["accepted", "named"]
+
+
+def test_an_upload_is_named_by_records_of_its_user_alone(store: LocalStore) -> None:
+    """It would go with another, and the record would be left without its body."""
+    store.records.upload_part(WRITE, Upload("u1", ITEMS, user_id="sarah"), 0, item("i").SerializeToString())
+
+    with pytest.raises(RecordNotFound):
+        store.records.write(WRITE, [Put(ITEMS, 0, item("i"), uploaded=Uploaded("u1", 1))])
+
+
+@pytest.mark.parametrize("deadline", [None, IN_THE_PAST], ids=["patient", "hurried"])
+def test_a_body_of_which_a_part_is_lost_is_told_and_not_waited_for(store: LocalStore, deadline: float | None) -> None:
+    uploaded = upload(store, "u1", item("long", content=b"x" * (PART_BYTES + 5)).SerializeToString())
+    revision = store.records.write(WRITE, [Put(ITEMS, 0, item("long"), uploaded=uploaded)]).revision
+    parts = uploaded.place(ITEMS, 0)
+    store.records.write(WRITE, [Remove(parts.kind, 0, parts.partition, parts.kind.encode_key(0), expected=None)])
+    access = Read(READ.tenant_id, deadline=deadline)
+    reads: list[Callable[[], object]] = [
+        lambda: store.records.get(access, PLACE, ITEMS.encode_key("long")),
+        lambda: store.records.page(access, PLACE, PartitionQuery()),
+        lambda: store.records.accepted(access, PLACE, [ITEMS.encode_key("long")]),
+    ]
+
+    for ask in reads:
+        with pytest.raises(StoreDamaged if deadline is None else DeadlineExceeded):
+            ask()
+
+    assert store.records.stored(READ, PLACE, ITEMS.encode_key("long")).revision == revision  # type: ignore[union-attr]
 
 
 def family(store: LocalStore, user: str) -> None:

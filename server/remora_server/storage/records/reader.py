@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from remora_server import _native, wire
 from remora_server._native import ColdRecords, Core, StoredRecord
 from remora_server.domain.calls import Access
-from remora_server.domain.errors import StoreFailed
+from remora_server.domain.errors import StoreDamaged, StoreFailed
 from remora_server.domain.replies import REPLY_BYTES, read_fitting
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.clock import Clock
@@ -29,6 +29,10 @@ RELOAD_SECONDS = 0.1
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
+_Version: TypeAlias = tuple[bytes, int, int]
+"""A record's key, its revision and its ordinal."""
+
+logger = logging.getLogger(__name__)
 
 
 class Partition(Struct, frozen=True):
@@ -53,6 +57,14 @@ class Record(Struct, frozen=True):
     def position(self, kind: Kind, order: int) -> Position:
         """Its position in an order of its kind: 0 is that of the keys."""
         return _position_of(kind, order, self)
+
+
+class _MovedOn(Exception):
+    """A record was replaced or removed, and its body with it, after its key was read."""
+
+    def __init__(self, version: _Version) -> None:
+        super().__init__()
+        self.version = version
 
 
 class PartitionQuery(Struct, frozen=True):
@@ -89,10 +101,6 @@ class EncodedPage(Struct, frozen=True):
     revision: int
 
 
-class _MovedOn(Exception):
-    """A record was replaced or removed before its body was read."""
-
-
 class RecordReader:
     """Reads partitions. What asks DuckDB raises DeadlineExceeded instead where the deadline has passed."""
 
@@ -104,25 +112,43 @@ class RecordReader:
 
     def get(self, access: Access, place: Partition, key: bytes) -> tuple[Record | None, int]:
         """The record as readers see it, None where there is none, and the revision that this shows."""
-        while True:
-            found, revision = self.stored(access, place, key, accepted=False)
+        return self._get(access, place, key, accepted=False)
+
+    def _get(self, access: Access, place: Partition, key: bytes, *, accepted: bool) -> tuple[Record | None, int]:
+        def read() -> tuple[Record | None, int]:
+            found, revision = self.stored(access, place, key, accepted=accepted)
             if found is None:
                 return None, revision
-            with suppress(_MovedOn):
-                return self._completed(access, place, [found])[0], revision
+            return self._completed(access, place, [found], accepted=accepted)[0], revision
+
+        return self._until_whole(access, place.kind, read)
+
+    def _until_whole(self, access: Access, kind: Kind, read: Callable[[], T]) -> T:
+        """Read, again where a record has moved on meanwhile. Raises DeadlineExceeded; StoreDamaged where a body is not
+        there though its record has not moved on.
+        """
+        missing: _Version | None = None
+        while True:
+            try:
+                return read()
+            except _MovedOn as moved:
+                require_time(access.deadline)
+                _require_another(kind, moved.version, missing)
+                missing = moved.version
 
     def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them. Call it under the partition's lock."""
-        while True:
-            cold = [key for key in keys if self._knows(access, place, key) is None]
-            if cold:
-                self._load_keys(access, place, cold)
+        cold = [key for key in keys if self._knows(access, place, key) is None]
+        if cold:
+            self._load_keys(access, place, cold)
+
+        def read() -> list[Record]:
             looked = [self.stored(access, place, key)[0] for key in keys]
             found = [each for each in looked if each is not None]
-            bodies = self._bodies(access, place, found)
-            versions = [(each.key, each.revision, each.ordinal) for each in found]
-            if all(version in bodies for version in versions):
-                return [_record(each, bodies[version]) for each, version in zip(found, versions, strict=True)]
+            bodies = self._bodies(access, place, found, accepted=True)
+            return [_record(each, _body(bodies, each)) for each in found]
+
+        return self._until_whole(access, place.kind, read)
 
     def stored(
         self, access: Access, place: Partition, key: bytes, *, accepted: bool = True
@@ -165,12 +191,14 @@ class RecordReader:
 
     def page(self, access: Access, place: Partition, query: PartitionQuery) -> RecordPage:
         """A page of a partition as readers see it: as many as a reply holds, but one at least if there is any."""
-        while True:
+
+        def read() -> RecordPage:
             found = self._resident_page(access, place, query)
-            with suppress(_MovedOn):
-                records = self._completed(access, place, found.records, newest=query.newest)
-                more = found.more or len(records) < len(found.records)
-                return RecordPage(tuple(records), more, found.revision)
+            records = self._completed(access, place, found.records, newest=query.newest)
+            more = found.more or len(records) < len(found.records)
+            return RecordPage(tuple(records), more, found.revision)
+
+        return self._until_whole(access, place.kind, read)
 
     def encoded_page(self, access: Access, place: Partition, query: PartitionQuery) -> EncodedPage:
         """The same page as elements of a list's reply."""
@@ -289,32 +317,32 @@ class RecordReader:
         )
 
     def _completed(
-        self, access: Access, place: Partition, found: Sequence[StoredRecord], *, newest: bool = False
+        self,
+        access: Access,
+        place: Partition,
+        found: Sequence[StoredRecord],
+        *,
+        newest: bool = False,
+        accepted: bool = False,
     ) -> list[Record]:
         """The records with their bodies, as many as a reply holds, from the end where that is the newest. Raises
         _MovedOn.
         """
         way = -1 if newest else 1
-        read = partial(self._with_bodies, access, place)
+        read = partial(self._with_bodies, access, place, accepted=accepted)
         return read_fitting(found[::way], read, lambda record: len(record.body))[::way]
 
-    def _with_bodies(self, access: Access, place: Partition, chosen: Sequence[StoredRecord]) -> Iterator[Record]:
-        bodies = self._bodies(access, place, chosen)
-        for stored in chosen:
-            body = bodies.get((stored.key, stored.revision, stored.ordinal))
-            if body is None:
-                raise _MovedOn
-            yield _record(stored, body)
+    def _with_bodies(
+        self, access: Access, place: Partition, chosen: Sequence[StoredRecord], *, accepted: bool
+    ) -> Iterator[Record]:
+        bodies = self._bodies(access, place, chosen, accepted=accepted)
+        return (_record(stored, _body(bodies, stored)) for stored in chosen)
 
     def _bodies(
-        self, access: Access, place: Partition, records: Sequence[StoredRecord]
-    ) -> dict[tuple[bytes, int, int], bytes]:
-        """The bodies by key, revision and ordinal: those in memory, those that the database has, and uploaded ones."""
-        bodies = {
-            (each.key, each.revision, each.ordinal): each.body
-            for each in records
-            if each.body is not None and not each.upload_id
-        }
+        self, access: Access, place: Partition, records: Sequence[StoredRecord], *, accepted: bool
+    ) -> dict[_Version, bytes]:
+        """The bodies that are there: those in memory, those that the database has, and uploaded ones."""
+        bodies = {_version(each): each.body for each in records if each.body is not None and not each.upload_id}
         dropped = [each.key for each in records if each.body is None and not each.upload_id]
         if dropped:
             require_time(access.deadline)
@@ -324,17 +352,17 @@ class RecordReader:
             self._give(access, place, rows, as_of=as_of)
         for each in records:
             if each.upload_id:
-                body = self.uploaded(access, place, each.upload_id)
+                body = self.uploaded(access, place, each.upload_id, accepted=accepted)
                 if body is not None:
-                    bodies[each.key, each.revision, each.ordinal] = body
+                    bodies[_version(each)] = body
         return bodies
 
-    def uploaded(self, access: Access, place: Partition, upload_id: str) -> bytes | None:
+    def uploaded(self, access: Access, place: Partition, upload_id: str, *, accepted: bool = False) -> bytes | None:
         """A body put together of its parts; None where these are gone, as the record then is."""
         name, _, count = upload_id.partition("/")
         kind = parts_of(place.kind)
         parts = Partition(kind, place.uid, kind.encode_partition(name))
-        found = [self.get(access, parts, kind.encode_key(index))[0] for index in range(int(count))]
+        found = [self._get(access, parts, kind.encode_key(index), accepted=accepted)[0] for index in range(int(count))]
         if any(part is None for part in found):
             return None
         return b"".join(record_pb2.BodyPart.FromString(part.body).data for part in found if part is not None)
@@ -343,6 +371,27 @@ class RecordReader:
 def _is_expired(record: StoredRecord, now: int) -> bool:
     """Whether a record is not to be seen any more."""
     return record.expire_time is not None and record.expire_time <= now
+
+
+def _require_another(kind: Kind, version: _Version, missing: _Version | None) -> None:
+    """Raise StoreDamaged where the body of one version is missing again."""
+    if version == missing:
+        _, revision, ordinal = version
+        told = {"kind": kind.name, "record_revision": revision, "ordinal": ordinal}
+        logger.error("the body of a record is not there", extra=told)
+        raise StoreDamaged
+
+
+def _version(record: StoredRecord) -> _Version:
+    return record.key, record.revision, record.ordinal
+
+
+def _body(bodies: Mapping[_Version, bytes], record: StoredRecord) -> bytes:
+    """The body of a record. Raises _MovedOn."""
+    body = bodies.get(_version(record))
+    if body is None:
+        raise _MovedOn(_version(record))
+    return body
 
 
 def _position_of(kind: Kind, order: int, record: Record | StoredRecord) -> Position:

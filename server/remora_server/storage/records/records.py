@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TypeAlias
 
@@ -97,13 +97,16 @@ class Records:
         commands: Commands,
         reader: RecordReader,
         clock: Clock,
+        conversation_locks: Locks,
     ) -> None:
+        """`conversation_locks` are by the conversations' ids."""
         self._core = core
         self._commits = commits
         self._commands = commands
         self._reader = reader
         self._clock = clock
         self._locks = Locks()
+        self._conversation_locks = conversation_locks
         self._queries = RecordQueries(core, database, commits, reader, clock)
         self._uploads = Uploads(reader, clock)
         self.kinds: Kinds = database.kinds
@@ -180,12 +183,13 @@ class Records:
         return False
 
     def upload_part(self, write: Write, upload: Upload, index: int, data: bytes) -> Outcome:
-        """Store a part of a body that a later write names, within an hour."""
+        """Store a part of a body that a later write names, within an hour. Raises UploadNamed where one has."""
 
         def plan(_: None, now: int) -> Planned:
-            return Planned([self._uploads.part(upload, index, data)], Outcome(revision=0, time=now), upload.user_id)
+            part = self._uploads.part(write, upload, index, data)
+            return Planned([part], Outcome(revision=0, time=now), upload.user_id)
 
-        return self._commands.run(write, nullcontext(), plan)
+        return self._commands.run(write, self.held_place(write, upload.place, upload.conversation_id), plan)
 
     def held(self, access: Access, moves: Sequence[Move]) -> AbstractContextManager[None]:
         """The locks of what moves, to be held while its changes are made and accepted."""
@@ -193,8 +197,10 @@ class Records:
             return self._locks.all(access)
         return self._locks.all_of(access, self._lock_keys(moves))
 
-    def held_place(self, access: Access, place: Partition) -> AbstractContextManager[None]:
-        """The lock of one partition."""
+    def held_place(self, access: Access, place: Partition, conversation_id: str = "") -> AbstractContextManager[None]:
+        """The lock of one partition: that of its conversation, where it belongs to one."""
+        if conversation_id:
+            return self._conversation_locks.of(access, conversation_id)
         return self._locks.of(access, (place.kind.number, place.uid, place.partition))
 
     def held_of_users(self, access: Access) -> AbstractContextManager[None]:
@@ -202,12 +208,15 @@ class Records:
         return self._locks.all(access)
 
     def _lock_keys(self, moves: Iterable[Move]) -> Iterator[tuple[int, int, bytes]]:
-        """Of the partitions, and of those above: a child is not written while one of them goes."""
+        """Of the partitions, of those above (a child is not written while one of them goes), and of uploads."""
         for move in moves:
             yield move.kind.number, move.uid, move.partition
             if isinstance(move, Put):
                 for place, _ in _above(Partition(move.kind, move.uid, move.partition)):
                     yield place.kind.number, place.uid, place.partition
+                if move.uploaded is not None:
+                    parts = move.uploaded.place(move.kind, move.uid)
+                    yield parts.kind.number, parts.uid, parts.partition
 
     def changes(self, access: Access, moves: Iterable[Move]) -> list[Change]:
         """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound."""
@@ -253,7 +262,7 @@ class Records:
         is_there = self._require_expected(access, place, draft.key, put.expected)
         user_id = owners[place, draft.key] = self._owner(access, place, draft, owners)
         if put.uploaded:
-            yield from self._uploads.confirm(access, place, put.uploaded)
+            yield from self._uploads.confirm(access, place, put.uploaded, user_id)
         yield changes.put_record(
             put.kind,
             put.uid,

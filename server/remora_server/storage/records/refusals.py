@@ -11,6 +11,14 @@ class RecordNotFound(Exception):
         self.kind = kind
 
 
+class UploadNamed(Exception):
+    """A record has named the upload: its parts do not change any more."""
+
+    def __init__(self, upload_id: str) -> None:
+        super().__init__(f"the upload {upload_id} has been named by a record")
+        self.upload_id = upload_id
+
+
 class RevisionMismatch(Exception):
     """Another write came first: the record has another revision than is expected. 0: there is none."""
 

@@ -10,7 +10,7 @@ from remora_server.domain.calls import Access
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.records.reader import Partition, RecordReader
-from remora_server.storage.records.refusals import RecordNotFound
+from remora_server.storage.records.refusals import RecordNotFound, UploadNamed
 from remora_server.storage.schema.kinds import Kind, parts_of
 from remora_server.storage.v1 import record_pb2
 
@@ -29,12 +29,21 @@ class Upload(Struct, frozen=True):
     conversation_id: str = ""
     user_id: str = ""
 
+    @property
+    def place(self) -> Partition:
+        """Where its parts stand."""
+        return _place(self.kind, self.uid, self.id)
+
 
 class Uploaded(Struct, frozen=True):
     """An upload that is complete: so many parts."""
 
     id: str
     parts: int
+
+    def place(self, kind: Kind, uid: int) -> Partition:
+        """Where the parts stand of a record of a kind."""
+        return _place(kind, uid, self.id)
 
     @property
     def reference(self) -> str:
@@ -49,9 +58,12 @@ class Uploads:
         self._reader = reader
         self._clock = clock
 
-    def part(self, upload: Upload, index: int, data: bytes) -> changes.Change:
-        """One part, up to PART_BYTES. The same again replaces it."""
+    def part(self, access: Access, upload: Upload, index: int, data: bytes) -> changes.Change:
+        """One part, up to PART_BYTES. The same again replaces it, under the upload's lock. Raises UploadNamed."""
         kind = parts_of(upload.kind)
+        found, _ = self._reader.stored(access, upload.place, kind.encode_key(index))
+        if found is not None and found.expire_time is None:
+            raise UploadNamed(upload.id)
         draft = kind.draft(
             record_pb2.BodyPart(
                 upload_id=upload.id,
@@ -64,13 +76,21 @@ class Uploads:
         )
         return changes.put_record(kind, upload.uid, draft, replaces=True)
 
-    def confirm(self, access: Access, place: Partition, uploaded: Uploaded) -> Iterator[changes.Change]:
-        """Keep the parts for a record that names them. Raises RecordNotFound where one is missing, or named."""
-        kind = parts_of(place.kind)
-        parts = Partition(kind, place.uid, kind.encode_partition(uploaded.id))
+    def confirm(self, access: Access, place: Partition, uploaded: Uploaded, user_id: str) -> Iterator[changes.Change]:
+        """Keep the parts for a user's record that names them, under the upload's lock.
+
+        Raises RecordNotFound where one is missing, named, or another user's: it would go with that user.
+        """
+        parts = uploaded.place(place.kind, place.uid)
+        kind = parts.kind
         for index in range(uploaded.parts):
             key = kind.encode_key(index)
             found, _ = self._reader.stored(access, parts, key)
-            if found is None or found.expire_time is None:
+            if found is None or found.expire_time is None or found.user_id != user_id:
                 raise RecordNotFound(kind.name)
             yield changes.set_expiry(kind.number, place.uid, parts.partition, key, found.revision, None)
+
+
+def _place(kind: Kind, uid: int, upload_id: str) -> Partition:
+    parts = parts_of(kind)
+    return Partition(parts, uid, parts.encode_partition(upload_id))
