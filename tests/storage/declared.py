@@ -86,6 +86,17 @@ LINES = Kind(
     parent=NOTES,
 )
 """Lines of a note."""
+DRAFTS = Kind(
+    number=104,
+    name="drafts",
+    message=step_pb2.Step,
+    partition=["user_id"],
+    key=["id"],
+    conversation="conversation_id",
+    user="user_id",
+    expires="create_time",
+)
+"""Drafts of a user in a conversation, until the time that a step calls its creation."""
 
 FAMILY = Kinds(ITEMS, PROFILES, NOTES, LINES, BODY_PARTS, CONVERSATION_BODY_PARTS)
 """What a store has whose every kind is one of a test: exported under names that other kinds have otherwise."""

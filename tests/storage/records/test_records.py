@@ -10,11 +10,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.storage.declared import FAMILY, ITEMS, LINES, NOTES, PROFILES, WITH_ITEMS, Item
+from tests.storage.declared import DRAFTS, FAMILY, ITEMS, LINES, NOTES, PROFILES, WITH_ITEMS, Item
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1 import step_pb2, working_memory_pb2
-from remora_server.domain.calls import Read
+from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import DeadlineExceeded, StoreDamaged
 from remora_server.domain.steps import StepDraft, StepQuery
@@ -22,14 +22,16 @@ from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
 from remora_server.storage.local_store import LocalStore
+from remora_server.storage.records.expiry import SWEPT_AT_ONCE
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
 from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch, UploadNamed
 from remora_server.storage.records.uploads import PART_BYTES, UNNAMED_SECONDS, Upload, Uploaded
-from remora_server.storage.schema.kinds import BODY_PARTS
+from remora_server.storage.schema.kinds import BODY_PARTS, KINDS, Kinds
 
 NAMESPACE = ("agents", "facts")
+SECOND = 1_000_000
 PLACE = Partition(ITEMS, 0, ITEMS.encode_partition(NAMESPACE))
 IN_THE_PAST = 1.0
 """A deadline that is over: what would wait, or ask the database, is refused."""
@@ -327,7 +329,7 @@ def test_a_long_body_is_uploaded_in_parts_and_read_as_one(tmp_path: Path) -> Non
         store.records.write(WRITE, [Put(ITEMS, 0, item("other"), uploaded=uploaded)])
     put(store, item("long", 6))
     store.commits.settle()
-    assert store.expiry.sweep() == 1
+    assert store.expiry.sweep() == uploaded.parts
     store.commits.settle()
     assert store.database.rows(f"SELECT count(*) FROM {BODY_PARTS.name}") == [(0,)]
     store.close()
@@ -413,6 +415,82 @@ def test_a_body_of_which_a_part_is_lost_is_told_and_not_waited_for(store: LocalS
             ask()
 
     assert store.records.stored(READ, PLACE, ITEMS.encode_key("long")).revision == revision  # type: ignore[union-attr]
+
+
+def expiring(item_id: str, expire_time: int) -> Any:  # noqa: ANN401 - an Item
+    each = item(item_id)
+    each.expire_time.FromMicroseconds(expire_time)
+    return each
+
+
+def test_a_sweep_ends_where_more_than_a_page_lives_by_what_only_memory_has(store: LocalStore) -> None:
+    now = store.clock()
+    names = [f"i{number:03}" for number in range(2 * SWEPT_AT_ONCE)]
+    put(store, *(expiring(name, now + SECOND) for name in names))
+    for name in names:
+        assert store.records.refresh(READ, PLACE, ITEMS.encode_key(name), now + 1_000 * SECOND)
+    put(store, expiring("j", now + SECOND))
+    store.commits.settle()
+
+    with patch.object(store.clock, "_wall", lambda: now + 2 * SECOND):
+        assert store.expiry.sweep() == 1
+        assert [name for name in [*names, "j"] if read(store, name) is None] == ["j"]
+
+
+def test_a_sweep_does_not_remove_what_a_writer_of_the_conversation_puts_meanwhile() -> None:
+    store = open_store(None, kinds=Kinds(*KINDS, DRAFTS))
+    uid = store.conversations.create(WRITE, ConversationDraft(id="c", user_id="sarah")).revision
+    place = Partition(DRAFTS, uid, DRAFTS.encode_partition("sarah"))
+    key = DRAFTS.encode_key("d")
+
+    def write(text: str, expire_time: int) -> None:
+        draft = step_pb2.Step(user_id="sarah", id="d", conversation_id="c", content=text)
+        draft.create_time.FromMicroseconds(expire_time)
+        with store.conversations.locked(WRITE, "c"):
+            moves = store.records.changes(WRITE, [Put(DRAFTS, uid, draft)])
+            store.commits.accept(WRITE, store.clock(), moves, Outcome(revision=0))
+
+    write("old", store.clock() - 1)
+    store.commits.settle()
+    writer = threading.Thread(target=write, args=("new", store.clock() + 1_000 * SECOND))
+    has_expired = store.records.has_expired
+
+    def looked(*given: Any) -> bool:  # noqa: ANN401 - as `has_expired`
+        found = has_expired(*given)
+        writer.start()
+        writer.join(0.2)
+        return found
+
+    with patch.object(store.records, "has_expired", looked):
+        store.expiry.sweep()
+    writer.join()
+
+    found = store.records.stored(READ, place, key)
+    assert found is not None
+    assert step_pb2.Step.FromString(found.body or b"").content == "new"
+    store.close()
+
+
+def test_a_sweep_leaves_the_parts_of_a_new_upload_of_the_same_name(store: LocalStore) -> None:
+    body = item("i").SerializeToString()
+    store.records.write(WRITE, [Put(ITEMS, 0, item("i"), uploaded=upload(store, "u1", body))])
+    put(store, item("i", 1))
+    store.commits.settle()
+    parts = Uploaded("u1", 1).place(ITEMS, 0)
+    found = store.expiry._found
+
+    def then_again(*given: Any) -> Any:  # noqa: ANN401 - as `_found`
+        swept = found(*given)
+        if swept:
+            store.records.write(WRITE, [RemovePartitions(parts.kind, 0, parts.partition)])
+            upload(store, "u1", body)
+        return swept
+
+    with patch.object(store.expiry, "_found", then_again):
+        assert store.expiry.sweep() == 0
+
+    store.records.write(WRITE, [Put(ITEMS, 0, item("i"), uploaded=Uploaded("u1", 1))])
+    assert read(store, "i") == item("i")
 
 
 def family(store: LocalStore, user: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
 from remora_server.storage.records.reader import Partition
-from remora_server.storage.records.records import Records, Remove, RemovePartitions
+from remora_server.storage.records.records import Records, Remove
 from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, Kind, parts_of
 from remora_server.supervision import LongLived
 
@@ -28,12 +28,24 @@ SWEPT_AT_ONCE = 256
 REFRESHED_AT_ONCE = 4096
 
 
-class Expired(Struct, frozen=True):
-    """A record of which the database says that it has expired."""
+_ORDER = "tenant_id, conversation_uid, partition, key"
+_SWEPT = f"""{_ORDER}, revision,
+    coalesce((SELECT id FROM conversations WHERE uid = conversation_uid), '')"""  # noqa: S608 - a constant
+
+
+class Swept(Struct, frozen=True):
+    """A record that may be removed, by what the database says. `conversation_id`: empty where it belongs to none."""
 
     tenant_id: str
     place: Partition
     key: bytes
+    revision: int
+    conversation_id: str
+
+    @property
+    def position(self) -> list[object]:
+        """In the order of the sweep."""
+        return [self.tenant_id, self.place.uid, self.place.partition, self.key]
 
 
 class Expiry:
@@ -83,62 +95,78 @@ class Expiry:
                 self._commits.accept(write, self._clock(), chosen, Outcome(revision=0))
 
     def sweep(self) -> int:
-        """Remove what has expired; how many records that were."""
+        """Remove what has expired, and parts of bodies that no record has any more; how many records that were."""
         return sum(self._sweep_kind(kind) for kind in self._records.kinds) + self._sweep_parts()
 
     def _sweep_kind(self, kind: Kind) -> int:
-        removed = 0
+        """Page by page: what the database calls expired may live by what only memory has, and stays."""
+        removed, after = 0, None
         while not self._stopping.is_set():
-            found = self._expired(kind)
-            removed += sum(map(self._remove, found))
-            if len(found) < SWEPT_AT_ONCE:
-                return removed
+            page = self._expired(kind, after)
+            removed += sum(map(self._remove_expired, page))
+            if len(page) < SWEPT_AT_ONCE:
+                break
+            after = page[-1]
             self._commits.settle()
         return removed
 
-    def _expired(self, kind: Kind) -> list[Expired]:
-        rows = self._database.rows(
-            f"""SELECT tenant_id, conversation_uid, partition, key FROM {kind.name}
-                WHERE expire_time <= ? LIMIT {SWEPT_AT_ONCE}""",  # noqa: S608 - a table of ours
-            [self._clock()],
+    def _expired(self, kind: Kind, after: Swept | None) -> list[Swept]:
+        behind, values = ("", []) if after is None else (f"AND ({_ORDER}) > (?, ?, ?, ?)", after.position)
+        return self._found(
+            kind,
+            f"SELECT {_SWEPT} FROM {kind.name} WHERE expire_time <= ? {behind} ORDER BY {_ORDER} LIMIT {SWEPT_AT_ONCE}",  # noqa: S608 - ours
+            [self._clock(), *values],
         )
-        return [Expired(tenant_id, Partition(kind, uid, partition), key) for tenant_id, uid, partition, key in rows]
 
-    def _remove(self, expired: Expired) -> bool:
+    def _remove_expired(self, swept: Swept) -> bool:
         """Remove a record, unless it lives by what was accepted since; whether it was removed."""
-        place = expired.place
-        write = Write(expired.tenant_id, method="ExpireRecords")
-        move = Remove(place.kind, place.uid, place.partition, expired.key)
-        with self._records.held(write, [move]):
-            if not self._records.has_expired(write, place, expired.key):
-                return False
-            moves = self._records.changes(write, [move])
-            self._commits.accept(write, self._clock(), moves, Outcome(revision=0))
-        return True
+        write = Write(swept.tenant_id, method="ExpireRecords")
+        with self._records.held_place(write, swept.place, swept.conversation_id):
+            has_expired = self._records.has_expired(write, swept.place, swept.key)
+            if has_expired:
+                self._remove(write, swept)
+            return has_expired
 
     def _sweep_parts(self) -> int:
         """Remove the parts of bodies whose records are gone or have another body."""
-        found = [gone for kind in (BODY_PARTS, CONVERSATION_BODY_PARTS) for gone in self._unnamed(kind)]
-        for tenant_id, place in found:
-            write = Write(tenant_id, method="ExpireRecords")
-            move = RemovePartitions(place.kind, place.uid, place.partition)
-            with self._records.held(write, [move]):
-                self._commits.accept(write, self._clock(), self._records.changes(write, [move]), Outcome(revision=0))
-        return len(found)
+        found = [part for kind in (BODY_PARTS, CONVERSATION_BODY_PARTS) for part in self._unnamed(kind)]
+        return sum(map(self._remove_part, found))
 
-    def _unnamed(self, parts: Kind) -> Iterator[tuple[str, Partition]]:
-        """Uploads that a write has named, but no record does any more. An upload is named once: they stay so."""
+    def _unnamed(self, parts: Kind) -> list[Swept]:
+        """Parts that a write has named, but no record does any more. An upload is named once: they stay so."""
         naming = [kind.name for kind in self._records.kinds if parts_of(kind) is parts]
         named = " UNION ALL ".join(
             f"SELECT tenant_id, conversation_uid, upload_id FROM {name} WHERE upload_id <> ''"  # noqa: S608 - ours
             for name in naming
         )
-        rows = self._database.rows(
-            f"""SELECT DISTINCT tenant_id, conversation_uid, partition FROM {parts.name} AS parts
+        return self._found(
+            parts,
+            f"""SELECT {_SWEPT} FROM {parts.name}
                 WHERE expire_time IS NULL AND NOT EXISTS (SELECT 1 FROM ({named}) AS named
-                    WHERE named.tenant_id = parts.tenant_id AND named.conversation_uid = parts.conversation_uid
-                    AND encode(split_part(named.upload_id, '/', 1)) || '\\x00\\x01'::BLOB = parts.partition)
-                LIMIT {SWEPT_AT_ONCE}"""  # noqa: S608 - tables of ours
+                    WHERE named.tenant_id = {parts.name}.tenant_id
+                    AND named.conversation_uid = {parts.name}.conversation_uid
+                    AND encode(split_part(named.upload_id, '/', 1)) || '\\x00\\x01'::BLOB = {parts.name}.partition)
+                LIMIT {SWEPT_AT_ONCE}""",  # noqa: S608 - tables of ours
+            [],
         )
-        for tenant_id, uid, partition in rows:
-            yield tenant_id, Partition(parts, uid, partition)
+
+    def _remove_part(self, swept: Swept) -> bool:
+        """Remove a part, unless another upload of the same name has put one there since."""
+        write = Write(swept.tenant_id, method="ExpireRecords")
+        with self._records.held_place(write, swept.place, swept.conversation_id):
+            found = self._records.stored(write, swept.place, swept.key)
+            is_same = found is not None and found.revision == swept.revision
+            if is_same:
+                self._remove(write, swept)
+            return is_same
+
+    def _found(self, kind: Kind, sql: str, values: Sequence[object]) -> list[Swept]:
+        rows = self._database.rows(sql, values)
+        return [
+            Swept(tenant_id, Partition(kind, uid, partition), key, revision, conversation_id)
+            for tenant_id, uid, partition, key, revision, conversation_id in rows
+        ]
+
+    def _remove(self, write: Write, swept: Swept) -> None:
+        move = Remove(swept.place.kind, swept.place.uid, swept.place.partition, swept.key)
+        self._commits.accept(write, self._clock(), self._records.changes(write, [move]), Outcome(revision=0))

@@ -17,6 +17,7 @@ from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commands import Commands, Planned
 from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.records.queries import FoundRecords, RecordQueries, RecordsQuery
@@ -83,9 +84,10 @@ Move: TypeAlias = Put | Remove | RemovePartitions
 
 
 class Records:
-    """Reads and writes records of any kinds. Those of conversations are written under their locks, which callers hold.
+    """Reads and writes records of any kinds.
 
-    Every write of a record holds the lock of its partition, so that what it expects is so when it is accepted.
+    Every write of a record holds the lock of its conversation, where it belongs to one, else of its partition, so that
+    what it expects is so when it is accepted. `write` takes these locks; who calls `changes` holds them.
     """
 
     def __init__(
@@ -163,23 +165,28 @@ class Records:
         """Whether a record is there and has expired, as writers see it."""
         return self._reader.has_expired(access, place, key)
 
-    def refresh(self, access: Access, place: Partition, key: bytes, expire_time: int | None) -> bool:
+    def refresh(
+        self, access: Access, place: Partition, key: bytes, expire_time: int | None, conversation_id: str = ""
+    ) -> bool:
         """Have a record live until another time, which is seen at once and journaled later; False where there is none.
 
-        After a crash within a minute, it may have the time from before.
+        After a crash within a minute, it may have the time from before. Takes the lock of the partition, or of its
+        conversation: what lives on is not removed as expired at the same time.
         """
-        while (found := self.stored(access, place, key)) is not None:
-            if self._core.refresh_record(
-                place.kind.number,
-                access.tenant_id,
-                place.uid,
-                place.partition,
-                key,
-                revision=found.revision,
-                expire_time=expire_time,
-                now=self._clock(),
-            ):
-                return True
+        with self.held_place(access, place, conversation_id):
+            while (found := self.stored(access, place, key)) is not None:
+                if self._core.refresh_record(
+                    place.kind.number,
+                    access.tenant_id,
+                    place.uid,
+                    place.partition,
+                    key,
+                    revision=found.revision,
+                    expire_time=expire_time,
+                    now=self._clock(),
+                ):
+                    return True
+                require_time(access.deadline)
         return False
 
     def upload_part(self, write: Write, upload: Upload, index: int, data: bytes) -> Outcome:
