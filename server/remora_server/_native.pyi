@@ -813,15 +813,19 @@ class Core:
         False where this is not the newest record of its key, or it is not in memory.
         """
 
-    def take_refreshed(self, *, older_than: int) -> list[tuple[int, str, int, bytes, bytes, int, int | None]]:
+    def take_refreshed(self, *, older_than: int, now: int) -> list[tuple[int, str, int, bytes, bytes, int, int | None]]:
         """Return the records whose expire time the journal lacks, and which were refreshed at `older_than` or before.
 
-        They are (kind, tenant, conversation_uid, partition, key, revision of the record, expire_time), and come again
-        until a SetExpiry with that time is accepted.
+        They are (kind, tenant, conversation_uid, partition, key, revision of the record, expire_time). Until a
+        SetExpiry with that time is accepted they count as refreshed at `now`.
         """
 
-    def refreshed_records(self, kind: int, tenant: str) -> list[tuple[int, str, int, bytes, bytes, int, int | None]]:
-        """Return all records of a kind whose expire time the journal lacks, as `take_refreshed` does."""
+    def unapplied_expiries(self, kind: int, tenant: str) -> tuple[int, list[tuple[bytes | None, bytes | None, bytes]]]:
+        """Return the expire times of records of a kind that memory shows and the database may lack, as columns.
+
+        They are place, tenant_id, conversation_uid, partition, key, revision of the record, expire_time, laid out as
+        those of `Rows.table`.
+        """
 
     def statistics(self) -> EngineStatistics: ...
 

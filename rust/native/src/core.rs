@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
 use remora_core::records::{Loaded, Place, Records, Selection as RecordSelection};
+use remora_core::rows::unapplied_expiries;
 use remora_core::windows::{
     Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Windows,
 };
@@ -20,6 +21,7 @@ use remora_kernels::Kernels;
 
 use super::recall::{PyRecall, PyUnapplied};
 use super::records::{self, PyRecordKind, RecordPage, RefreshedRow, StoredRecord};
+use super::rows::{self, PyTable};
 
 /// Records up to this size are committed without releasing the GIL: that takes longer than the commit.
 const BRIEF_RECORD_BYTES: usize = 16 << 10;
@@ -588,32 +590,34 @@ impl PyCore {
         self.with_records(|records| records.refresh(&place, key, revision, expire_time, now))
     }
 
-    #[pyo3(signature = (*, older_than))]
+    #[pyo3(signature = (*, older_than, now))]
     fn take_refreshed<'py>(
         &self,
         py: Python<'py>,
         older_than: i64,
+        now: i64,
     ) -> PyResult<Vec<RefreshedRow<'py>>> {
         let taken =
-            py.detach(|| self.with_records(|records| records.take_refreshed(older_than)))?;
+            py.detach(|| self.with_records(|records| records.take_refreshed(older_than, now)))?;
         let rows = taken.iter();
         Ok(rows
             .map(|record| records::refreshed_row(py, record))
             .collect())
     }
 
-    fn refreshed_records<'py>(
+    fn unapplied_expiries<'py>(
         &self,
         py: Python<'py>,
         kind: u32,
         tenant: &str,
-    ) -> PyResult<Vec<RefreshedRow<'py>>> {
+    ) -> PyResult<PyTable<'py>> {
         let kind = records::kind(self.core.records(), kind)?;
-        let found = py.detach(|| self.with_records(|records| records.refreshed(kind, tenant)))?;
-        let rows = found.iter();
-        Ok(rows
-            .map(|record| records::refreshed_row(py, record))
-            .collect())
+        let found = py.detach(|| {
+            self.with_records(|records| {
+                unapplied_expiries(&records.unapplied_expiries(kind, tenant))
+            })
+        })?;
+        Ok(rows::buffers_of(py, &found))
     }
 
     fn statistics(&self, py: Python<'_>) -> EngineStatistics {

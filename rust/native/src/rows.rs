@@ -15,14 +15,14 @@ pub(super) struct PyRows {
 }
 
 /// Validity, offsets and values.
-type Buffers<'py> = (
+pub(super) type Buffers<'py> = (
     Option<Bound<'py, PyBytes>>,
     Option<Bound<'py, PyBytes>>,
     Bound<'py, PyBytes>,
 );
 
 /// How many rows, and their columns.
-type PyTable<'py> = (usize, Vec<Buffers<'py>>);
+pub(super) type PyTable<'py> = (usize, Vec<Buffers<'py>>);
 
 #[pymethods]
 impl PyRows {
@@ -54,7 +54,7 @@ fn read(rows: &Rows, name: &str) -> Option<Table> {
     }
 }
 
-fn buffers_of<'py>(py: Python<'py>, table: &Table) -> PyTable<'py> {
+pub(super) fn buffers_of<'py>(py: Python<'py>, table: &Table) -> PyTable<'py> {
     let columns = table.columns.iter().map(|column| buffers(py, column));
     (table.rows, columns.collect())
 }

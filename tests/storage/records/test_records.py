@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
 from remora_server.storage.local_store import LocalStore
-from remora_server.storage.records.expiry import SWEPT_AT_ONCE
+from remora_server.storage.records.expiry import JOURNAL_SECONDS, SWEPT_AT_ONCE
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
@@ -491,6 +492,67 @@ def test_a_sweep_leaves_the_parts_of_a_new_upload_of_the_same_name(store: LocalS
 
     store.records.write(WRITE, [Put(ITEMS, 0, item("i"), uploaded=Uploaded("u1", 1))])
     assert read(store, "i") == item("i")
+
+
+class SetClock:
+    """A clock that only the test moves."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_a_record_that_is_refreshed_all_the_time_is_journaled_once_a_minute(store: LocalStore) -> None:
+    put(store, item("i"))
+    beginning, journaled = store.clock(), []
+    clock = SetClock(beginning)
+    with patch.object(store.records, "_clock", clock), patch.object(store.expiry, "_clock", clock):
+        for second in range(5 * JOURNAL_SECONDS):
+            clock.now = beginning + second * SECOND
+            store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), clock.now + 1_000 * SECOND)
+            accepted = store.core.accepted()
+            store.expiry.journal(older_than=clock.now - JOURNAL_SECONDS * SECOND)
+            if store.core.accepted() > accepted:
+                journaled.append(second)
+
+    assert len(journaled) == 4, journaled
+    assert all(later - sooner >= JOURNAL_SECONDS for sooner, later in itertools.pairwise(journaled))
+
+
+def kept_alive(store: LocalStore, now: int) -> None:
+    """A record that the database alone would call expired a second later."""
+    put(store, expiring("i", now + SECOND))
+    store.commits.settle()
+    assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), now + 1_000 * SECOND)
+
+
+def test_a_refreshed_record_is_found_while_its_expiry_is_journaled(store: LocalStore) -> None:
+    now = store.clock()
+    kept_alive(store, now)
+    wait = store.commits.begin_query_of
+
+    def then_journal(read: Read, kind: int) -> int:
+        revision = wait(read, kind)
+        store.expiry.journal(older_than=now + SECOND)
+        return revision
+
+    with (
+        patch.object(store.clock, "_wall", lambda: now + 2 * SECOND),
+        patch.object(store.commits, "begin_query_of", then_journal),
+    ):
+        found = store.records.query(READ, RecordsQuery(ITEMS)).records
+        assert [each.record.expire_time for each in found] == [now + 1_000 * SECOND]
+
+
+def test_a_record_that_was_refreshed_to_expire_is_not_found(store: LocalStore) -> None:
+    now = store.clock()
+    put(store, expiring("i", now + 1_000 * SECOND), item("j"))
+    assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), now - 1)
+    assert store.records.refresh(READ, PLACE, ITEMS.encode_key("j"), now - 1)
+
+    assert store.records.query(READ, RecordsQuery(ITEMS)).records == ()
 
 
 def family(store: LocalStore, user: str) -> None:

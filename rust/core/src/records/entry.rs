@@ -54,8 +54,6 @@ pub(super) struct Entry {
     older: Vec<Version>,
     /// Whether it is known that nothing was there before the oldest version.
     is_rooted: bool,
-    /// Whether its expire time is newer than the journal's.
-    pub(super) is_refreshed: bool,
     /// When it was last used, in ticks.
     used: AtomicU64,
 }
@@ -67,7 +65,6 @@ impl Entry {
             newest,
             older: Vec::new(),
             is_rooted,
-            is_refreshed: false,
             used: AtomicU64::new(0),
         }
     }

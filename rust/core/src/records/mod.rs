@@ -244,6 +244,9 @@ impl Records {
         partition.use_at(self.tick());
         let done = work(partition);
         self.count(before, partition.size());
+        if partition.has_unapplied_expiries() {
+            shard.expiring.insert(fingerprint);
+        }
         done
     }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::kinds::Kind;
-use super::shard::{Refreshed, Shard};
+use super::partition::{Partition, UnappliedExpiry};
+use super::removals::PartitionName;
 use super::{Place, Records};
 
-/// A record whose expire time the journal lacks.
+/// A record whose expire time the journal lacks, or the database.
 #[derive(Clone, Debug)]
 pub struct RefreshedRecord {
     pub kind: Arc<Kind>,
@@ -36,66 +37,63 @@ impl Records {
         let Some(partition) = shard.residents.get_mut(&fingerprint) else {
             return false;
         };
-        let refreshed = self.change_resident(partition, |partition| {
-            partition.refresh(key, revision, expire_time)
+        let is_refreshed = self.change_resident(partition, |partition| {
+            partition.refresh(key, revision, expire_time, now)
         });
-        if refreshed == Some(true) {
-            shard.refreshed.push_back(Refreshed {
-                since: now,
-                partition: fingerprint,
-                key: key.into(),
-                revision,
-            });
+        if is_refreshed {
+            shard.expiring.insert(fingerprint);
         }
-        refreshed.is_some()
+        is_refreshed
     }
 
-    /// The records whose expire time the journal lacks since `older_than` or longer. They come again with the next call,
-    /// until the journal has it.
-    pub fn take_refreshed(&self, older_than: i64) -> Vec<RefreshedRecord> {
+    /// The records whose expire time the journal lacks since `older_than` or longer. Until the journal has it, they count
+    /// as refreshed at `now`.
+    pub fn take_refreshed(&self, older_than: i64, now: i64) -> Vec<RefreshedRecord> {
         let mut taken = Vec::new();
-        for shard in &self.shards {
-            take_from(&mut shard.lock(), older_than, &mut taken);
-        }
+        self.each_expiring(|partition| {
+            let name = partition.name().clone();
+            let expiries = partition.take_refreshed(older_than, now);
+            taken.extend(expiries.map(|expiry| RefreshedRecord::new(&name, &expiry)));
+        });
         taken
     }
 
-    /// All records of a kind whose expire time the journal lacks.
-    pub fn refreshed(&self, kind: &Kind, tenant: &str) -> Vec<RefreshedRecord> {
+    /// All records of a kind whose expire time the database may lack.
+    pub fn unapplied_expiries(&self, kind: &Kind, tenant: &str) -> Vec<RefreshedRecord> {
         let mut found = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.lock();
-            let refreshed = shard.refreshed.iter();
-            let refreshed = refreshed.filter_map(|refreshed| record(&shard, refreshed));
-            found.extend(refreshed.filter(|record| {
-                record.kind.number == kind.number && record.tenant.as_ref() == tenant
-            }));
-        }
+        self.each_expiring(|partition| {
+            let name = partition.name();
+            if name.kind.number == kind.number && name.tenant.as_ref() == tenant {
+                let expiries = partition.unapplied_expiries();
+                found.extend(expiries.map(|expiry| RefreshedRecord::new(name, &expiry)));
+            }
+        });
         found
+    }
+
+    /// Works on each partition with expire times that the database may lack.
+    fn each_expiring(&self, mut work: impl FnMut(&mut Partition)) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            for fingerprint in shard.expiring() {
+                if let Some(partition) = shard.residents.get_mut(&fingerprint) {
+                    self.change_resident(partition, &mut work);
+                }
+            }
+        }
     }
 }
 
-fn take_from(shard: &mut Shard, older_than: i64, taken: &mut Vec<RefreshedRecord>) {
-    let mut refreshed = std::mem::take(&mut shard.refreshed);
-    refreshed.retain(|refreshed| {
-        let record = record(shard, refreshed);
-        let is_due = refreshed.since <= older_than;
-        taken.extend(record.clone().filter(|_| is_due));
-        record.is_some()
-    });
-    shard.refreshed = refreshed;
-}
-
-fn record(shard: &Shard, refreshed: &Refreshed) -> Option<RefreshedRecord> {
-    let (partition, expire_time) = shard.expire_time(refreshed)?;
-    let name = partition.name();
-    Some(RefreshedRecord {
-        kind: Arc::clone(&name.kind),
-        tenant: Arc::clone(&name.tenant),
-        conversation_uid: name.uid,
-        partition: Arc::clone(&name.bytes),
-        key: Arc::clone(&refreshed.key),
-        revision: refreshed.revision,
-        expire_time,
-    })
+impl RefreshedRecord {
+    fn new(name: &PartitionName, expiry: &UnappliedExpiry<'_>) -> Self {
+        Self {
+            kind: Arc::clone(&name.kind),
+            tenant: Arc::clone(&name.tenant),
+            conversation_uid: name.uid,
+            partition: Arc::clone(&name.bytes),
+            key: Arc::clone(expiry.key),
+            revision: expiry.revision,
+            expire_time: expiry.expire_time,
+        }
+    }
 }

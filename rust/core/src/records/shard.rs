@@ -1,28 +1,17 @@
 //! A share of all partitions: those that are in memory, and how fresh a load of another must be.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use remora_fingerprint::{Fingerprint, FingerprintMap};
 
-use super::order::Key;
 use super::partition::Partition;
 use crate::absences::Absences;
-
-/// An expire time that was set in memory.
-pub(super) struct Refreshed {
-    /// When it was, on the caller's clock.
-    pub(super) since: i64,
-    pub(super) partition: Fingerprint,
-    pub(super) key: Key,
-    /// Of the record.
-    pub(super) revision: u64,
-}
 
 pub(super) struct Shard {
     pub(super) residents: FingerprintMap<Fingerprint, Partition>,
     pub(super) absences: Absences,
-    /// The oldest first; some are in the journal by now.
-    pub(super) refreshed: VecDeque<Refreshed>,
+    /// The partitions with expire times that the database may lack, and some that had them.
+    pub(super) expiring: BTreeSet<Fingerprint>,
 }
 
 impl Shard {
@@ -31,7 +20,7 @@ impl Shard {
         Self {
             residents: FingerprintMap::default(),
             absences: Absences::new(revision),
-            refreshed: VecDeque::new(),
+            expiring: BTreeSet::new(),
         }
     }
 
@@ -52,10 +41,13 @@ impl Shard {
         Some(dropped)
     }
 
-    /// The refreshed expire time of an entry of the list, where the journal lacks it.
-    pub(super) fn expire_time(&self, refreshed: &Refreshed) -> Option<(&Partition, Option<i64>)> {
-        let partition = self.residents.get(&refreshed.partition)?;
-        let expire_time = partition.refreshed(&refreshed.key, refreshed.revision)?;
-        Some((partition, expire_time))
+    /// The partitions with expire times that the database may lack.
+    pub(super) fn expiring(&mut self) -> Vec<Fingerprint> {
+        let residents = &self.residents;
+        self.expiring.retain(|partition| {
+            let partition = residents.get(partition);
+            partition.is_some_and(Partition::has_unapplied_expiries)
+        });
+        self.expiring.iter().copied().collect()
     }
 }

@@ -21,6 +21,7 @@ use remora_wire::{
 
 pub use self::column::Column;
 use self::records::RecordRows;
+pub use self::records::unapplied_expiries;
 use self::stored::{Conversation, Message};
 pub use self::tables::Table;
 use crate::records::{Change, InvalidChange, Kinds};

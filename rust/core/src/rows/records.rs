@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::tables::columns;
 use super::{Column, Origin, Table, Uid};
-use crate::records::{self, Change, ColumnType, Kind, Kinds, Put, Removed, Value};
+use crate::records::{self, Change, ColumnType, Kind, Kinds, Put, RefreshedRecord, Removed, Value};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Partition {
@@ -280,6 +280,19 @@ impl KindRows {
         table.columns.push(Column::bytes(bodies));
         table
     }
+}
+
+/// Expire times that the database may lack: place, tenant_id, conversation_uid, partition, key, revision, expire_time.
+pub fn unapplied_expiries(records: &[RefreshedRecord]) -> Table {
+    columns!(records.iter();
+        numbers(row => records::place(&row.tenant, row.conversation_uid, &row.partition).to_ne_bytes()),
+        bytes(row => row.tenant.as_bytes()),
+        numbers(row => row.conversation_uid.to_ne_bytes()),
+        bytes(row => &row.partition[..]),
+        bytes(row => &row.key[..]),
+        numbers(row => row.revision.to_ne_bytes()),
+        some_numbers(row => row.expire_time.map(i64::to_ne_bytes)),
+    )
 }
 
 /// Values of one type, which are null where they have another.

@@ -9,6 +9,7 @@ from remora_server.storage.database import arrow
 from remora_server.storage.database.tables import (
     CONVERSATIONS,
     EMBEDDINGS,
+    EXPIRY,
     HEADS,
     MESSAGES,
     OWNER,
@@ -27,7 +28,6 @@ _PLACE = (("conversation_uid", arrow.UINT64), ("sequence", arrow.UINT64))
 _PART = (("conversation_uid", arrow.UINT64), ("user_id", arrow.TEXT))
 _PREFIX = (*OWNER, ("partition", arrow.BLOB))
 _USER = (("tenant_id", arrow.TEXT), ("user_id", arrow.TEXT))
-_EXPIRY = (*RECORD, ("revision", arrow.UINT64), ("expire_time", arrow.INT64))
 
 
 class NotApplicable(Exception):
@@ -131,8 +131,8 @@ class Batch:
         self._execute(
             cursor,
             f"{kind.number}.expiry",
-            _EXPIRY,
-            f"UPDATE {name} SET expire_time = fresh.expire_time FROM fresh WHERE {_same(name, _EXPIRY[:-1])}",  # noqa: S608
+            EXPIRY,
+            f"UPDATE {name} SET expire_time = fresh.expire_time FROM fresh WHERE {_same(name, EXPIRY[:-1])}",  # noqa: S608
         )
         rows, columns = f"{kind.number}.records", columns_of(kind)
         self._execute(cursor, rows, columns, f"INSERT INTO {name} BY NAME SELECT * FROM fresh")  # noqa: S608 - ours

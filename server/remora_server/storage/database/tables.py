@@ -71,6 +71,8 @@ OWNER: Columns = (("tenant_id", arrow.TEXT), ("conversation_uid", arrow.UINT64))
 PARTITION: Columns = (("place", arrow.UINT64), *OWNER, ("partition", arrow.BLOB))
 """What finds a partition: `place` is a hash of the others, so that a search reads 8 bytes of a row."""
 RECORD: Columns = (*PARTITION, ("key", arrow.BLOB))
+EXPIRY: Columns = (*RECORD, ("revision", arrow.UINT64), ("expire_time", arrow.INT64))
+"""A record's expire time, where it still has this revision."""
 
 _ARROW: dict[ColumnType, arrow.ArrowType] = {
     "bool": arrow.BOOL,

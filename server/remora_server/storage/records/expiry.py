@@ -84,7 +84,7 @@ class Expiry:
         """Journal the expiries that were set at a time, or before, and are in memory alone."""
         by_tenant: dict[str, list[changes.Change]] = defaultdict(list)
         for kind, tenant_id, uid, partition, key, revision, expire_time in self._core.take_refreshed(
-            older_than=older_than
+            older_than=older_than, now=self._clock()
         ):
             moved = changes.set_expiry(kind, uid, partition, key, revision, expire_time)
             by_tenant[tenant_id].append(moved)

@@ -16,13 +16,11 @@ from remora_server.domain.replies import read_fitting
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
+from remora_server.storage.records.expiries import UnappliedExpiries
 from remora_server.storage.records.reader import Partition, Record, RecordReader
 from remora_server.storage.schema.kinds import Kind, Position, Value
 
 Row: TypeAlias = tuple[Any, ...]
-_Version: TypeAlias = tuple[int, bytes, bytes, int]
-"""A record's conversation, partition and key, and its revision."""
-_Refreshed: TypeAlias = dict[_Version, int | None]
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -82,24 +80,30 @@ class RecordQueries:
     def find(self, read: Read, query: RecordsQuery) -> FoundRecords:
         """The records of one page: as many as asked for and as a reply holds, but one at least if there is any."""
         revision = self._commits.begin_query_of(read, query.kind.number)
-        refreshed = self._refreshed(read, query.kind)
+        expiries = UnappliedExpiries(self._core, query.kind, read.tenant_id)
+        rows, bodies = self._database.snapshot(lambda cursor: self._read(cursor, read, query, expiries))
+        found = [self._found(read, query, *each) for each in zip(rows, bodies, strict=False)]
+        return FoundRecords(tuple(each for each in found if each is not None), len(rows) > len(bodies), revision)
+
+    def _read(
+        self, cursor: duckdb.DuckDBPyConnection, read: Read, query: RecordsQuery, expiries: UnappliedExpiries
+    ) -> tuple[list[Row], list[bytes]]:
+        """The rows without their bodies, one more than asked for where there is one; the bodies of those that fit."""
         order = _order(query)
-        conditions, values = zip(*self._conditions(read, query, order, refreshed), strict=True)
+        conditions, values = zip(*self._conditions(read, query, order), strict=True)
         way = "DESC" if query.descending else "ASC"
         own = "".join(f", {name}" for name in query.kind.column_names)
         # No bodies: they would be read of all that pass.
-        sql = f"""
-            SELECT conversation_uid, partition, key, revision, ordinal, user_id, expire_time, upload_id{own}
-            FROM {query.kind.name} WHERE {" AND ".join(conditions)}
-            ORDER BY {", ".join(f"{name} {way}" for name in order)} LIMIT {query.limit + 1}"""  # noqa: S608 - ours
-        asked = [value for given in values for value in given]
-        rows, bodies = self._database.snapshot(lambda cursor: _read(cursor, read.tenant_id, query, sql, asked))
-        found = [self._found(read, query, refreshed, *each) for each in zip(rows, bodies, strict=False)]
-        return FoundRecords(tuple(each for each in found if each is not None), len(rows) > len(bodies), revision)
+        with expiries.source(cursor) as source:
+            sql = f"""
+                SELECT conversation_uid, partition, key, revision, ordinal, user_id, expire_time, upload_id{own}
+                FROM {source} WHERE {" AND ".join(conditions)}
+                ORDER BY {", ".join(f"{name} {way}" for name in order)} LIMIT {query.limit + 1}"""  # noqa: S608 - ours
+            rows = cursor.execute(sql, [value for given in values for value in given]).fetchall()
+        bodies = partial(_bodies, cursor, read.tenant_id, query.kind)
+        return rows, read_fitting(rows[: query.limit], bodies, len)
 
-    def _conditions(
-        self, read: Read, query: RecordsQuery, order: Sequence[str], refreshed: _Refreshed
-    ) -> Iterator[tuple[str, list[object]]]:
+    def _conditions(self, read: Read, query: RecordsQuery, order: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
         yield "tenant_id = ?", [read.tenant_id]
         if query.uid is not None:
             yield "conversation_uid = ?", [query.uid]
@@ -114,34 +118,18 @@ class RecordQueries:
         if query.after is not None:
             operator = "<" if query.descending else ">"
             yield f"({', '.join(order)}) {operator} ({', '.join('?' * len(order))})", list(query.after)
-        yield _unexpired(refreshed, self._clock())
+        yield "(expire_time IS NULL OR expire_time > ?)", [self._clock()]
 
-    def _refreshed(self, read: Read, kind: Kind) -> _Refreshed:
-        """The expire times that memory has alone, by where the records stand and by their revisions."""
-        refreshed = self._core.refreshed_records(kind.number, read.tenant_id)
-        return {(uid, partition, key, revision): time for _, _, uid, partition, key, revision, time in refreshed}
-
-    def _found(
-        self, read: Read, query: RecordsQuery, refreshed: _Refreshed, row: Row, body: bytes
-    ) -> FoundRecord | None:
+    def _found(self, read: Read, query: RecordsQuery, row: Row, body: bytes) -> FoundRecord | None:
         """A record; None where its body was uploaded and has gone meanwhile, as the record then has."""
         uid, partition, key, revision, ordinal, user_id, expire_time, upload_id, *columns = row
         place = Partition(query.kind, uid, partition)
         whole = self._reader.uploaded(read, place, upload_id) if upload_id else body
         if whole is None:
             return None
-        expires = refreshed.get((uid, partition, key, revision), expire_time)
-        record = Record(key, revision, ordinal, user_id, expires, tuple(columns), whole)
+        record = Record(key, revision, ordinal, user_id, expire_time, tuple(columns), whole)
         position = (uid, partition, key) if query.order == 0 else record.position(query.kind, query.order)
         return FoundRecord(place, record, position)
-
-
-def _read(
-    cursor: duckdb.DuckDBPyConnection, tenant_id: str, query: RecordsQuery, sql: str, asked: list[object]
-) -> tuple[list[Row], list[bytes]]:
-    """The rows without their bodies, one more than asked for where there is one; the bodies of those that fit."""
-    rows = cursor.execute(sql, asked).fetchall()
-    return rows, read_fitting(rows[: query.limit], partial(_bodies, cursor, tenant_id, query.kind), len)
 
 
 def _bodies(cursor: duckdb.DuckDBPyConnection, tenant_id: str, kind: Kind, rows: Sequence[Row]) -> list[bytes]:
@@ -169,23 +157,6 @@ def _compared(kind: Kind, condition: Condition) -> tuple[str, list[object]]:
     if condition.value is None:
         return f"{condition.column} IS {'' if condition.operator == '=' else 'NOT '}NULL", []
     return f"{condition.column} {condition.operator} ?", [condition.value]
-
-
-def _unexpired(refreshed: _Refreshed, now: int) -> tuple[str, list[object]]:
-    """The condition of what has not expired, by what the database knows and by what memory knows since."""
-    alive = [place for place, time in refreshed.items() if time is None or time > now]
-    dead = [place for place, time in refreshed.items() if time is not None and time <= now]
-    condition, values = "(expire_time IS NULL OR expire_time > ?)", [now]
-    if alive:
-        condition = f"({condition} OR {_one_of(alive)})"
-    if dead:
-        condition = f"({condition} AND NOT {_one_of(dead)})"
-    return condition, [*values, *(value for place in (*alive, *dead) for value in place)]
-
-
-def _one_of(places: Sequence[_Version]) -> str:
-    rows = ", ".join(["(?, ?, ?, ?)"] * len(places))
-    return f"(conversation_uid, partition, key, revision) IN ({rows})"
 
 
 def behind(prefix: bytes) -> bytes | None:

@@ -7,8 +7,17 @@ impl Partition {
     /// Panics where counters or orders are not those of the entries.
     pub(in crate::records) fn check(&self) {
         let entries = || self.entries.values();
-        let refreshed = entries().filter(|entry| entry.is_refreshed);
-        assert_eq!(self.refreshed, refreshed.count());
+        for expiry in self.unapplied_expiries() {
+            let held = self.entries.get(expiry.key);
+            let held = held.and_then(|entry| {
+                entry
+                    .versions()
+                    .find(|version| version.revision == expiry.revision)
+            });
+            if let Some(held) = held.and_then(|version| version.held.as_ref()) {
+                assert_eq!(held.expire_time, expiry.expire_time);
+            }
+        }
         let bodies: usize = entries().map(Entry::body_bytes).sum();
         assert_eq!(self.size.bodies, bodies);
         let orders = self.orders.count();

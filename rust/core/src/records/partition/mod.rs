@@ -12,7 +12,8 @@ use std::sync::Arc;
 use super::entry::{Content, Entry, Held, Version};
 use super::order::{Key, Orders, Position};
 use super::removals::{PartitionName, Removal, Removals};
-use expiry::Late;
+pub(super) use expiry::UnappliedExpiry;
+use expiry::{Expiry, Late};
 
 /// An estimate of the memory held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +48,8 @@ pub(super) struct Partition {
     touched: u64,
     /// A load must have seen this: it was here, and is no longer.
     needed: u64,
-    /// How many entries have an expire time that the journal lacks.
-    refreshed: usize,
+    /// Expire times that are seen and that the database may lack, by key and revision of the record.
+    expiries: BTreeMap<(Key, u64), Expiry>,
     /// When it became resident and when it was last used, in ticks.
     begun: u64,
     used: u64,
@@ -73,7 +74,7 @@ impl Partition {
             removed: 0,
             touched: 0,
             needed: 0,
-            refreshed: 0,
+            expiries: BTreeMap::new(),
             begun,
             used: begun,
             size: Size {
@@ -119,7 +120,7 @@ impl Partition {
 
     /// Whether the database has all of it.
     pub(super) fn is_spare(&self, applied: u64) -> bool {
-        self.touched <= applied && self.refreshed == 0
+        self.touched <= applied && !self.lacks_expiries()
     }
 
     /// Takes in the removals that came since it was last used.
@@ -236,17 +237,11 @@ impl Partition {
         if let Some(held) = &version.held {
             self.orders.insert(key, revision, held);
         }
-        let pushed = self.change(key, |entry| {
-            let replaced = entry.push(version);
-            (std::mem::take(&mut entry.is_refreshed), replaced)
-        });
-        let Some((was_refreshed, replaced)) = pushed else {
+        let pushed = self.change(key, |entry| (entry.newest().revision, entry.push(version)));
+        let Some((before, replaced)) = pushed else {
             return;
         };
-        if was_refreshed {
-            self.refreshed -= 1;
-            self.touched = self.touched.max(revision);
-        }
+        self.end_expiry(key, before, revision);
         if let Some(replaced) = replaced {
             self.orders.remove(&replaced);
         }
@@ -284,6 +279,7 @@ impl Partition {
     /// Drops what nobody sees of a key, and of what the database has what is known without it.
     pub(super) fn settle(&mut self, key: &Key, applied: u64, published: u64) {
         self.forget(key, published);
+        self.settle_expiries(key, applied);
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };

@@ -494,6 +494,7 @@ impl Harness {
 
     /// Every record is what the model has, or cold, which what the database lacks never is.
     fn check(&self) {
+        self.check_expiries();
         let accepted = self.history.accepted();
         for id in self.history.ids() {
             let found = self.with_place(&id, |records, place| {
@@ -547,18 +548,29 @@ impl Harness {
         self.check_refreshed();
     }
 
-    fn check_refreshed(&self) {
-        let taken = self.records.take_refreshed(0);
-        let taken = taken.into_iter().map(|record| {
-            let id = Id {
-                kind: record.kind.number,
-                tenant: record.tenant.to_string(),
-                uid: record.conversation_uid,
-                partition: record.partition.to_vec(),
-                key: record.key.to_vec(),
-            };
-            ((id, record.revision), record.expire_time)
+    /// What the database shows, with the expire times that it may lack, expires when memory says so.
+    fn check_expiries(&self) {
+        let published = self.view(self.published);
+        let unapplied = self.records.kinds().iter().flat_map(|kind| {
+            let tenants = model::TENANTS.iter();
+            tenants.flat_map(|tenant| self.records.unapplied_expiries(kind, tenant))
         });
+        let unapplied: BTreeMap<_, _> = unapplied.map(placed).collect();
+        for (id, row) in self.history.at(self.stored) {
+            let place = (id.clone(), row.revision);
+            if let Some(seen) = published
+                .get(id)
+                .filter(|seen| seen.revision == row.revision)
+            {
+                let expire_time = unapplied.get(&place).copied();
+                assert_eq!(expire_time.unwrap_or(row.expire_time), seen.expire_time);
+            }
+        }
+    }
+
+    fn check_refreshed(&self) {
+        let taken = self.records.take_refreshed(0, 0);
+        let taken = taken.into_iter().map(placed);
         assert_eq!(taken.collect::<BTreeMap<_, _>>(), self.refreshed);
     }
 
@@ -586,6 +598,18 @@ impl Harness {
         assert_eq!(self.records.bytes(), 0);
         self.check();
     }
+}
+
+/// The expire time of a record, by where it is and its revision.
+fn placed(record: RefreshedRecord) -> ((Id, u64), Option<i64>) {
+    let id = Id {
+        kind: record.kind.number,
+        tenant: record.tenant.to_string(),
+        uid: record.conversation_uid,
+        partition: record.partition.to_vec(),
+        key: record.key.to_vec(),
+    };
+    ((id, record.revision), record.expire_time)
 }
 
 fn filters(place: &Id, list: &Listed) -> Filters {

@@ -7,7 +7,11 @@ use super::residency::{Keeper, note};
 use crate::records::{Content, Extent, Loaded, LoadedRecord};
 
 fn taken(keeper: &Keeper, older_than: i64) -> Vec<Option<i64>> {
-    let taken = keeper.records.take_refreshed(older_than);
+    taken_at(keeper, older_than, older_than)
+}
+
+fn taken_at(keeper: &Keeper, older_than: i64, now: i64) -> Vec<Option<i64>> {
+    let taken = keeper.records.take_refreshed(older_than, now);
     taken.into_iter().map(|record| record.expire_time).collect()
 }
 
@@ -89,19 +93,67 @@ fn what_is_refreshed_stays_until_the_journal_has_it() {
     assert_eq!(keeper.records.partitions(), 0);
 }
 
+/// The expire times that the database may lack.
+fn unapplied(keeper: &Keeper) -> Vec<(u64, Option<i64>)> {
+    let kind = keeper.records.kinds().get(NOTES).unwrap();
+    let found = keeper.records.unapplied_expiries(kind, "acme");
+    let found = found.into_iter();
+    found
+        .map(|record| (record.revision, record.expire_time))
+        .collect()
+}
+
 #[test]
-fn the_refreshed_records_of_a_kind_are_found_without_being_taken() {
+fn a_key_that_is_refreshed_all_the_time_is_taken_once_an_interval() {
+    const INTERVAL: i64 = 60;
+    let mut keeper = Keeper::new(1 << 20);
+    let revision = keeper.commit(note(b"ann", b"k", 1));
+    let mut takes = 0;
+    for now in 0..5 * INTERVAL {
+        assert!(refresh(&keeper, revision, 1_000 + now, now));
+        for expire_time in taken_at(&keeper, now - INTERVAL, now) {
+            takes += 1;
+            // Every other time it is refreshed again before the journal has it.
+            let is_newer = takes % 2 == 0 && refresh(&keeper, revision, 2_000 + now, now);
+            keeper.commit(expiry(revision, expire_time.unwrap()));
+            assert_eq!(expire_time, Some(1_000 + now), "newer: {is_newer}");
+        }
+        assert_eq!(unapplied(&keeper).len(), 1);
+    }
+    assert_eq!(takes, 4);
+}
+
+#[test]
+fn an_expire_time_is_found_until_the_database_has_it() {
+    let mut keeper = Keeper::new(1 << 20);
+    let revision = keeper.commit(note(b"ann", b"k", 1));
+    keeper.mark_applied();
+    assert!(refresh(&keeper, revision, 100, 5));
+    let kind = keeper.records.kinds().get(NOTES).unwrap();
+    assert!(keeper.records.unapplied_expiries(kind, "beta").is_empty());
+    assert_eq!(unapplied(&keeper), [(revision, Some(100))]);
+    keeper.commit(expiry(revision, 100));
+    assert_eq!(unapplied(&keeper), [(revision, Some(100))]);
+
+    keeper.mark_applied();
+    assert_eq!(unapplied(&keeper), []);
+}
+
+#[test]
+fn the_expire_time_of_a_record_is_found_while_another_takes_its_place() {
     let mut keeper = Keeper::new(1 << 20);
     let revision = keeper.commit(note(b"ann", b"k", 1));
     assert!(refresh(&keeper, revision, 100, 5));
-    let kind = keeper.records.kinds().get(NOTES).unwrap();
-    let found = keeper.records.refreshed(kind, "acme");
-    assert_eq!(found.len(), 1);
+    let newer = keeper.commit(note(b"ann", b"k", 2));
+    assert_eq!(taken(&keeper, 9), [], "the journal needs it no more");
+    assert!(refresh(&keeper, newer, 200, 9));
     assert_eq!(
-        (found[0].revision, found[0].expire_time),
-        (revision, Some(100))
+        unapplied(&keeper),
+        [(revision, Some(100)), (newer, Some(200))]
     );
-    assert!(keeper.records.refreshed(kind, "beta").is_empty());
+
+    keeper.mark_applied();
+    assert_eq!(unapplied(&keeper), [(newer, Some(200))]);
 }
 
 #[test]
