@@ -26,7 +26,7 @@ SPAWN = re.compile(r"\b(?:tokio::|thread::)?(?:spawn\(|Builder::new\(\)\s*\.name
 TASKS = {
     "encoder/src/background.rs": "begun anew (`keep_thread`)",
     "journal/src/log.rs": "a panic stops the store as a failed write does",
-    "recall/src/parallel.rs": "rayon's threads outlive what they run, and give a panic to whoever asked",
+    "recall/src/scoring/parallel.rs": "rayon's threads outlive what they run, and give a panic to whoever asked",
     "transport/src/server.rs": "begun anew (`keep_task`)",
     "transport/src/listener.rs": "a connection, which ends alone",
     "transport/src/call.rs": "a call, which is answered as INTERNAL, or of health, which ends alone",

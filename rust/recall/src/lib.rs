@@ -10,38 +10,15 @@
 //!
 //! It knows vectors, words and the encoding of messages: no journal, no database, no encoder.
 
-mod account;
 mod content;
-mod document;
-mod english;
-mod eviction;
-mod filter;
-mod inbox;
-mod inheritance;
-mod late;
-mod layout;
-mod loading;
-mod names;
-mod parallel;
-mod passages;
-mod profile;
-mod ranking;
-mod registry;
+mod memory;
 mod rules;
-mod scalar;
-mod scope;
 mod scoring;
 mod search;
-mod sessions;
-mod sheet;
-mod speaker;
-mod surroundings;
-mod symbols;
 #[cfg(test)]
 mod tests;
-mod thread;
-mod vectors;
-mod words;
+mod text;
+mod values;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -51,19 +28,16 @@ use parking_lot::Mutex;
 use remora_kernels::Kernels;
 use remora_lexical::Analyzer;
 
-pub use document::Vector;
-pub use filter::{Condition, Expression, Filter, Operator, UnknownOperator};
-pub use inbox::{Later, Op};
-pub use names::Names;
-pub use profile::{Profile, UnknownProfile, Weights};
-pub use scalar::Scalar;
-pub use scope::Scope;
-pub use search::{Found, FoundMessage, Search};
-pub use sheet::Component;
-pub use thread::StoredDocument;
+pub use memory::{Later, Op, Scope, StoredDocument};
+pub use scoring::Component;
+pub use search::{
+    Condition, Expression, Filter, Found, FoundMessage, Operator, Search, UnknownOperator,
+};
+pub use text::names::Names;
+pub use values::{Profile, Scalar, UnknownProfile, Vector, Weights};
 
-use registry::Registry;
-use sheet::Buffers;
+use memory::Registry;
+use scoring::Buffers;
 
 /// How long what was used is not evicted: longer than a load lasts from its end to its search.
 const GRACE: Duration = Duration::from_secs(1);

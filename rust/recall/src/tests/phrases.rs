@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::inheritance::{asks, is_short};
-use crate::{Names, names};
+use crate::Names;
+use crate::text::names;
+use crate::text::signs::{asks, is_short};
 
 proptest! {
     #[test]

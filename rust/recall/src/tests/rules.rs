@@ -183,7 +183,7 @@ proptest! {
 
 #[test]
 fn what_asks_and_says_much_else_is_no_question() {
-    let asks = crate::inheritance::asks;
+    let asks = crate::text::signs::asks;
     assert!(asks(&format!("{} why?", "word ".repeat(59))));
     assert!(!asks(&format!("{} why?", "word ".repeat(60))));
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::model::{MODEL, Question, Row, Store, TENANT, key, pieces, places, recall, vector};
 use super::naive::{Naive, naive};
-use crate::late::COMPARED;
+use crate::scoring::late::COMPARED;
 use crate::{Filter, Found, FoundMessage, Profile, Scope, Weights};
 
 const VOCABULARY: [&str; 7] = [

@@ -1,0 +1,154 @@
+//! The rules that the hybrid profile may add to its scores, in the order in which they build on each other: what a message
+//! inherits, who speaks, times, dates, names, the passage, and last the session and what is nearby, which see all others.
+
+mod inheritance;
+mod nearby;
+mod passages;
+mod session;
+mod speaker;
+
+use rustc_hash::FxHashSet;
+
+use crate::scoring::{ABSENT, Column, Corpus, Draft, Write};
+use crate::text::english::{dates, named, temporal};
+use crate::text::signs::Signs;
+use crate::text::words::{Word, words};
+use crate::values::Weights;
+use passages::Passages;
+use speaker::Asked;
+
+/// A scope, and a question of it.
+pub(crate) struct Rules<'a> {
+    pub(crate) corpus: Corpus<'a>,
+    pub(crate) text: &'a str,
+    /// The text by its words: without names where they are left to the rule about speakers.
+    pub(crate) words: &'a str,
+    /// Those who speak in the scope.
+    pub(crate) speakers: &'a FxHashSet<&'a str>,
+    pub(crate) weights: &'a Weights,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules that have a weight and apply, in stages: each sees what all before give, besides what words and vectors
+    /// say.
+    pub(crate) fn stages(&self) -> Vec<Vec<Draft<'a>>> {
+        if self.weights.have_no_rules() {
+            return Vec::new();
+        }
+        vec![self.inherited(), self.asked(), self.around()]
+    }
+
+    fn inherited(&self) -> Vec<Draft<'a>> {
+        let weights = self.weights;
+        let answer = self.rule(
+            "answer",
+            weights.answer,
+            Box::new(inheritance::write_answers),
+        );
+        let next = self.rule("next", weights.next, Box::new(inheritance::write_nexts));
+        answer.into_iter().chain(next).collect()
+    }
+
+    fn asked(&self) -> Vec<Draft<'a>> {
+        let lower = self.text.to_lowercase();
+        let question = words(&lower);
+        let weights = self.weights;
+        let written = [
+            ("speaker", weights.speaker, self.speakers(&question)),
+            ("temporal", weights.temporal, times(&question)),
+            ("date", weights.date, dates(&question)),
+            ("named", weights.named, names(&question)),
+        ];
+        let rules = written.into_iter();
+        let rules = rules.filter_map(|(name, weight, write)| self.rule(name, weight, write?));
+        let passages = (weights.passage != 0.0).then(|| self.passages());
+        rules.chain(passages).collect()
+    }
+
+    fn around(&self) -> Vec<Draft<'a>> {
+        let weights = self.weights;
+        let session = self.rule("session", weights.session, Box::new(session::write_best));
+        let nearby = self.rule("nearby", weights.nearby, Box::new(nearby::write_nearby));
+        session.into_iter().chain(nearby).collect()
+    }
+
+    /// A rule that writes the values of some documents, if it has a weight.
+    fn rule(&self, name: &'static str, weight: f64, write: Write<'a>) -> Option<Draft<'a>> {
+        if weight == 0.0 {
+            return None;
+        }
+        Some(Draft {
+            column: Column::new(
+                name,
+                weight,
+                self.corpus.buffers.columns.take_any(self.corpus.places),
+            ),
+            write: Box::new(move |view, scores, values| {
+                values.fill(ABSENT);
+                write(view, scores, values);
+            }),
+        })
+    }
+
+    fn speakers(&self, question: &[Word<'_>]) -> Option<Write<'a>> {
+        let asked = Asked::of(question, self.speakers);
+        if matches!(asked, Asked::Anybody) {
+            return None;
+        }
+        Some(Box::new(move |view, _, values| {
+            asked.each_slot(view, |slot| values[slot as usize] = 1.0);
+        }))
+    }
+
+    fn passages(&self) -> Draft<'a> {
+        let Corpus {
+            analyzer, buffers, ..
+        } = self.corpus;
+        let mut values = buffers.columns.take(self.corpus.places, 0.0);
+        let mut passages = Passages::of(self.corpus);
+        passages.write(analyzer.analyze(self.words), &mut values);
+        passages.give_back(buffers);
+        Draft::shares("passage", self.weights.passage, values)
+    }
+}
+
+fn times<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    temporal::asks_when(question).then(|| shown(|signs| signs.timed))
+}
+
+fn names<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    named::asks_for_name(question).then(|| shown(|signs| signs.names))
+}
+
+/// 1 for each document that shows a sign.
+fn shown<'a>(sign: impl Fn(Signs) -> bool + Send + Sync + 'a) -> Write<'a> {
+    Box::new(move |view, _, values| {
+        for &(_, slot) in view.content.order() {
+            if sign(view.content.traits(slot).signs) {
+                values[slot as usize] = 1.0;
+            }
+        }
+    })
+}
+
+fn dates<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
+    let dates = dates::named_dates(question);
+    if dates.is_empty() {
+        return None;
+    }
+    let write: Write<'a> = Box::new(move |view, _, values| {
+        // Most messages are of the day of the one before.
+        let mut known = (0, dates::closeness(&dates, 0));
+        for &(_, slot) in view.content.order() {
+            let day = dates::day_of(view.content.traits(slot).time);
+            if day != known.0 {
+                known = (day, dates::closeness(&dates, day));
+            }
+            let (_, closeness) = known;
+            if closeness > 0.0 {
+                values[slot as usize] = closeness;
+            }
+        }
+    });
+    Some(write)
+}

@@ -1,0 +1,175 @@
+//! The scores that a profile gives to every document of a scope.
+
+use std::borrow::Cow;
+
+use remora_index as index;
+use remora_late as late;
+use rustc_hash::FxHashSet;
+
+use super::query::Search;
+use crate::memory::{View, speakers};
+use crate::rules::Rules;
+use crate::scoring::late::Late;
+use crate::scoring::parallel::{join, scope};
+use crate::scoring::{ABSENT, Column, Corpus, Draft, Sheet, write_cosines};
+use crate::text::names::Names;
+use crate::values::Profile;
+
+/// Which documents a profile considers.
+#[derive(Clone, Copy)]
+enum Candidates {
+    All,
+    /// Those with a value of the first component.
+    Scored,
+    /// Those with a score above 0.
+    Positive,
+}
+
+/// The scores of all documents of a scope.
+pub(crate) struct Scores {
+    pub(crate) sheet: Sheet,
+    candidates: Candidates,
+}
+
+impl Scores {
+    /// The score of the document at a place; `None` where the profile does not consider it.
+    #[inline]
+    pub(crate) fn of(&self, place: usize) -> Option<f64> {
+        let score = self.sheet.totals()[place];
+        let considered = match self.candidates {
+            Candidates::All => true,
+            Candidates::Scored => self.sheet.has_first(place),
+            Candidates::Positive => score > 0.0,
+        };
+        considered.then_some(score)
+    }
+
+    /// The scores of a view's slots, those that the profile does not consider included.
+    pub(crate) fn totals(&self, view: &View<'_>) -> &[f64] {
+        &self.sheet.totals()[view.range()]
+    }
+}
+
+/// A search of a scope that is held still.
+pub(crate) struct Scoring<'a> {
+    pub(crate) corpus: Corpus<'a>,
+    pub(crate) search: &'a Search<'a>,
+    pub(crate) vector: Option<&'a index::Query>,
+}
+
+impl<'a> Scoring<'a> {
+    pub(crate) fn score(&self) -> Scores {
+        scope(self.corpus.places, || self.score_by_profile())
+    }
+
+    fn score_by_profile(&self) -> Scores {
+        match self.search.profile {
+            Profile::Lexical => {
+                let words = self.corpus.words(self.search.text);
+                self.one("bm25", words, Candidates::Positive)
+            }
+            Profile::Vector => self.one("similarity", self.similarities(), Candidates::Scored),
+            Profile::Hybrid | Profile::HybridLate => self.hybrid(),
+        }
+    }
+
+    /// The scores of a profile with one component.
+    fn one(&self, name: &'static str, values: Vec<f32>, candidates: Candidates) -> Scores {
+        let mut sheet = Sheet::new(self.corpus.places, self.corpus.buffers);
+        sheet.add(Column::new(name, 1.0, values));
+        Scores { sheet, candidates }
+    }
+
+    fn hybrid(&self) -> Scores {
+        let weights = &self.search.weights;
+        let mut sheet = Sheet::new(self.corpus.places, self.corpus.buffers);
+        let speakers = match weights.speaker {
+            0.0 => FxHashSet::default(),
+            _ => speakers(self.corpus.views),
+        };
+        let words = self.without_names(&speakers);
+        let rules = Rules {
+            corpus: self.corpus,
+            words: &words,
+            text: self.search.text,
+            speakers: &speakers,
+            weights,
+        };
+        let (own, others) = join(|| self.own(&words), || rules.stages());
+        let mut stages = vec![own];
+        if self.is_late() {
+            sheet.add_stages(self.corpus.views, std::mem::take(&mut stages));
+            self.add_late(&mut sheet);
+        }
+        stages.extend(others);
+        sheet.add_stages(self.corpus.views, stages);
+        Scores {
+            sheet,
+            candidates: match self.vector {
+                None => Candidates::Positive,
+                Some(_) => Candidates::All,
+            },
+        }
+    }
+
+    /// What a message has of itself: meaning and words.
+    fn own(&self, words: &str) -> Vec<Draft<'_>> {
+        let weights = &self.search.weights;
+        let cosines = self.vector.filter(|_| weights.cosine != 0.0);
+        let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
+        let cosines = cosines.map(|vector| Draft {
+            column: Column::new(
+                "cosine",
+                weights.cosine,
+                self.corpus.buffers.columns.take_any(self.corpus.places),
+            ),
+            write: Box::new(|view, _, values| {
+                write_cosines(view, self.search.model, vector, values);
+            }),
+        });
+        let words = (words_weight != 0.0)
+            .then(|| Draft::shares("bm25", words_weight, self.corpus.words(words)));
+        cosines.into_iter().chain(words).collect()
+    }
+
+    /// Adds how well word pieces cover those of the question, as far as it and the documents have some.
+    fn add_late(&self, sheet: &mut Sheet) {
+        let Some(vector) = self.vector else {
+            return;
+        };
+        let known = sheet.values("cosine").map(<[f32]>::to_vec);
+        let mut values = known.unwrap_or_else(|| self.corpus.cosines(self.search.model, vector));
+        if let Some(question) = late::Query::of(self.search.pieces) {
+            let late = Late::of(self.corpus, self.search.model, vector.dim());
+            late.write(&question, sheet.totals(), &mut values);
+        }
+        sheet.add(Column::new("late", self.search.weights.late, values));
+    }
+
+    /// Whether word pieces count.
+    fn is_late(&self) -> bool {
+        self.search.profile == Profile::HybridLate && self.search.weights.late != 0.0
+    }
+
+    /// The words to search for: names are left to the rule about speakers where it has a weight.
+    fn without_names(&self, speakers: &FxHashSet<&str>) -> Cow<'a, str> {
+        let text = self.search.text;
+        if speakers.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(Names::of(speakers.iter().copied()).strip(text))
+    }
+
+    /// How near every document with a vector of the model is to the query's.
+    fn similarities(&self) -> Vec<f32> {
+        match self.vector {
+            Some(vector) => self.corpus.similarities(self.search.model, vector),
+            None => {
+                let Corpus {
+                    buffers, places, ..
+                } = self.corpus;
+                buffers.columns.take(places, ABSENT)
+            }
+        }
+    }
+}

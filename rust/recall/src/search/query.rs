@@ -1,0 +1,38 @@
+//! What to search for, where, and how.
+
+use remora_late::Pieces;
+
+use super::filter::Filter;
+use crate::memory::Scope;
+use crate::values::{Profile, Weights};
+
+/// What to search for, and how.
+#[derive(Debug, Clone)]
+pub struct Search<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// Where in the tenant.
+    pub scope: Scope<'a>,
+    /// The words to search for.
+    pub text: &'a str,
+    /// The vector to search for, finite and not all zero.
+    pub vector: Option<&'a [f32]>,
+    /// The query's word pieces, for the profile that compares them; without any it is as the one without them.
+    pub pieces: &'a Pieces,
+    /// The model of the vectors; those of other models do not count.
+    pub model: &'a str,
+    /// How to rank.
+    pub profile: Profile,
+    /// How many hits at most.
+    pub k: usize,
+    /// Only hits of at least this score, in the profile's own measure.
+    pub threshold: Option<f64>,
+    /// The weights of the hybrid profiles' components.
+    pub weights: Weights,
+    /// Which documents are candidates.
+    pub filter: Filter,
+    /// Documents that are no candidates, by (uid, sequence).
+    pub exclude: &'a [(u64, u64)],
+    /// The revision up to which changes are visible.
+    pub published: u64,
+}

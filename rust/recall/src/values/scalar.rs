@@ -1,0 +1,79 @@
+//! Typed values of attributes, and how they compare.
+
+use std::cmp::Ordering;
+
+use remora_wire::{self as wire, ScalarKind};
+
+/// A typed value of an attribute or of a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// An explicit null.
+    Null,
+    /// A truth value.
+    Boolean(bool),
+    /// A whole number; compares numerically with `Number`.
+    Integer(i64),
+    /// A double; compares numerically with `Integer`.
+    Number(f64),
+    /// Unicode text; compares by code point.
+    Text(Box<str>),
+}
+
+impl Scalar {
+    /// How the value compares to another; `None` where their types differ.
+    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Null, Self::Null) => Some(Ordering::Equal),
+            (Self::Boolean(left), Self::Boolean(right)) => Some(left.cmp(right)),
+            (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(right)),
+            (Self::Number(left), Self::Number(right)) => left.partial_cmp(right),
+            (Self::Integer(left), Self::Number(right)) => compare_exactly(*left, *right),
+            (Self::Number(left), Self::Integer(right)) => {
+                compare_exactly(*right, *left).map(Ordering::reverse)
+            }
+            (Self::Text(left), Self::Text(right)) => Some(left.cmp(right)),
+            _ => None,
+        }
+    }
+
+    /// Whether the value's type has an order that conditions may ask for.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self, Self::Integer(_) | Self::Number(_) | Self::Text(_))
+    }
+
+    /// The bytes that the value holds beside itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            _ => 0,
+        }
+    }
+}
+
+impl From<wire::Scalar> for Scalar {
+    fn from(stored: wire::Scalar) -> Self {
+        match stored.kind {
+            None | Some(ScalarKind::Null(_)) => Self::Null,
+            Some(ScalarKind::Boolean(value)) => Self::Boolean(value),
+            Some(ScalarKind::Integer(value)) => Self::Integer(value),
+            Some(ScalarKind::Number(value)) => Self::Number(value),
+            Some(ScalarKind::Text(value)) => Self::Text(value.into()),
+        }
+    }
+}
+
+/// Compares without rounding the integer to a double, which would make neighbours beyond 2^53 equal.
+fn compare_exactly(integer: i64, number: f64) -> Option<Ordering> {
+    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    if number.is_nan() {
+        None
+    } else if number >= BOUND {
+        Some(Ordering::Less)
+    } else if number < -BOUND {
+        Some(Ordering::Greater)
+    } else {
+        let whole = number.trunc();
+        let fraction = 0.0_f64.total_cmp(&(number - whole + 0.0));
+        Some(integer.cmp(&(whole as i64)).then(fraction))
+    }
+}
