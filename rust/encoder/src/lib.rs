@@ -12,7 +12,6 @@ mod error;
 mod forward;
 mod kernels;
 mod linear;
-mod panels;
 mod safetensors;
 mod shape;
 #[cfg(test)]

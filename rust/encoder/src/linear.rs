@@ -1,7 +1,8 @@
 //! A projection in one of the two precisions.
 
-use super::kernels::{Buffer, Finish, Int8Kernels, Kernels, QuantizedRows};
-use super::panels::{Dense, Panels, QuantizedPanels};
+use super::kernels::{
+    Buffer, Dense, Finish, Int8Kernels, Kernels, Panels, QuantizedPanels, QuantizedRows,
+};
 
 /// Packed weights with the kernels that read them.
 #[derive(Debug)]

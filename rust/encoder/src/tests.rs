@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::chunks::{CHUNK, by_length, runs};
-use super::panels::{Dense, Panels, QuantizedPanels};
+use super::kernels::{Dense, Panels, QuantizedPanels};
 use super::safetensors::SafeTensors;
 use super::*;
 

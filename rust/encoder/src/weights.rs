@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use super::error::EncoderError;
-use super::kernels::MappedFile;
+use super::kernels::{Dense, MappedFile};
 use super::linear::Linear;
-use super::panels::Dense;
 use super::safetensors::{SafeTensors, read_floats};
 use super::shape::{HEAD, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS, POSITIONS, SEGMENTS};
 

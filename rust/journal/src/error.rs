@@ -95,3 +95,18 @@ impl JournalError {
 fn hex(id: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*id))
 }
+
+/// Whether a file could not be made for lack of something that may come back.
+pub(super) fn is_lack(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
+    use rustix::io::Errno;
+
+    let lacks_descriptors = [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    lacks_descriptors
+        || matches!(
+            error.kind(),
+            StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory
+        )
+}

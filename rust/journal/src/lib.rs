@@ -21,6 +21,7 @@ mod reach;
 mod recovery;
 mod segment;
 mod segments;
+mod shared;
 mod statistics;
 mod stream;
 mod tail;

@@ -1,4 +1,4 @@
-//! A journal on disk: what the writer and the callers share, and the writer's thread.
+//! A journal on disk, and the writer's thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,31 +16,11 @@ use super::reach::{Reach, Reached};
 use super::recovery::{self, Opened};
 use super::segment::Segment;
 use super::segments::Segments;
+use super::shared::Shared;
 use super::statistics::{Counters, Statistics};
 use super::stream::{InMemory, Stream};
 use super::writer::Writer;
 use super::{JournalError, Options, Recovery};
-
-/// What the writer and the callers share.
-pub(super) struct Shared {
-    pub(super) directory: Directory,
-    pub(super) store_id: [u8; 16],
-    pub(super) segment_bytes: u64,
-    pub(super) queue: Queue,
-    pub(super) stream: Stream,
-    pub(super) segments: Segments,
-    pub(super) counters: Counters,
-    pub(super) reach: Reach,
-}
-
-impl Shared {
-    /// Ends what is accepted, queued or waited for.
-    pub(super) fn end(&self, reason: JournalError) {
-        self.queue.end(reason.clone());
-        self.queue.abandon();
-        self.stream.end(reason);
-    }
-}
 
 /// An open journal on disk.
 pub(super) struct Log {

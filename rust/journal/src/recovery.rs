@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use super::batches::{Batches, Found, Remainder, read_remainder};
 use super::directory::Directory;
+use super::error::is_lack;
 use super::failpoints::{self, Point};
 use super::faults::{Fault, is_planted};
 use super::reach::{Note, Reached};
 use super::segment::{Segment, Spare};
-use super::writer::is_lack;
 use super::{Cut, JournalError, Options, Recovery};
 
 /// A journal that can be written on.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::JournalError;
+use super::error::{JournalError, is_lack};
 use super::failpoints::{self, Point};
 use super::format::{BatchHeader, Entry, Record, encode_batch};
-use super::log::Shared;
 use super::queue::Work;
 use super::segment::{Segment, Spare};
+use super::shared::Shared;
 
 /// A buffer larger than this is given back after the batch that needed it.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
@@ -188,19 +188,4 @@ impl From<Entry> for Record {
             payload: entry.payload,
         }
     }
-}
-
-/// Whether a file could not be made for lack of something that may come back.
-pub(super) fn is_lack(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
-    use rustix::io::Errno;
-
-    let lacks_descriptors = [Errno::MFILE, Errno::NFILE]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
-    lacks_descriptors
-        || matches!(
-            error.kind(),
-            StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory
-        )
 }

@@ -4,7 +4,6 @@
 //! that cannot be negative): the sum over the query's distinct terms of
 //! `ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average_length))`.
 
-use super::segment::Segment;
 use super::term::Term;
 
 /// BM25's constants.
@@ -62,12 +61,12 @@ impl Statistics {
         }
     }
 
-    /// Counts the documents of one more segment.
-    pub fn add(&mut self, segment: &Segment) {
-        self.documents += segment.len() as u64;
-        self.total_length += segment.total_length();
+    /// Adds so many documents, whose lengths have this sum; `having` says how many of them have a term.
+    pub(super) fn add(&mut self, documents: u64, total_length: u64, having: impl Fn(Term) -> u32) {
+        self.documents += documents;
+        self.total_length += total_length;
         for (term, documents) in &mut self.frequencies {
-            *documents += u64::from(segment.df(*term));
+            *documents += u64::from(having(*term));
         }
     }
 

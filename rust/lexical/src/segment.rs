@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::document::Document;
 use super::postings::{Posting, Postings};
-use super::query::Query;
+use super::query::{Query, Statistics};
 use super::term::{Term, TermHasher};
 
 /// A set of analysed documents under slots that the caller assigns.
@@ -75,6 +75,11 @@ impl Segment {
 
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
+    }
+
+    /// Adds the documents to what a query needs to know of them.
+    pub fn count_into(&self, statistics: &mut Statistics) {
+        statistics.add(self.len() as u64, self.total_length, |term| self.df(term));
     }
 
     /// The sum of the documents' lengths, in terms.

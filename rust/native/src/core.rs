@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
@@ -15,10 +14,11 @@ use remora_core::rows::unapplied_expiries;
 use remora_core::windows::{
     Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Windows,
 };
-use remora_core::{CommitError, Committed, Core, FollowError, Known, Settings, Torn};
+use remora_core::{CommitError, Committed, Core, Known, Settings};
 use remora_journal::{self as journal, Options};
 use remora_kernels::Kernels;
 
+use super::errors::{commit_error, follow_error, journal_error, torn_error};
 use super::recall::{PyRecall, PyUnapplied};
 use super::records::{self, PyRecordKind, RecordPage, RefreshedRow, StoredRecord};
 use super::rows::{self, PyTable};
@@ -28,28 +28,6 @@ const BRIEF_RECORD_BYTES: usize = 16 << 10;
 
 /// Reads that look at so many messages at most keep the GIL.
 const BRIEF_MESSAGES: usize = 1_000;
-
-macro_rules! exceptions {
-    ($($name:ident($base:ty), $text:literal;)*) => {
-        $(create_exception!(remora_server._native, $name, $base, $text);)*
-
-        fn register_exceptions(module: &Bound<'_, PyModule>) -> PyResult<()> {
-            let py = module.py();
-            $(module.add(stringify!($name), py.get_type::<$name>())?;)*
-            Ok(())
-        }
-    };
-}
-
-exceptions! {
-    JournalError(PyException), "The journal refuses.";
-    JournalFull(JournalError), "There is no room on the disk; nothing was written.";
-    JournalFailed(JournalError), "The journal stopped, for good.";
-    JournalTimeout(JournalError), "The time ran out before the record was accepted.";
-    JournalBehind(JournalError), "The database is too far behind; nothing was written.";
-    RecordTooLarge(JournalError), "The record is larger than the journal takes.";
-    InvalidRecord(JournalError), "The record cannot be applied; nothing was written.";
-}
 
 /// See `_native.pyi`.
 #[pyclass(name = "Core", module = "remora_server._native", frozen)]
@@ -888,40 +866,6 @@ fn cold_error(cold: Cold, conversation_id: &str) -> PyErr {
     PyKeyError::new_err(format!("{cold}: {conversation_id}"))
 }
 
-/// Memory is shown no more, for good.
-pub(super) fn torn_error(torn: Torn) -> PyErr {
-    JournalFailed::new_err(torn.to_string())
-}
-
-fn commit_error(error: CommitError) -> PyErr {
-    match error {
-        CommitError::Invalid(invalid) => InvalidRecord::new_err(invalid.to_string()),
-        CommitError::Journal(error) => journal_error(error),
-        CommitError::Behind => JournalBehind::new_err(error.to_string()),
-    }
-}
-
-fn follow_error(error: FollowError) -> PyErr {
-    match error {
-        FollowError::Journal(error) => journal_error(error),
-        FollowError::Record { .. } => InvalidRecord::new_err(error.to_string()),
-        FollowError::Bodies(_) => PyValueError::new_err(error.to_string()),
-    }
-}
-
-pub(super) fn journal_error(error: journal::JournalError) -> PyErr {
-    let message = error.to_string();
-    match error {
-        journal::JournalError::Full { .. } => JournalFull::new_err(message),
-        journal::JournalError::Busy => JournalTimeout::new_err(message),
-        journal::JournalError::TooLarge { .. } => RecordTooLarge::new_err(message),
-        journal::JournalError::Failed(_) | journal::JournalError::Closed => {
-            JournalFailed::new_err(message)
-        }
-        _ => JournalError::new_err(message),
-    }
-}
-
 /// Adds the names of this module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCore>()?;
@@ -929,6 +873,5 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<MessagePage>()?;
     module.add_class::<Recovery>()?;
     module.add_class::<JournalStatistics>()?;
-    module.add_class::<EngineStatistics>()?;
-    register_exceptions(module)
+    module.add_class::<EngineStatistics>()
 }

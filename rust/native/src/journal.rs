@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use remora_journal::{self as journal, Inspection, Note, Options, Record};
 
-use super::core::{journal_error, sixteen_bytes};
+use super::core::sixteen_bytes;
+use super::errors::journal_error;
 
 /// See `_native.pyi`.
 #[pyclass(module = "remora_server._native", frozen, get_all)]

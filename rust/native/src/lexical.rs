@@ -71,7 +71,7 @@ impl LexicalSegment {
 impl State {
     fn scores(&self, terms: Vec<Term>) -> Vec<f32> {
         let mut statistics = Statistics::new(terms);
-        statistics.add(&self.segment);
+        self.segment.count_into(&mut statistics);
         let mut scores = vec![0.0; self.bound];
         self.segment
             .score_into(&Query::new(&statistics, Parameters::default()), &mut scores);

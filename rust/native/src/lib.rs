@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod core;
 mod encoder;
+mod errors;
 mod ids;
 mod index;
 mod journal;
@@ -22,6 +23,7 @@ mod transport;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     core::register(module)?;
     encoder::register(module)?;
+    errors::register(module)?;
     ids::register(module)?;
     index::register(module)?;
     journal::register(module)?;

@@ -15,7 +15,7 @@ use remora_recall::{
     StoredDocument, Vector, Weights,
 };
 
-use super::core::torn_error;
+use super::errors::torn_error;
 use super::index::{floats, refused};
 
 /// See `_native.pyi`.

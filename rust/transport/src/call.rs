@@ -16,16 +16,16 @@ use tokio::time::sleep_until;
 
 use super::admission::Places;
 use super::budget::Share;
-use super::connection::Peer;
+use super::credentials::{Credentials, text};
 use super::handler::{Answer, Answering, Handler};
 use super::head;
-use super::identities::{Credentials, text};
 use super::message::{Encoding, Interrupted, Message, Messages};
 use super::options::QUICK_REQUEST_BYTES;
+use super::peer::Peer;
 use super::pool::Job;
 use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refuse_http};
 use super::room;
-use super::server::Shared;
+use super::shared::Shared;
 use super::status::{Code, Status};
 
 /// A call whose head was accepted.

@@ -14,9 +14,10 @@ use super::call::{self, Accepted};
 use super::handler::Handler;
 use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
-use super::reply::{Backlog, Part};
-use super::room::{Place, Room};
-use super::server::Shared;
+use super::peer::Peer;
+use super::reply::Part;
+use super::room::Place;
+use super::shared::Shared;
 
 /// How many calls of a connection wait for places together.
 const GROUP: usize = 16;
@@ -31,11 +32,7 @@ where
     let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
         return;
     };
-    let peer = Peer {
-        replies: backlog(&shared),
-        streams: backlog(&shared),
-        flows: Room::new(options.connection_flows),
-    };
+    let peer = Peer::of(&shared);
     let Some(ping_pong) = connection.ping_pong() else {
         return;
     };
@@ -47,23 +44,6 @@ where
         () = peer.replies.until_in_the_way() => {}
         () = peer.streams.until_in_the_way() => {}
     }
-}
-
-/// The other end of a connection: what it has not read of replies, and of streams, whose reader may pause as it likes.
-pub(super) struct Peer {
-    pub(super) replies: Arc<Backlog>,
-    pub(super) streams: Arc<Backlog>,
-    /// Its calls that are answered by streams.
-    pub(super) flows: Arc<Room>,
-}
-
-fn backlog<H: Handler>(shared: &Shared<H>) -> Arc<Backlog> {
-    Arc::new(Backlog::new(
-        shared.options.connection_reply_bytes,
-        &shared.replies,
-        &shared.pressure,
-        shared.options.stall_timeout,
-    ))
 }
 
 fn builder(options: &Options) -> Builder {

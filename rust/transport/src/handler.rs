@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::credentials::Credentials;
 use super::flow::Flow;
-use super::identities::Credentials;
 use super::status::Status;
 
 /// How calls of a method are answered.

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::authority::Repaired;
 use super::connection;
 use super::handler::Handler;
-use super::server::Shared;
+use super::shared::Shared;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;

@@ -1,6 +1,5 @@
-//! The transport as a whole: what its parts share, how it runs and how it stops.
+//! The transport as a whole: how it runs and how it stops.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,12 +7,12 @@ use std::time::{Duration, Instant};
 use remora_supervision::failpoints::{self, Point};
 use remora_supervision::keep_task;
 use tokio::runtime::Builder;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{interval, sleep};
 
 use super::admission::Admission;
 use super::budget::Budget;
-use super::handler::{Answering, Handler, Method, Publication, Refusals};
+use super::handler::{Handler, Method, Publication, Refusals};
 use super::health::Health;
 use super::held::Held;
 use super::identities::Identities;
@@ -21,53 +20,17 @@ use super::listener::Listener;
 use super::options::Options;
 use super::pool::Pool;
 use super::quick::Quick;
-use super::room::{Place, Room};
+use super::room::Room;
+use super::shared::{FAREWELL, Shared};
 use super::subscription::Subscription;
 
 /// How often a stop looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long connections without calls get to say goodbye, and streams that do not end to say why.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// How many tasks run before the network is looked at.
 const EVENT_INTERVAL: u32 = 16;
 /// How often a timer is due, whatever happens. To set one that is due before all others wakes the thread that waits for
 /// the network, which it would be for each call, whose deadlines come before everything else.
 const TICK: Duration = Duration::from_secs(1);
-
-/// What connections and calls share.
-pub(super) struct Shared<H: Handler> {
-    pub(super) options: Options,
-    pub(super) handler: H,
-    pub(super) methods: HashMap<String, (usize, Answering)>,
-    pub(super) refusals: Refusals,
-    pub(super) identities: Identities<H>,
-    pub(super) health: Arc<Health>,
-    pub(super) held: Arc<Held>,
-    pub(super) quick: Quick<H>,
-    pub(super) pool: Arc<Pool<H>>,
-    /// Calls that are being answered, or wait for it.
-    pub(super) admission: Admission,
-    /// Calls in any state.
-    pub(super) open: Arc<Room>,
-    /// Calls that are answered by streams.
-    pub(super) flows: Arc<Room>,
-    pub(super) connections: Arc<Room>,
-    pub(super) requests: Arc<Budget>,
-    pub(super) replies: Arc<Budget>,
-    /// Told when the replies of all have no more room.
-    pub(super) pressure: Arc<Notify>,
-    pub(super) stopping: watch::Sender<Option<Duration>>,
-}
-
-impl<H: Handler> Shared<H> {
-    /// A place among the open calls, where there is one and room for what they hold.
-    pub(super) fn open(&self) -> Option<Place> {
-        if self.requests.is_spent() || self.replies.is_spent() {
-            return None;
-        }
-        self.open.take()
-    }
-}
 
 /// Serves calls of a handler's methods. One thread calls `run`, those of the pool call `work`.
 pub struct Transport<H: Handler> {

@@ -18,7 +18,7 @@ use super::handler::{Answer, Handler};
 use super::message::Messages;
 use super::pool::Pull;
 use super::reply::{Backlog, Reply};
-use super::server::FAREWELL;
+use super::shared::FAREWELL;
 use super::subscription::{Subscription, Taken};
 
 impl<H: Handler> Call<H> {

@@ -37,6 +37,6 @@ pub(super) unsafe trait Lanes: Copy {
     /// Asks for the cache line at `at`, which may be anywhere.
     unsafe fn prefetch(at: *const f32);
 
-    /// The tile of this instruction set: see [`super::tile::run`].
+    /// The tile of this instruction set: see `multiply::run`.
     unsafe fn tile(rows: usize, tile: &super::tile::Tile);
 }

@@ -13,8 +13,10 @@ mod buffer;
 mod lanes;
 mod layer;
 mod mapped;
+mod multiply;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod panels;
 mod rows;
 mod scalar;
 #[cfg(test)]
@@ -23,11 +25,11 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
-use super::panels::{Panels, QuantizedPanels};
 use super::shape::{HEAD, HEADS, HIDDEN, LAYER_NORM_EPSILON};
 
 pub(super) use buffer::Buffer;
 pub(super) use mapped::MappedFile;
+pub(super) use panels::{Dense, Panels, QuantizedPanels};
 
 /// Columns of weights that lie together.
 pub(super) const PANEL: usize = 32;
@@ -247,9 +249,10 @@ impl Int8Kernels {
 macro_rules! kernels {
     ($lanes:ty, $registers:literal, $level:expr $(, $feature:literal)?) => {
         use crate::kernels::lanes::Lanes;
-        use crate::kernels::tile::{self, Tile};
+        use crate::kernels::multiply;
+        use crate::kernels::tile::Tile;
         use crate::kernels::{Finish, Kernels, layer};
-        use crate::panels::Panels;
+        use crate::kernels::panels::Panels;
         use remora_kernels::Level;
 
         pub(super) static KERNELS: Kernels = Kernels {
@@ -260,11 +263,11 @@ macro_rules! kernels {
         };
 
         /// # Safety
-        /// As for [`tile::run`].
+        /// As for [`multiply::run`].
         $(#[target_feature(enable = $feature)])?
         unsafe fn tile(rows: usize, of: &Tile) {
             // SAFETY: the caller's promise.
-            unsafe { tile::run::<$lanes, $registers>(rows, of) }
+            unsafe { multiply::run::<$lanes, $registers>(rows, of) }
         }
 
         /// # Safety

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::panels::Dense;
 
 /// Numbers in -1..1 that depend on `seed` alone.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use super::panels::QuantizedPanels;
 use super::tile::even_split;
 use super::{Finish, Int8Kernels, PANEL, QuantizedRows};
-use crate::panels::QuantizedPanels;
 
 pub(super) static KERNELS: Int8Kernels = Int8Kernels { quantize, project };
 

@@ -18,7 +18,9 @@ fn segment<'a>(documents: impl IntoIterator<Item = (&'a u32, &'a Document)>) -> 
 
 fn scores(segments: &[Segment], terms: &[Term], parameters: Parameters) -> Vec<f32> {
     let mut statistics = Statistics::new(terms.to_vec());
-    segments.iter().for_each(|segment| statistics.add(segment));
+    segments
+        .iter()
+        .for_each(|segment| segment.count_into(&mut statistics));
     let query = Query::new(&statistics, parameters);
     let mut out = vec![0.0; SLOTS as usize];
     segments
@@ -203,7 +205,7 @@ fn a_slot_beyond_the_scores_is_left_out() {
 fn scores_add_to_what_is_there() {
     let segment = segment(&BTreeMap::from([(0, Document::new(vec![Term(1)]))]));
     let mut statistics = Statistics::new(vec![Term(1)]);
-    statistics.add(&segment);
+    segment.count_into(&mut statistics);
     let query = Query::new(&statistics, Parameters::default());
     let mut out = [10.0, 10.0];
 

@@ -42,7 +42,7 @@ impl Corpus<'_> {
     pub(crate) fn words(&self, text: &str) -> Vec<f32> {
         let mut statistics = Statistics::new(self.analyzer.analyze(text));
         for view in self.views {
-            statistics.add(view.content.words());
+            view.content.words().count_into(&mut statistics);
         }
         let query = lexical::Query::new(&statistics, Parameters::default());
         let mut values = self.buffers.columns.take(self.places, 0.0);

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::*;
-use crate::identities::NO_NAME;
+use crate::credentials::NO_NAME;
 
 #[test]
 fn a_quick_call_is_answered() {

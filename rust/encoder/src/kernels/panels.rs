@@ -1,10 +1,11 @@
 //! Weights laid out as the kernels read them: panels of [`PANEL`] outputs, within a panel one row per input.
 
-use super::kernels::{Buffer, PANEL};
+use super::PANEL;
+use super::buffer::Buffer;
 
 /// A projection as a model file holds it: one row of weights per output, and one bias each.
 #[derive(Debug, Clone)]
-pub(super) struct Dense {
+pub(crate) struct Dense {
     inputs: usize,
     weights: Vec<f32>,
     bias: Vec<f32>,
@@ -13,7 +14,7 @@ pub(super) struct Dense {
 impl Dense {
     /// # Panics
     /// Where there is not one row of `inputs` weights for each bias.
-    pub(super) fn new(inputs: usize, weights: Vec<f32>, bias: Vec<f32>) -> Self {
+    pub(crate) fn new(inputs: usize, weights: Vec<f32>, bias: Vec<f32>) -> Self {
         assert_eq!(
             weights.len(),
             inputs * bias.len(),
@@ -30,7 +31,7 @@ impl Dense {
     ///
     /// # Panics
     /// Where the inputs differ.
-    pub(super) fn beside(mut self, other: Self) -> Self {
+    pub(crate) fn beside(mut self, other: Self) -> Self {
         assert_eq!(self.inputs, other.inputs, "projections of the same input");
         self.weights.extend(other.weights);
         self.bias.extend(other.bias);
@@ -38,7 +39,7 @@ impl Dense {
     }
 
     /// The projection whose outputs are this one's times `factor`.
-    pub(super) fn scaled(mut self, factor: f32) -> Self {
+    pub(crate) fn scaled(mut self, factor: f32) -> Self {
         for value in self.weights.iter_mut().chain(&mut self.bias) {
             *value *= factor;
         }
@@ -59,7 +60,7 @@ impl Dense {
 
 /// Packed f32 weights: value `(k, j)` of a panel is the weight of input `k` for the panel's output `j`.
 #[derive(Debug)]
-pub(super) struct Panels {
+pub(crate) struct Panels {
     inputs: usize,
     values: Buffer<f32>,
     bias: Vec<f32>,
@@ -70,7 +71,7 @@ impl Panels {
     ///
     /// # Panics
     /// Where the outputs are not a multiple of [`PANEL`] or the memory is too small.
-    pub(super) fn pack(dense: Dense, memory: &mut Buffer<f32>) -> Self {
+    pub(crate) fn pack(dense: Dense, memory: &mut Buffer<f32>) -> Self {
         let mut values = memory.split_to(dense.weights.len());
         let packed = values.chunks_exact_mut(PANEL * dense.inputs);
         for (rows, packed) in dense.panels().zip(packed) {
@@ -87,20 +88,20 @@ impl Panels {
         }
     }
 
-    pub(super) fn inputs(&self) -> usize {
+    pub(crate) fn inputs(&self) -> usize {
         self.inputs
     }
 
-    pub(super) fn outputs(&self) -> usize {
+    pub(crate) fn outputs(&self) -> usize {
         self.bias.len()
     }
 
-    pub(super) fn bias(&self) -> &[f32] {
+    pub(crate) fn bias(&self) -> &[f32] {
         &self.bias
     }
 
     /// The values of a panel, `inputs` rows of [`PANEL`].
-    pub(super) fn panel(&self, index: usize) -> &[f32] {
+    pub(crate) fn panel(&self, index: usize) -> &[f32] {
         let size = PANEL * self.inputs;
         &self.values[index * size..][..size]
     }
@@ -109,7 +110,7 @@ impl Panels {
 /// Packed int8 weights, each output with a scale of its own. Within a panel, four neighbouring inputs of one output lie
 /// together: code `(g, j, i)` is for input `4 g + i` and the panel's output `j`.
 #[derive(Debug)]
-pub(super) struct QuantizedPanels {
+pub(crate) struct QuantizedPanels {
     inputs: usize,
     codes: Buffer<u8>,
     scales: Vec<f32>,
@@ -123,7 +124,7 @@ pub(super) struct QuantizedPanels {
 )]
 impl QuantizedPanels {
     /// What is added to a code in -127..=127 to store it unsigned.
-    pub(super) const OFFSET: u8 = 128;
+    pub(crate) const OFFSET: u8 = 128;
     /// Inputs that lie together.
     const GROUP: usize = 4;
 
@@ -131,7 +132,7 @@ impl QuantizedPanels {
     ///
     /// # Panics
     /// Where the outputs are not a multiple of [`PANEL`], the inputs not of sixteen, or the memory is too small.
-    pub(super) fn pack(dense: Dense, memory: &mut Buffer<u8>) -> Self {
+    pub(crate) fn pack(dense: Dense, memory: &mut Buffer<u8>) -> Self {
         assert_eq!(dense.inputs % 16, 0, "whole registers of inputs");
         let scales = dense.rows().map(scale).collect::<Vec<_>>();
         let mut sums = Vec::with_capacity(scales.len());
@@ -165,30 +166,30 @@ impl QuantizedPanels {
         }
     }
 
-    pub(super) fn inputs(&self) -> usize {
+    pub(crate) fn inputs(&self) -> usize {
         self.inputs
     }
 
-    pub(super) fn outputs(&self) -> usize {
+    pub(crate) fn outputs(&self) -> usize {
         self.bias.len()
     }
 
-    pub(super) fn bias(&self) -> &[f32] {
+    pub(crate) fn bias(&self) -> &[f32] {
         &self.bias
     }
 
     /// What a code counts, for each output.
-    pub(super) fn scales(&self) -> &[f32] {
+    pub(crate) fn scales(&self) -> &[f32] {
         &self.scales
     }
 
     /// The sum of the weights of each output, as its codes have them.
-    pub(super) fn sums(&self) -> &[f32] {
+    pub(crate) fn sums(&self) -> &[f32] {
         &self.sums
     }
 
     /// The codes of a panel.
-    pub(super) fn panel(&self, index: usize) -> &[u8] {
+    pub(crate) fn panel(&self, index: usize) -> &[u8] {
         let size = PANEL * self.inputs;
         &self.codes[index * size..][..size]
     }
