@@ -39,29 +39,10 @@ def vocabulary(encoding: str) -> list[bytes]:
 
 # lexical
 
-@final
-class LexicalSegment:
-    """A BM25 index (k1 0.9, b 0.75) of documents in slots, changed in place; safe to share between threads."""
-
-    def __init__(self) -> None: ...
-    def upsert(self, slot: int, text: str) -> None:
-        """Put a text in a slot (0 to 2**24 - 1; ValueError above), in place of the one that was there."""
-
-    def remove(self, slot: int) -> bool:
-        """Empty a slot; return whether it held a document."""
-
-    def search(self, query: str, k: int) -> list[tuple[int, float]]:
-        """Return at most k slots that share a term with the query, best first, with their scores; ties by slot."""
-
-    def bytes(self) -> int:
-        """Return an estimate of the memory held."""
-
-    def __len__(self) -> int: ...
-
 def analyze(text: str) -> list[str]:
     """Return the terms of a text in its order, repeats included: folded, stemmed, without English stop words."""
 
-# index
+# vectors
 
 class VectorError(ValueError):
     """A vector is refused, here because its bytes do not divide into values; a subclass says any other reason."""
@@ -72,65 +53,7 @@ class ZeroVectorError(VectorError):
 class NotFiniteVectorError(VectorError):
     """A value is infinite or not a number."""
 
-class VectorDimensionError(VectorError):
-    """A vector has `actual` values where the segment holds `expected`."""
-
-    expected: int
-    actual: int
-
-@final
-class VectorSegment:
-    """Exact cosine search over vectors in slots, changed in place; safe to share between threads.
-
-    A vector is a buffer of f32, or bytes of little-endian f32; TypeError for anything else. Scores have the same bits
-    at every instruction set. Other threads of the interpreter run during each call.
-    """
-
-    def __new__(cls, dim: int, level: str | None = None) -> Self:
-        """Make an empty segment for vectors of `dim` (1 to 65,536) values.
-
-        `level` forces an instruction set, one of `available_kernels()`; ValueError for any other.
-        """
-
-    @property
-    def dim(self) -> int:
-        """The number of values in a vector."""
-
-    @property
-    def level(self) -> str:
-        """The instruction set that searches."""
-
-    def upsert(self, slot: int, vector: Buffer) -> None:
-        """Put a vector in a slot (0 to 2**24 - 1; ValueError above), in place of the one that was there.
-
-        It is stored at unit length; a VectorError refuses it and changes nothing.
-        """
-
-    def remove(self, slot: int) -> bool:
-        """Empty a slot; return whether it held a vector."""
-
-    def search(
-        self,
-        query: Buffer,
-        k: int,
-        allowed: Sequence[int] | None = None,
-        threshold: float | None = None,
-    ) -> list[tuple[int, float]]:
-        """Return at most `k` slots with their cosines (-1 to 1 within rounding), best first; ties by slot.
-
-        Only slots in `allowed`, where given, and cosines of at least `threshold`, where given. A VectorError refuses
-        the query.
-        """
-
-    def bytes(self) -> int:
-        """Return the memory that is allocated, in bytes."""
-
-    def __len__(self) -> int: ...
-
 # kernels
-
-def kernel_level() -> str:
-    """Return the instruction set that is used where none is forced: scalar, neon, avx2 or avx512."""
 
 def available_kernels() -> list[str]:
     """Return the instruction sets that this processor can run, the slowest first."""

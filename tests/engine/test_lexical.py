@@ -3,15 +3,15 @@
 import math
 import re
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.recalled import ranked_by_words
 
-from remora_server._native import LexicalSegment, analyze
+from remora_server._native import analyze
 
 K1, B = 0.9, 0.75
 LONGEST_WORD = 128
@@ -78,15 +78,8 @@ def reference_scores(documents: list[str], query: str) -> dict[int, float]:
     return dict(scores)
 
 
-def indexed(documents: list[str]) -> LexicalSegment:
-    segment = LexicalSegment()
-    for slot, document in enumerate(documents):
-        segment.upsert(slot, document)
-    return segment
-
-
 def assert_agrees(documents: list[str], query: str) -> None:
-    hits = indexed(documents).search(query, len(documents))
+    hits = ranked_by_words(documents, query)
 
     assert dict(hits) == pytest.approx(reference_scores(documents, query), rel=1e-5, abs=1e-5)
     assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
@@ -141,7 +134,7 @@ def test_stop_words_and_the_pieces_of_contractions_are_left_out() -> None:
 
 @pytest.mark.parametrize("code", ["ORD-1234", "INV-99", "2023-05-07", "v1.2.3"])
 def test_a_code_finds_its_message_first(code: str) -> None:
-    assert indexed(MESSAGES).search(code, 1)[0][0] == 2
+    assert ranked_by_words(MESSAGES, code)[0][0] == 2
 
 
 @pytest.mark.parametrize(
@@ -158,41 +151,7 @@ def test_a_code_finds_its_message_first(code: str) -> None:
     ],
 )
 def test_other_languages_find_their_messages(message: str, question: str) -> None:
-    segment = indexed([*MESSAGES, message])
-
-    assert [slot for slot, _ in segment.search(question, 1)] == [len(MESSAGES)]
-
-
-@given(
-    changes=st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), ENGLISH)), max_size=30),
-    query=ENGLISH,
-)
-def test_a_changed_segment_answers_as_one_built_afresh(changes: list[tuple[int, str | None]], query: str) -> None:
-    changed, model = LexicalSegment(), dict[int, str]()
-    for slot, text in changes:
-        if text is None:
-            assert changed.remove(slot) == (model.pop(slot, None) is not None)
-        else:
-            changed.upsert(slot, text)
-            model[slot] = text
-    fresh = LexicalSegment()
-    for slot, text in model.items():
-        fresh.upsert(slot, text)
-
-    assert len(changed) == len(model)
-    assert changed.search(query, 7) == fresh.search(query, 7)
-
-
-def test_at_most_k_hits_come_back_and_ties_go_by_slot() -> None:
-    segment = indexed(["green tea"] * 5)
-
-    assert [slot for slot, _ in segment.search("tea", 3)] == [0, 1, 2]
-    assert segment.search("tea", 0) == []
-
-
-def test_a_slot_too_high_to_be_dense_is_refused() -> None:
-    with pytest.raises(ValueError, match="slot"):
-        LexicalSegment().upsert(1 << 24, "tea")
+    assert ranked_by_words([*MESSAGES, message], question)[0][0] == len(MESSAGES)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +171,8 @@ def test_a_slot_too_high_to_be_dense_is_refused() -> None:
     ids=["word", "accents", "thai marks", "bare marks", "viramas", "nul", "ligatures", "joiners", "quotes", "letters"],
 )
 def test_hostile_text_gives_bounded_terms_and_stays_searchable(text: str) -> None:
-    segment = indexed(["plain tea", text])
-
     assert all(len(term.encode()) <= LONGEST_WORD for term in set(analyze(text)))
-    assert segment.search(text + " tea", 2)
-    assert len(segment) == 2
+    assert ranked_by_words(["plain tea", text], text + " tea")
 
 
 def test_nul_divides_words() -> None:
@@ -230,22 +186,4 @@ def test_a_lone_surrogate_is_refused_as_python_refuses_it() -> None:
 
 @given(text=st.text(max_size=80))
 def test_any_text_finds_itself(text: str) -> None:
-    segment = indexed(["plain tea", text])
-
-    assert {slot for slot, _ in segment.search(text, 2)} >= ({1} if analyze(text) else set())
-
-
-def test_threads_may_change_and_search_one_segment() -> None:
-    segment = LexicalSegment()
-
-    def work(thread: int) -> None:
-        for slot in range(thread * 200, thread * 200 + 200):
-            segment.upsert(slot, f"message {slot} about tea")
-            assert segment.search(f"tea {slot}", 1)[0][0] == slot
-            if slot % 2:
-                segment.remove(slot)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-
-    assert len(segment) == 400
+    assert dict(ranked_by_words(["plain tea", text], text)).keys() >= ({1} if analyze(text) else set())

@@ -13,8 +13,9 @@ import bm25s
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.recalled import ranked_by_words
 
-from remora_server._native import LexicalSegment, analyze
+from remora_server._native import analyze
 
 K1, B = 0.9, 0.75
 CONVERSATION = Path(__file__).resolve().parents[2] / "demo" / "conversation.json"
@@ -41,15 +42,8 @@ def reference(documents: list[str], query: str) -> dict[int, float]:
     return {slot: float(score) * (K1 + 1) for slot, score in enumerate(scores) if score > 0}
 
 
-def ours(documents: list[str], query: str) -> list[tuple[int, float]]:
-    segment = LexicalSegment()
-    for slot, document in enumerate(documents):
-        segment.upsert(slot, document)
-    return segment.search(query, len(documents))
-
-
 def assert_agrees(documents: list[str], query: str) -> None:
-    hits, expected = ours(documents, query), reference(documents, query)
+    hits, expected = ranked_by_words(documents, query), reference(documents, query)
 
     assert dict(hits) == pytest.approx(expected, rel=1e-5)
     in_their_order = [expected[slot] for slot, _ in hits]

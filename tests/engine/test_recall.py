@@ -2,54 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
+from tests.engine.recalled import MODEL, filled, search, vector
 
 from remora.v1.message_pb2 import Message
-from remora_server._native import Core, Recall, SearchResult, ZeroVectorError, strip_names
+from remora_server._native import Core, ZeroVectorError, strip_names
 
-MODEL = "model"
 RULES = {"answer": 0.4, "next": 0.1, "speaker": 0.3, "temporal": 0.2, "date": 0.3, "session": 0.2}
-
-
-def vector(*values: float) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)
-
-
-def filled(*messages: Message, vectors: Sequence[list[tuple[str, bytes, bool, bytes]]] | None = None) -> Recall:
-    """A recall that holds the messages as one thread of ann's."""
-    recall = Core(None, store_id=bytes(16), applied_revision=0).recall
-    for place, message in enumerate(messages, start=1):
-        message.sequence, message.revision = place, place
-    assert recall.begin_thread("acme", "ann", 7)
-    encoded = [message.SerializeToString() for message in messages]
-    recall.fill_thread("acme", "ann", 7, "chat", encoded, vectors or [[] for _ in messages])
-    return recall
-
-
-def search(recall: Recall, **changes: object) -> SearchResult:
-    asked: dict[str, Any] = {
-        "user_id": "ann",
-        "uid": 7,
-        "text": "boat",
-        "vector": None,
-        "pieces": b"",
-        "model": MODEL,
-        "profile": "hybrid",
-        "k": 10,
-        "threshold": None,
-        "weights": {},
-        "roles": [],
-        "sent": (None, None),
-        "received": (None, None),
-        "expression": None,
-        "exclude": [],
-        "published": 0,
-    }
-    return recall.search("acme", **(asked | changes))
 
 
 def test_a_filled_thread_is_found_with_its_encoded_message_and_the_parts_of_its_score() -> None:

@@ -1,4 +1,4 @@
-//! Prints the median time of an exact search by number of vectors and instruction set:
+//! Prints the median time of a question's cosines to all vectors by number of vectors and instruction set:
 //! `cargo run --release --package remora-index --example scan [dimensions]`.
 
 use std::hint::black_box;
@@ -9,7 +9,6 @@ use remora_kernels::{Kernels, Level};
 use remora_index::{Query, Segment, VectorError};
 
 const SIZES: [u32; 3] = [1_000, 10_000, 100_000];
-const K: usize = 10;
 const BUDGET: Duration = Duration::from_millis(400);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn filled(dim: usize, size: u32, kernels: &'static Kernels) -> Result<Segment, VectorError> {
-    let mut segment = Segment::with_kernels(dim, kernels);
+    let mut segment = Segment::new(dim, kernels);
     for slot in 0..size {
         segment.upsert(slot, &vector(dim, slot))?;
     }
@@ -42,12 +41,13 @@ fn filled(dim: usize, size: u32, kernels: &'static Kernels) -> Result<Segment, V
 
 /// The median over as many searches as fit the budget, in milliseconds.
 fn measure(segment: &Segment) -> Result<f64, VectorError> {
-    let query = Query::new(&vector(segment.dim(), u32::MAX), segment.dim())?;
+    let query = Query::new(&vector(segment.dim(), u32::MAX))?;
+    let mut scores = vec![0.0; segment.len()];
     let started = Instant::now();
     let mut times = Vec::new();
     while started.elapsed() < BUDGET {
         let start = Instant::now();
-        black_box(segment.search(black_box(&query), K, None, None));
+        segment.scores(black_box(&query), black_box(&mut scores));
         times.push(start.elapsed());
     }
     times.sort_unstable();

@@ -62,6 +62,7 @@ impl Rows {
     }
 
     /// The row, padding included.
+    #[cfg(test)]
     pub(super) fn get(&self, row: usize) -> &[f32] {
         as_floats(self.blocks(row))
     }

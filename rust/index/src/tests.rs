@@ -1,6 +1,6 @@
-//! Segments against a naive model: a map from slots to vectors, sorted at every search.
+//! Segments against a naive model: a map from slots to vectors.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use proptest::prelude::*;
 use remora_kernels::{Kernels, Level};
@@ -15,16 +15,14 @@ const COSINE_TOLERANCE: f64 = 1e-6;
 /// Rows of this dimension fill a chunk after 64 of them.
 const WIDE: usize = 8192;
 
+/// Slots that tests look at.
+const SLOTS: u32 = 100;
+
 #[derive(Debug, Clone)]
 enum Step {
     Upsert(u32, Vec<f32>),
     Remove(u32),
-    Search {
-        query: Vec<f32>,
-        k: usize,
-        filter: Option<BTreeSet<u32>>,
-        threshold: Option<f32>,
-    },
+    Score(Vec<f32>),
 }
 
 /// What a segment is: unit vectors by slot.
@@ -39,35 +37,14 @@ impl Model {
         accepted
     }
 
-    fn search(
-        &self,
-        query: &[f32],
-        k: usize,
-        allowed: impl Fn(u32) -> bool,
-        threshold: Option<f32>,
-    ) -> Vec<Hit> {
-        let Some(query) = unit(query) else {
-            return Vec::new();
-        };
+    fn scores(&self, query: &[f32]) -> Vec<Option<u32>> {
         let scalar = Kernels::for_level(Level::Scalar).expect("the specification runs everywhere");
-        let mut hits: Vec<Hit> = self
-            .0
-            .iter()
-            .filter(|(slot, _)| allowed(**slot))
-            .map(|(slot, row)| Hit {
-                slot: *slot,
-                score: scalar.dot(&query, row),
-            })
-            .filter(|hit| threshold.is_none_or(|threshold| hit.score >= threshold))
-            .collect();
-        hits.sort_by(|a, b| {
-            b.score
-                .partial_cmp(&a.score)
-                .expect("finite")
-                .then(a.slot.cmp(&b.slot))
-        });
-        hits.truncate(k);
-        hits
+        let score = |slot| {
+            self.0
+                .get(&slot)
+                .map(|row| scalar.dot(query, row).to_bits())
+        };
+        (0..SLOTS).map(score).collect()
     }
 }
 
@@ -86,11 +63,11 @@ fn unit(vector: &[f32]) -> Option<Vec<f32>> {
 }
 
 fn query(vector: &[f32]) -> Query {
-    Query::new(vector, vector.len()).expect("a vector that is accepted")
+    Query::new(vector).expect("a vector that is accepted")
 }
 
 fn segment(rows: &[(u32, &[f32])]) -> Segment {
-    let mut segment = Segment::new(rows[0].1.len());
+    let mut segment = Segment::new(rows[0].1.len(), Kernels::best());
     for (slot, vector) in rows {
         segment
             .upsert(*slot, vector)
@@ -99,8 +76,12 @@ fn segment(rows: &[(u32, &[f32])]) -> Segment {
     segment
 }
 
-fn slots(hits: &[Hit]) -> Vec<u32> {
-    hits.iter().map(|hit| hit.slot).collect()
+/// The bits of the score of each slot that has one.
+fn scores(segment: &Segment, query: &Query) -> Vec<Option<u32>> {
+    let mut scores = [f32::NAN; SLOTS as usize];
+    segment.scores(query, &mut scores);
+    let scores = scores.map(|score| (!score.is_nan()).then(|| score.to_bits()));
+    scores.into()
 }
 
 /// A vector with one value at `at` and a small one beside it, so that no two are parallel.
@@ -114,13 +95,10 @@ fn wide(at: u32) -> Vec<f32> {
 fn step(dim: usize) -> impl Strategy<Value = Step> {
     // Few directions and few slots: equal scores, replaced rows and removed ones are the rule.
     let vector = prop::collection::vec((-1i8..=1).prop_map(f32::from), dim);
-    let filter = prop::option::of(prop::collection::btree_set(0u32..100, 0..60));
-    let threshold = prop::option::of(-1.0f32..1.0);
     prop_oneof![
         6 => (0u32..80, vector.clone()).prop_map(|(slot, vector)| Step::Upsert(slot, vector)),
         2 => (0u32..90).prop_map(Step::Remove),
-        2 => (vector, 0usize..100, filter, threshold)
-            .prop_map(|(query, k, filter, threshold)| Step::Search { query, k, filter, threshold }),
+        2 => vector.prop_map(Step::Score),
     ]
 }
 
@@ -133,19 +111,10 @@ fn assert_same_step(segment: &mut Segment, model: &mut Model, step: &Step) {
             );
         }
         Step::Remove(slot) => assert_eq!(segment.remove(*slot), model.0.remove(slot).is_some()),
-        Step::Search {
-            query,
-            k,
-            filter,
-            threshold,
-        } => {
-            let Ok(unit) = Query::new(query, segment.dim()) else {
-                return;
-            };
-            let ids: Option<IdSet> = filter.as_ref().map(|ids| ids.iter().copied().collect());
-            let allowed = |slot| filter.as_ref().is_none_or(|ids| ids.contains(&slot));
-            let found = segment.search(&unit, *k, ids.as_ref(), *threshold);
-            assert_eq!(found, model.search(query, *k, allowed, *threshold));
+        Step::Score(vector) => {
+            if let Some(unit) = unit(vector) {
+                assert_eq!(scores(segment, &query(vector)), model.scores(&unit));
+            }
         }
     }
     assert_eq!(segment.len(), model.0.len());
@@ -157,16 +126,16 @@ proptest! {
         steps in (1usize..20).prop_flat_map(|dim| prop::collection::vec(step(dim), 1..150)),
     ) {
         let dim = steps.iter().find_map(|step| match step {
-            Step::Upsert(_, vector) | Step::Search { query: vector, .. } => Some(vector.len()),
+            Step::Upsert(_, vector) | Step::Score(vector) => Some(vector.len()),
             Step::Remove(_) => None,
         });
         for kernels in Kernels::available() {
-            let mut segment = Segment::with_kernels(dim.unwrap_or(1), kernels);
+            let mut segment = Segment::new(dim.unwrap_or(1), kernels);
             let mut model = Model::default();
             for step in &steps {
                 assert_same_step(&mut segment, &mut model, step);
             }
-            for slot in 0..100 {
+            for slot in 0..SLOTS {
                 prop_assert_eq!(segment.get(slot), model.0.get(&slot).map(Vec::as_slice));
                 prop_assert_eq!(segment.contains(slot), model.0.contains_key(&slot));
             }
@@ -181,46 +150,9 @@ proptest! {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
         prop_assume!(dot(&a, &a) > 0.0 && dot(&b, &b) > 0.0);
         let exact = dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt();
-        let found = segment(&[(0, &a)]).search(&query(&b), 1, None, None)[0].score;
-        prop_assert!((f64::from(found) - exact).abs() <= COSINE_TOLERANCE, "{found} {exact}");
-    }
-
-    #[test]
-    fn searching_many_segments_is_searching_one_that_holds_them_all(
-        vectors in prop::collection::vec(prop::collection::vec((-1i8..=1).prop_map(f32::from), 3), 1..120),
-        k in 0usize..30,
-        threshold in prop::option::of(-1.0f32..1.0),
-    ) {
-        let question = query(&[1.0, 0.5, -0.25]);
-        let mut whole = Segment::new(3);
-        let mut parts = [Segment::new(3), Segment::new(3), Segment::new(3)];
-        // Slots of one segment follow the parts, so that its ties break as theirs do.
-        for (index, vector) in vectors.iter().enumerate().filter(|(_, vector)| unit(vector).is_some()) {
-            let (part, slot) = (index % 3, (index / 3) as u32);
-            parts[part].upsert(slot, vector).expect("not zero");
-            whole.upsert(part as u32 * 40 + slot, vector).expect("not zero");
-        }
-        let scopes = parts.iter().enumerate().rev();
-        let scopes = scopes.map(|(number, segment)| Scope { number: number as u32, segment, filter: None });
-
-        let found = search_many(scopes, &question, k, threshold);
-
-        let found: Vec<Hit> =
-            found.iter().map(|hit| Hit { slot: hit.segment * 40 + hit.slot, score: hit.score }).collect();
-        prop_assert_eq!(found, whole.search(&question, k, None, threshold));
-    }
-
-    #[test]
-    fn an_id_set_is_a_set(ids in prop::collection::vec(0u32..300, 0..200)) {
-        let mut set = IdSet::new();
-        let mut model = BTreeSet::new();
-        for id in &ids {
-            prop_assert_eq!(set.insert(*id), model.insert(*id));
-        }
-        prop_assert_eq!(set.len(), model.len());
-        prop_assert_eq!(set.is_empty(), model.is_empty());
-        prop_assert_eq!(set.iter().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
-        prop_assert!((0..400).all(|id| set.contains(id) == model.contains(&id)));
+        let mut found = [0.0];
+        segment(&[(0, &a)]).scores(&query(&b), &mut found);
+        prop_assert!((f64::from(found[0]) - exact).abs() <= COSINE_TOLERANCE, "{found:?} {exact}");
     }
 }
 
@@ -250,7 +182,9 @@ fn vectors_without_a_direction_are_refused_and_change_nothing() {
     for (vector, error) in refused {
         assert_eq!(segment.upsert(7, vector), Err(error));
         assert_eq!(segment.upsert(8, vector), Err(error));
-        assert_eq!(Query::new(vector, 2).map(|_| ()), Err(error));
+        if vector.len() == 2 {
+            assert_eq!(Query::new(vector).map(|_| ()), Err(error));
+        }
     }
     assert_eq!(segment.get(7), Some([0.6, 0.8].as_slice()));
     assert_eq!(segment.len(), 1);
@@ -258,7 +192,7 @@ fn vectors_without_a_direction_are_refused_and_change_nothing() {
 
 #[test]
 fn vectors_at_the_ends_of_the_range_are_normalised() {
-    let mut segment = Segment::new(4);
+    let mut segment = Segment::new(4, Kernels::best());
     for value in [f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1)] {
         segment.upsert(0, &[value; 4]).expect("finite and not zero");
         assert_eq!(segment.get(0), Some([0.5; 4].as_slice()));
@@ -267,39 +201,9 @@ fn vectors_at_the_ends_of_the_range_are_normalised() {
 
 #[test]
 fn a_segment_without_values_takes_no_vector() {
-    let mut segment = Segment::new(0);
+    let mut segment = Segment::new(0, Kernels::best());
     assert_eq!(segment.upsert(0, &[]), Err(VectorError::Zero));
     assert!(segment.is_empty());
-}
-
-#[test]
-fn equal_scores_come_by_slot_however_they_were_inserted() {
-    let segment = segment(&[
-        (9, &[2.0, 0.0]),
-        (3, &[1.0, 0.0]),
-        (5, &[8.0, 0.0]),
-        (1, &[0.0, 1.0]),
-    ]);
-    let unit = query(&[1.0, 0.0]);
-    assert_eq!(slots(&segment.search(&unit, 2, None, None)), [3, 5]);
-    assert_eq!(slots(&segment.search(&unit, 10, None, None)), [3, 5, 9, 1]);
-}
-
-#[test]
-fn zero_of_either_sign_is_one_score() {
-    // A quarter of the smallest value vanishes into a zero of its own sign.
-    let smallest = f32::from_bits(1);
-    let halves = |first: f32, second: f32| [[first; 16], [second; 16]].concat();
-    let (negative, positive) = (halves(0.25, -smallest), halves(0.25, smallest));
-    let unit = query(&halves(-smallest, 0.25));
-    let segment = segment(&[(2, &positive), (1, &negative)]);
-    let mut scores = [1.0; 3];
-    segment.scores(&unit, &mut scores);
-    assert_eq!(scores.map(f32::to_bits)[1..], [(-0.0f32).to_bits(), 0]);
-
-    let hits = segment.search(&unit, 2, None, Some(0.0));
-
-    assert_eq!(slots(&hits), [1, 2]);
 }
 
 #[test]
@@ -311,40 +215,19 @@ fn scores_are_scattered_by_slot_and_leave_other_places_alone() {
 }
 
 #[test]
-fn a_filter_with_slots_that_hold_nothing_finds_the_others() {
-    let segment = segment(&[(4, &[1.0, 0.0]), (0, &[1.0, 1.0])]);
-    let filter = IdSet::from_iter([0, 1, 1_000]);
-    assert_eq!(
-        slots(&segment.search(&query(&[1.0, 0.0]), 5, Some(&filter), None)),
-        [0]
-    );
-}
-
-#[test]
-fn every_filter_and_level_gives_the_same_bits_across_chunks() {
+fn every_level_gives_the_same_bits_across_chunks() {
     let unit = query(&wide(3).iter().map(|value| value + 0.01).collect::<Vec<_>>());
-    let search = |kernels, allowed: u32| {
-        let mut segment = Segment::with_kernels(WIDE, kernels);
-        for slot in 0..150 {
+    let scored = |kernels| {
+        let mut segment = Segment::new(WIDE, kernels);
+        for slot in 0..SLOTS {
             segment.upsert(slot, &wide(slot)).expect("not zero");
         }
-        let few = segment.search(&unit, 200, Some(&(0..allowed).collect()), None);
-        let all = segment.search(&unit, 200, None, None);
-        (
-            few,
-            all.into_iter()
-                .filter(|hit| hit.slot < allowed)
-                .collect::<Vec<_>>(),
-        )
+        scores(&segment, &unit)
     };
-    let expected = search(Kernels::best(), 150).1;
+    let expected = scored(Kernels::best());
+    assert!(expected.iter().all(Option::is_some));
     for kernels in Kernels::available() {
-        for allowed in [0, 1, 30, 100, 150] {
-            let (few, all) = search(kernels, allowed);
-            assert_eq!(few, all);
-            let kept = expected.iter().copied().filter(|hit| hit.slot < allowed);
-            assert_eq!(few, kept.collect::<Vec<_>>());
-        }
+        assert_eq!(scored(kernels), expected);
     }
 }
 
@@ -384,7 +267,7 @@ fn a_row_that_is_pushed_again_starts_with_zeros() {
 
 #[test]
 fn every_row_starts_on_a_cache_line() {
-    let mut segment = Segment::new(5);
+    let mut segment = Segment::new(5, Kernels::best());
     for slot in 0..100 {
         segment.upsert(slot, &[1.0; 5]).expect("not zero");
     }
@@ -396,7 +279,7 @@ fn every_row_starts_on_a_cache_line() {
 
 #[test]
 fn memory_is_counted_and_freed() {
-    let mut segment = Segment::new(WIDE);
+    let mut segment = Segment::new(WIDE, Kernels::best());
     let empty = segment.bytes();
     for slot in 0..100 {
         segment.upsert(slot, &wide(slot)).expect("not zero");

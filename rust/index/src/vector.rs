@@ -24,8 +24,9 @@ pub struct Query {
 }
 
 impl Query {
-    /// Normalises `vector`, which must have `dim` values, all finite and not all zero.
-    pub fn new(vector: &[f32], dim: usize) -> Result<Self, VectorError> {
+    /// Normalises `vector`, whose values must be finite and not all zero.
+    pub fn new(vector: &[f32]) -> Result<Self, VectorError> {
+        let dim = vector.len();
         let norm = norm(vector, dim)?;
         let mut blocks = vec![Block::ZERO; dim.div_ceil(LANES)];
         write_unit(vector, norm, as_floats_mut(&mut blocks));

@@ -69,7 +69,7 @@ impl PyCore {
             total_bytes: window_bytes,
             ..Bounds::default()
         };
-        let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::index::kernels_named)?;
+        let kernels = kernels.map_or_else(|| Ok(Kernels::best()), super::kernels::kernels_named)?;
         let settings = Settings {
             journal,
             kinds: records::kinds(&kinds)?,

@@ -9,8 +9,8 @@ mod core;
 mod encoder;
 mod errors;
 mod ids;
-mod index;
 mod journal;
+mod kernels;
 mod lexical;
 mod panics;
 mod recall;
@@ -18,6 +18,7 @@ mod records;
 mod rows;
 mod tokens;
 mod transport;
+mod vectors;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -25,8 +26,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     encoder::register(module)?;
     errors::register(module)?;
     ids::register(module)?;
-    index::register(module)?;
     journal::register(module)?;
+    kernels::register(module)?;
     lexical::register(module)?;
     panics::register(module)?;
     recall::register(module)?;
@@ -34,5 +35,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rows::register(module)?;
     tokens::register(module)?;
     transport::register(module)?;
-    Ok(())
+    vectors::register(module)
 }

@@ -16,7 +16,7 @@ use remora_recall::{
 };
 
 use super::errors::torn_error;
-use super::index::{floats, refused};
+use super::vectors::{floats, refused};
 
 /// See `_native.pyi`.
 #[pyclass(name = "Recall", module = "remora_server._native", frozen)]
@@ -246,7 +246,7 @@ impl PyRecall {
         };
         let recall = self.recall()?;
         let found = py.detach(|| recall.search(&search));
-        SearchResult::new(py, found.map_err(|error| refused(py, error))?)
+        SearchResult::new(py, found.map_err(refused)?)
     }
 }
 

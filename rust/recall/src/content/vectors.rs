@@ -28,7 +28,7 @@ impl ModelVectors {
     pub(crate) fn new(model: &str, dim: usize, kernels: &'static Kernels) -> Self {
         Self {
             model: model.into(),
-            segment: Segment::with_kernels(dim, kernels),
+            segment: Segment::new(dim, kernels),
             pieces: Vec::new(),
             piece_bytes: 0,
             with_pieces: 0,

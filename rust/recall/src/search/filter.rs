@@ -1,9 +1,8 @@
-//! Which documents may be found, by roles, times and attributes: a set of slots.
+//! Which documents may be found, by roles, times and attributes.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use remora_index::IdSet;
 use remora_wire::Between;
 
 use crate::content::{Content, Document, Traits};
@@ -101,14 +100,14 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// The slots of the documents that pass.
-    pub(crate) fn slots(&self, content: &Content) -> IdSet {
+    /// Of each slot whether it holds a document that passes.
+    pub(crate) fn passing(&self, content: &Content) -> Vec<bool> {
         let roles = content.role_symbols(&self.roles);
-        content
-            .documents()
-            .filter(|(slot, document)| self.passes(document, content.traits(*slot), &roles))
-            .map(|(slot, _)| slot)
-            .collect()
+        let mut passing = vec![false; content.slots()];
+        for (slot, document) in content.documents() {
+            passing[slot as usize] = self.passes(document, content.traits(slot), &roles);
+        }
+        passing
     }
 
     fn passes(&self, document: &Document, traits: Traits, roles: &[Symbol]) -> bool {

@@ -6,7 +6,7 @@ mod query;
 mod ranking;
 
 use bytes::Bytes;
-use remora_index::{self as index, VectorError};
+use remora_index::{Query, VectorError};
 use remora_supervision::failpoints::{self, Point};
 use rustc_hash::FxHashSet;
 
@@ -53,10 +53,7 @@ impl Recall {
     /// The best messages of the scope. Statistics of words are those of the scope, before filters. An error where the
     /// query's vector has no direction.
     pub fn search(&self, search: &Search<'_>) -> Result<Found, VectorError> {
-        let vector = search
-            .vector
-            .map(|vector| index::Query::new(vector, vector.len()));
-        let vector = vector.transpose()?;
+        let vector = search.vector.map(Query::new).transpose()?;
         let threads = self.use_threads(search.tenant, search.scope);
         let views = self.views(&threads, search.published);
         failpoints::hit(Point::RecallScoring);
@@ -111,9 +108,9 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
         {
             continue;
         }
-        let filter = (!search.filter.is_empty()).then(|| search.filter.slots(&view.content));
+        let filter = (!search.filter.is_empty()).then(|| search.filter.passing(&view.content));
         let passes = |sequence, slot| {
-            filter.as_ref().is_none_or(|slots| slots.contains(slot))
+            filter.as_ref().is_none_or(|passing| passing[slot as usize])
                 && !excluded.contains(&(view.thread.uid(), sequence))
                 && can_be_found(view, search, slot)
         };
