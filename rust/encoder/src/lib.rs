@@ -12,8 +12,8 @@ mod error;
 mod forward;
 mod kernels;
 mod linear;
-mod safetensors;
 mod shape;
+mod tensors;
 #[cfg(test)]
 mod tests;
 mod tokenizer;

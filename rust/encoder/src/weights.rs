@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::error::EncoderError;
 use super::kernels::{Dense, MappedFile};
 use super::linear::Linear;
-use super::safetensors::{SafeTensors, read_floats};
 use super::shape::{HEAD, HIDDEN, INTERMEDIATE, LAYERS, MAX_TOKENS, POSITIONS, SEGMENTS};
+use super::tensors::{Tensors, read_floats};
 
 const WORDS: &str = "embeddings.word_embeddings.weight";
 
@@ -53,7 +53,7 @@ impl Weights {
         file: MappedFile,
         mut pack: impl FnMut(Dense) -> Linear,
     ) -> Result<Self, EncoderError> {
-        let tensors = SafeTensors::parse(&file)?;
+        let tensors = Tensors::read(&file)?;
         let words = tensors.range(WORDS, &[tensors.rows(WORDS)?, HIDDEN])?;
         let places = read_places(&tensors)?;
         let norm = Norm::read(&tensors, "embeddings.LayerNorm")?;
@@ -92,7 +92,7 @@ impl Embeddings {
 }
 
 impl Norm {
-    fn read(tensors: &SafeTensors<'_>, name: &str) -> Result<Self, EncoderError> {
+    fn read(tensors: &Tensors<'_>, name: &str) -> Result<Self, EncoderError> {
         Ok(Self {
             weight: tensors.floats(&format!("{name}.weight"), &[HIDDEN])?,
             bias: tensors.floats(&format!("{name}.bias"), &[HIDDEN])?,
@@ -102,7 +102,7 @@ impl Norm {
 
 impl Layer {
     fn read(
-        tensors: &SafeTensors<'_>,
+        tensors: &Tensors<'_>,
         index: usize,
         pack: &mut impl FnMut(Dense) -> Linear,
     ) -> Result<Self, EncoderError> {
@@ -124,7 +124,7 @@ impl Layer {
 }
 
 fn read_dense(
-    tensors: &SafeTensors<'_>,
+    tensors: &Tensors<'_>,
     name: &str,
     inputs: usize,
     outputs: usize,
@@ -134,7 +134,7 @@ fn read_dense(
     Ok(Dense::new(inputs, weights, bias))
 }
 
-fn read_places(tensors: &SafeTensors<'_>) -> Result<Vec<f32>, EncoderError> {
+fn read_places(tensors: &Tensors<'_>) -> Result<Vec<f32>, EncoderError> {
     let mut places = tensors.floats(
         "embeddings.position_embeddings.weight",
         &[POSITIONS, HIDDEN],
