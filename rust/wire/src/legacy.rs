@@ -3,8 +3,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::{DecodeError, Message as _};
 
+use super::change::Kind;
 use super::records::{Extent, PutRecord, RemoveRecords, Value, ValueKind};
-use super::{Kind, Timestamp};
+use super::times::Timestamp;
 
 /// The numbers of the kinds that these changes are of; the declarations in Python have the same.
 pub(crate) const STEPS: u32 = 1;

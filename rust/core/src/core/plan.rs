@@ -198,7 +198,10 @@ fn read_message(put: wire::PutMessage, fingerprints: &Fingerprints) -> Result<Re
     if put.sequence == 0 || put.sequence == u64::MAX {
         return Err(Wrong::Refused("the message has no sequence"));
     }
-    let message = wire::Message::decode(put.body.clone())?;
+    let message = wire::CallerMessage::decode(put.body.clone())?;
+    if str::from_utf8(&message.text).is_err() {
+        return Err(Wrong::Refused("the message's text is not UTF-8"));
+    }
     let change = PutMessage {
         id: fingerprints.of([&put.user_id, &put.id]),
         stored: Stored::Draft(StoredDraft::new(&put)),

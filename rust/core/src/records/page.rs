@@ -64,14 +64,12 @@ impl Page {
 
     /// Bytes of the bodies in memory as entries.
     pub fn encoded_len(&self) -> usize {
-        self.bodies().map(wire::entry_len).sum()
+        wire::entries_len(self.bodies())
     }
 
     /// Writes the bodies in memory as field 1 of a reply.
-    pub fn encode(&self, mut buffer: impl BufMut) {
-        for body in self.bodies() {
-            wire::put_entry(body, &mut buffer);
-        }
+    pub fn encode(&self, buffer: impl BufMut) {
+        wire::put_entries(self.bodies(), buffer);
     }
 
     fn bodies(&self) -> impl Iterator<Item = &[u8]> {
@@ -96,11 +94,6 @@ impl Content {
 }
 
 impl Seen<'_> {
-    fn entry_bytes(&self) -> usize {
-        let body = self.held.body.as_deref();
-        body.map_or(0, wire::entry_len)
-    }
-
     pub(super) fn found(&self, tick: u64) -> Found {
         self.entry.use_at(tick);
         Found {
@@ -145,15 +138,15 @@ pub(super) fn select(
         let mut tail: Vec<_> = passing.rev().take(last).collect();
         start.require_unless(tail.len() == last)?;
         tail.reverse();
-        pick(tail.into_iter(), selection)
+        fitting(tail.into_iter(), selection)
     } else if selection.newest {
-        let (mut picked, more) = pick(passing.rev(), selection);
+        let (mut picked, more) = fitting(passing.rev(), selection);
         start.require_unless(more)?;
         picked.reverse();
         (picked, more)
     } else {
         start.require_unless(false)?;
-        pick(passing, selection)
+        fitting(passing, selection)
     };
     let records = picked.iter().map(|seen| seen.found(tick));
     Ok(Page {
@@ -205,19 +198,15 @@ impl<'a> Start<'a> {
 }
 
 /// The first that fit behind those that are skipped, and whether others follow.
-fn pick<'a>(
+fn fitting<'a>(
     passing: impl Iterator<Item = Seen<'a>>,
     selection: &Selection,
 ) -> (Vec<Seen<'a>>, bool) {
-    let mut picked = Vec::new();
-    let mut bytes = 0;
-    for seen in passing.skip(selection.skip) {
-        bytes += seen.entry_bytes();
-        let is_full = bytes > selection.max_bytes && !picked.is_empty();
-        if is_full || picked.len() == selection.limit {
-            return (picked, true);
-        }
-        picked.push(seen);
-    }
-    (picked, false)
+    let limits = wire::Limits {
+        items: selection.limit,
+        bytes: selection.max_bytes,
+    };
+    limits.fitting(passing.skip(selection.skip), |seen| {
+        seen.held.body.as_deref()
+    })
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::DecodeError;
 use prost::Message as _;
-use prost::encoding::{DecodeContext, decode_key, skip_field};
 use remora_wire::{
     Kind, PutConversation, PutEmbedding, PutHead, PutMessage, Record, RemoveMessages,
 };
@@ -232,10 +231,11 @@ impl Rows {
             };
             self.embed(place, &put.embedding_model, row);
         }
+        let (fields, body) = remora_wire::read_apart(&put.body, TEXT_FIELD)?;
         let row = MessageRow {
             tenant: Arc::clone(&origin.tenant),
-            fields: Message::decode(put.body.clone())?,
-            body: without_text(&put.body)?,
+            fields,
+            body,
             put,
             revision: origin.revision,
         };
@@ -297,18 +297,4 @@ impl Rows {
             models.insert(model.to_owned(), row);
         }
     }
-}
-
-/// An encoded message without its text.
-fn without_text(body: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let (mut kept, mut rest) = (Vec::new(), body);
-    while !rest.is_empty() {
-        let field = rest;
-        let (tag, wire_type) = decode_key(&mut rest)?;
-        skip_field(wire_type, tag, &mut rest, DecodeContext::default())?;
-        if tag != TEXT_FIELD {
-            kept.extend_from_slice(&field[..field.len() - rest.len()]);
-        }
-    }
-    Ok(kept)
 }

@@ -55,14 +55,12 @@ pub struct Page {
 impl Page {
     /// Bytes of the entries in memory.
     pub fn encoded_len(&self) -> usize {
-        self.bodies.iter().map(|body| wire::entry_len(body)).sum()
+        wire::entries_len(self.bodies.iter().map(Bytes::as_ref))
     }
 
     /// Writes the entries in memory as field 1 of a reply.
-    pub fn encode(&self, mut buffer: impl BufMut) {
-        for body in &self.bodies {
-            wire::put_entry(body, &mut buffer);
-        }
+    pub fn encode(&self, buffer: impl BufMut) {
+        wire::put_entries(self.bodies.iter().map(Bytes::as_ref), buffer);
     }
 }
 
@@ -108,33 +106,24 @@ pub(super) fn select(messages: &Messages, selection: &Selection, published: u64)
         .visible(first, end, published)
         .filter(|entry| filter.passes(entry));
     if !selection.newest {
-        let (picked, more) = pick(passing, selection);
+        let (picked, more) = fitting(passing, selection);
         return page(&picked, more);
     }
-    let (mut picked, more) = pick(passing.rev(), selection);
+    let (mut picked, more) = fitting(passing.rev(), selection);
     picked.reverse();
     page(&picked, more)
 }
 
 /// The first that fit, and whether others follow.
-fn pick<'a>(
+fn fitting<'a>(
     passing: impl Iterator<Item = &'a Entry>,
     selection: &Selection,
 ) -> (Vec<&'a Entry>, bool) {
-    let mut picked = Vec::new();
-    let mut bytes = 0;
-    for entry in passing {
-        bytes += entry
-            .body
-            .as_deref()
-            .map_or(0, |body| wire::entry_len(body));
-        let is_full = bytes > selection.max_bytes && !picked.is_empty();
-        if is_full || picked.len() == selection.limit {
-            return (picked, true);
-        }
-        picked.push(entry);
-    }
-    (picked, false)
+    let limits = wire::Limits {
+        items: selection.limit,
+        bytes: selection.max_bytes,
+    };
+    limits.fitting(passing, |entry| entry.body.as_deref().map(Bytes::as_ref))
 }
 
 fn page(picked: &[&Entry], more: bool) -> Page {

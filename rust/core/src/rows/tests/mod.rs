@@ -4,8 +4,7 @@
 
 mod records;
 
-use proptest::prelude::*;
-use remora_wire::{Change, Timestamp};
+use remora_wire::Change;
 
 use super::*;
 
@@ -236,16 +235,4 @@ fn an_unknown_change_and_a_broken_record_are_refused() {
     assert!(matches!(added, Err(RowsError::UnknownChange(3))));
     let added = Rows::new(Kinds::default()).add(4, Bytes::from_static(b"\x0a\xff"));
     assert!(matches!(added, Err(RowsError::Malformed(4, _))));
-}
-
-proptest! {
-    #[test]
-    fn a_body_is_the_message_without_its_text(
-        role in ".*", name in ".*", text in ".*", session_id in ".*", time in prop::option::of(any::<i32>()),
-    ) {
-        let sent_time = time.map(|time| Timestamp::from_micros(time.into()));
-        let whole = Message { role, name, text, sent_time, session_id };
-        let rest = without_text(&whole.encode_to_vec()).unwrap();
-        prop_assert_eq!(rest, Message { text: String::new(), ..whole }.encode_to_vec());
-    }
 }
