@@ -1,7 +1,7 @@
-"""Derives the client's sync face, clients/python/remora/_sync, from its async source, clients/python/remora/_async.
+"""Derives the sync client, clients/python/remora/_sync, from the async one, clients/python/remora/_async.
 
 python tools/derive_sync.py            writes it
-python tools/derive_sync.py --check    says which files are stale, and fails where there are any
+python tools/derive_sync.py --check    lists the files that are out of date, and fails if there are any
 """
 
 import argparse
@@ -18,7 +18,7 @@ MARK = "# Derived from {source} by tools/derive_sync.py. Do not edit: edit that,
 
 REPLACEMENTS: Mapping[str, str] = {
     r"# ruff: noqa: ASYNC.*\n": "",
-    r"The client's source: async\. .*(?=\"\"\")": "The client's sync face.",
+    r"The async client\. .*(?=\"\"\")": "The sync client.",
     r"\bremora\._async\b": "remora._sync",
     r"\basynchronous as backend\b": "synchronous as backend",
     r"\b_backends\.asynchronous\b": "_backends.synchronous",
@@ -70,13 +70,13 @@ def write(expected: Mapping[Path, str], paths: list[Path]) -> None:
 
 def main() -> int:
     """Writes what is stale, or with --check names it and fails."""
-    parser = argparse.ArgumentParser(description="Derives the client's sync face from its async source.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where something is stale")
+    parser = argparse.ArgumentParser(description="Derives the sync client from the async one.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     only_check = parser.parse_args().check
     expected = derive_all()
     paths = stale(expected)
     for path in paths:
-        print(f"{'stale' if only_check else 'written'}: {path.relative_to(PACKAGE)}")
+        print(f"{'out of date' if only_check else 'written'}: {path.relative_to(PACKAGE)}")
     if only_check:
         return 1 if paths else 0
     write(expected, paths)

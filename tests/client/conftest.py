@@ -1,4 +1,4 @@
-"""A server whose replies each test writes, and a client of either face."""
+"""A server whose replies each test writes, and a client, sync or async."""
 
 import asyncio
 import inspect
@@ -29,7 +29,7 @@ def server(socket: Path) -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Remora]]:
-    """Makes clients of one face or the other; the async one is driven from here, call by call."""
+    """Makes sync or async clients; the async one is driven from here, call by call."""
     if request.param == "sync":
         yield Remora
         return

@@ -1,4 +1,4 @@
-"""The sync face is what its source says, and the client reaches the whole contract."""
+"""The sync client is derived from the async one, and the client covers the whole contract."""
 
 import importlib.util
 import inspect

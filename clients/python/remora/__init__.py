@@ -79,14 +79,14 @@ _NAMES = {
     "tokens": ("TokenCount",),
     "working_memory": ("WorkingMemoryContent",),
 }
-"""The modules, each with what it gives the package."""
+"""The modules, each with the names that the package takes from it."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # whose readers find above what there is, and that there is no more
+if not TYPE_CHECKING:  # type checkers read the names above
 
     def __getattr__(name: str) -> object:
-        """Imports what is first asked for: the messages of `remora.v1` need no client, one face not the other."""
+        """Imports a name when it is first used: `remora.v1` needs no client, and the sync client not the async one."""
         if name in _NAMES:
             return import_module(f"{__name__}.{name}")
         if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""What a forked child must make anew: the parent's connections and locks are not its own."""
+"""What a forked child must make again: it cannot use the parent's connections and locks."""
 
 import os
 import weakref
@@ -19,7 +19,7 @@ _tracked: "weakref.WeakSet[ForkAware]" = weakref.WeakSet()
 
 
 def track(holder: ForkAware) -> None:
-    """Tells the holder of every fork of this process, for as long as it lives."""
+    """Tells the holder of every fork of this process, as long as the holder lives."""
     _tracked.add(holder)
 
 

@@ -10,12 +10,12 @@ def dumps(value: object) -> bytes:
     return text.encode()
 
 
-def loads(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+def loads(data: bytes) -> Any:  # noqa: ANN401 - only the caller knows what the JSON holds
     """The value. Raises ValueError for what is not JSON in UTF-8."""
     return json.loads(data.decode())
 
 
-def loads_or_none(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
+def loads_or_none(data: bytes) -> Any:  # noqa: ANN401 - only the caller knows what the JSON holds
     """The value; None for what is not JSON in UTF-8, or nested beyond what Python parses."""
     try:
         return loads(data)
@@ -24,14 +24,14 @@ def loads_or_none(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is know
 
 
 def to_opaque(value: object) -> bytes:
-    """What the server keeps for a value: bytes as they are, None as nothing, all else as JSON."""
+    """What the server keeps for a value: bytes as they are, None as nothing, anything else as JSON."""
     if value is None:
         return b""
     return value if isinstance(value, bytes) else dumps(value)
 
 
-def from_opaque(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
-    """The value that `to_opaque` wrote; bytes that it would not have written so come back as they are."""
+def from_opaque(data: bytes) -> Any:  # noqa: ANN401 - only the caller knows what the JSON holds
+    """The value that `to_opaque` wrote; bytes that it would not have written so are returned as they are."""
     if not data:
         return None
     value = loads_or_none(data)

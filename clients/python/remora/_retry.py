@@ -1,4 +1,4 @@
-"""Which failures are repeated, and after which pause."""
+"""Which failures are retried, and after which pause."""
 
 import random
 
@@ -7,17 +7,17 @@ from remora.errors import ModelUnreachableError, RemoraError, ResourceExhaustedE
 FIRST_PAUSE = 0.02
 GREATEST_PAUSE = 1.0
 MODEL_PATIENCE = 1.0
-"""Seconds of a call in which it is repeated because of the server's embedding model: an endpoint that is down is seldom
-up again within a deadline, and the caller does better with the reason than with a wait.
+"""Seconds for which a call is retried because of the server's embedding model: an endpoint that is down is seldom up
+again within a deadline, so callers are better told the reason at once.
 """
 
 
 def pause_before_retry(failure: RemoraError, attempt: int, elapsed: float, remaining: float) -> float | None:
-    """Seconds to wait before the next attempt; None where there should be none.
+    """Seconds to wait before the next attempt; None if there should be none.
 
     `attempt` counts the failed ones from 0, `elapsed` and `remaining` are the seconds since the first began and until
     the deadline. The pause is drawn from [0, 20 ms * 2^attempt], at most 1 s (full jitter: Brooker, "Exponential
-    Backoff And Jitter", AWS Architecture Blog, 2015), and is never less than what the server asks for.
+    Backoff And Jitter", AWS Architecture Blog, 2015), and is at least what the server asks for.
     """
     if not _passes(failure):
         return None

@@ -19,12 +19,12 @@ class LatestRevision:
         return self._value
 
     def advance(self, revision: int) -> None:
-        """Raises the revision to this one, where it is greater."""
+        """Raises the revision to this one if it is greater."""
         with self._lock:
             self._value = max(self._value, revision)
 
     def forget(self) -> None:
-        """Starts again at 0: the store that gave the revision out is gone."""
+        """Starts again at 0: the store of that revision is gone."""
         with self._lock:
             self._value = 0
 
@@ -32,5 +32,5 @@ class LatestRevision:
         """Needs nothing."""
 
     def reset_after_fork(self) -> None:
-        """Replaces the lock, which another thread of the parent may have held; the revision stays true."""
+        """Replaces the lock, which another thread of the parent may have held; the revision stays valid."""
         self._lock = threading.Lock()

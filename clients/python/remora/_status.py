@@ -24,7 +24,7 @@ class FailedCall(Protocol):
         """The status's text."""
 
     def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
-        """What came after the reply; nothing where the server sent none."""
+        """The metadata after the reply; nothing if the server sent none."""
 
 
 def to_exception(error: grpc.RpcError, endpoint: str) -> RemoraError:

@@ -26,7 +26,7 @@ def from_timestamp(timestamp: Timestamp) -> datetime:
 
 
 def optional_time(message: Message, name: str) -> datetime | None:
-    """The time in a field; None where it is not set."""
+    """The time in a field; None if it is not set."""
     return from_timestamp(getattr(message, name)) if message.HasField(name) else None
 
 

@@ -1,4 +1,4 @@
-"""Values that came over the wire and decode a field when it is first read."""
+"""Values from the wire that decode a field when it is first read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -19,7 +19,7 @@ def unchanged(*names: str) -> Decoders:
 class View:
     """The base of a frozen dataclass under `view` that can be made of a message on the wire.
 
-    Such a value keeps the message, and with it the reply that the message came in.
+    Such a value keeps the message, and with it the whole reply, in memory.
     """
 
     _decoders: ClassVar[Decoders]

@@ -1,4 +1,4 @@
-"""Where a server listens: the default that server and client share, and the forms of an endpoint."""
+"""Where a server listens: the default of server and client, and the forms of an endpoint."""
 
 import os
 import re
@@ -7,13 +7,13 @@ from pathlib import Path
 ENDPOINT_VARIABLE = "REMORA_ENDPOINT"
 
 _UNDECODABLE = re.compile("[\ud800-\udfff]")
-"""What Python makes of bytes in the environment that are no text."""
+"""What Python makes of bytes in the environment that are not text."""
 
 
 def default_endpoint() -> str:
-    """The endpoint that a server listens on, and a client calls, when neither is told one.
+    """The default endpoint of server and client.
 
-    `unix:$XDG_RUNTIME_DIR/remora/remora.sock` where that variable is set (XDG Base Directory Specification), else
+    `unix:$XDG_RUNTIME_DIR/remora/remora.sock` if that variable is set (XDG Base Directory Specification), else
     `unix:/tmp/remora-<uid>/remora.sock`.
     """
     return f"unix:{_runtime_directory() / 'remora.sock'}"
@@ -45,9 +45,9 @@ def _runtime_directory() -> Path:
 
 
 def resolve_endpoint(endpoint: str | None) -> str:
-    """The endpoint itself where one is given, else $REMORA_ENDPOINT, else the default.
+    """The endpoint itself if one is given, else $REMORA_ENDPOINT, else the default.
 
-    Raises ValueError for what is neither `unix:/path` nor `host:port`.
+    Raises ValueError for anything but `unix:/path` and `host:port`.
     """
     chosen = endpoint or os.environ.get(ENDPOINT_VARIABLE) or default_endpoint()
     if chosen.startswith("unix:"):

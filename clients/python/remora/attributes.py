@@ -1,4 +1,4 @@
-"""Typed values that stand beside messages and conversations, by which searches filter."""
+"""Typed values of messages and conversations, by which searches filter."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -15,7 +15,7 @@ Attributes: TypeAlias = Mapping[str, Scalar]
 
 
 def scalar_to_proto(value: Scalar) -> scalar_pb2.Scalar:
-    """The value on the wire. Raises TypeError for what is no scalar, ValueError for an integer beyond 64 bits."""
+    """The value on the wire. Raises TypeError for other types, ValueError for an integer beyond 64 bits."""
     match value:
         case None:
             return scalar_pb2.Scalar(null_value=NULL_VALUE)

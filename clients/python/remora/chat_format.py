@@ -1,7 +1,7 @@
-"""OpenAI's chat messages: what of them the server reads, and how they come back exactly as they went in.
+"""OpenAI's chat messages: which fields the server reads, and how messages are returned exactly as they were given.
 
-A message that its role, name, text and tool fields say completely is stored as those fields alone. Any other (content
-parts, unknown keys, a content of null beside no tool call) is stored whole, as JSON, beside them.
+A message that role, name, text and tool fields describe completely is stored as these fields. Any other (content parts,
+unknown keys, a null content without a tool call) is also stored whole, as JSON.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class ToolCall:
     name: str
     """The tool's name."""
     arguments: bytes
-    """The arguments as the model wrote them, most often JSON."""
+    """The arguments as the model wrote them, usually JSON."""
 
 
 class ChatFields(NamedTuple):
@@ -41,7 +41,7 @@ class ChatFields(NamedTuple):
 def as_mapping(message: ChatMessage) -> dict[str, Any]:
     """The message as plain dicts, lists and scalars; fields of objects that are None are left out.
 
-    Raises TypeError for what has no role, and for keys that are not strings.
+    Raises TypeError for a missing role, and for keys that are not strings.
     """
     plain = _plain(message)
     if not isinstance(plain, dict):
@@ -53,13 +53,13 @@ def as_mapping(message: ChatMessage) -> dict[str, Any]:
 
 
 def parse(message: Mapping[str, Any]) -> tuple[ChatFields, bytes]:
-    """The fields of a plain message and its parts: the whole as JSON, empty where the fields say it all."""
+    """The fields of a plain message and its parts: the whole as JSON, or empty if the fields are complete."""
     fields = _fields(message)
     return fields, b"" if render(fields) == message else _json.dumps(message)
 
 
 def restore(fields: ChatFields, parts: bytes) -> dict[str, Any]:
-    """The message that was parsed. Parts that are no form of these fields, another framework's, are passed over."""
+    """The message that was parsed. Parts that do not match the fields are another framework's and are ignored."""
     original = _json.loads_or_none(parts)
     if isinstance(original, dict) and isinstance(original.get("role"), str) and _fields(original) == fields:
         return original
@@ -67,7 +67,7 @@ def restore(fields: ChatFields, parts: bytes) -> dict[str, Any]:
 
 
 def render(fields: ChatFields) -> dict[str, Any]:
-    """The chat message that the fields alone make."""
+    """The chat message that the fields make."""
     silent = fields.tool_calls and not fields.text
     message: dict[str, Any] = {"role": fields.role, "content": None if silent else fields.text}
     if fields.name:
@@ -96,7 +96,7 @@ def _fields(message: Mapping[str, Any]) -> ChatFields:
 
 
 def content_text(content: object) -> str:
-    """The text of a content: itself, or its parts of type `text`, a line break between them."""
+    """The text of a content: itself, or its parts of type `text`, joined by line breaks."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -110,7 +110,7 @@ def _text_of(mapping: Mapping[str, Any], key: str) -> str:
 
 
 def _tool_calls(calls: object) -> tuple[ToolCall, ...]:
-    """The calls that name a function and carry an id; others are in the parts alone."""
+    """The calls that name a function and have an id; others are only in the parts."""
     found = [_tool_call(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     return tuple(call for call in found if call.id and call.name)
 

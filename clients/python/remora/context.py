@@ -38,11 +38,11 @@ class Item(View):
     section: Section
     """Whether it is one of the newest messages, or was found by the query."""
     score: float | None
-    """Its score, where it was recalled."""
+    """Its score, if it was recalled."""
     tokens: int
-    """What it costs as rendered."""
+    """Its cost as rendered."""
     reason: str
-    """Why it is there, for people."""
+    """Why it was chosen, for people."""
 
     @classmethod
     def from_proto(cls, item: memory_service_pb2.Item) -> Self:
@@ -59,20 +59,20 @@ class Item(View):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Recent and recalled messages that together cost at most the budget."""
+    """Recent and recalled messages within the budget."""
 
     items: tuple[Item, ...]
     """In the order in which a model should see them."""
     text: str
     """The context as one text; empty unless rendered as a transcript."""
     tokens_used: int
-    """What it all costs: the items' tokens and the overhead."""
+    """The cost: the items' tokens and the overhead."""
     overhead_tokens: int
-    """What is not any single item's."""
+    """Tokens that belong to no single item."""
     left_out: int
     """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
     uncounted_parts: int
-    """How many items carry parts (images, for one) whose cost is unknown to the server and not counted."""
+    """How many items have parts (such as images) whose cost the server does not know and does not count."""
     exact: bool
     """Whether the counts are exact in the encoding."""
     revision: int

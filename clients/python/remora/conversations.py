@@ -1,4 +1,4 @@
-"""What is known of a conversation besides its messages."""
+"""A conversation without its messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class ConversationFields(TypedDict, total=False):
     """The fields of a conversation that its caller sets."""
 
     resource_id: str
-    """What it belongs to besides its user (an agent, a page), up to 512 bytes."""
+    """What else it belongs to (an agent, a page), up to 512 bytes."""
     title: str
     """A title for people, up to 4,096 bytes."""
     metadata: Any
-    """The caller's metadata, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON come back parsed."""
+    """The caller's metadata, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     attributes: Attributes
     """Typed values beside the metadata."""
     storage_limit: int | None
@@ -69,7 +69,7 @@ class ConversationRecord(View):
     revision: int
     """The revision that last changed it or its messages."""
     last_sequence: int
-    """The sequence of the newest message ever appended; 0 where there was none."""
+    """The sequence of the newest message ever appended; 0 if there was none."""
     message_count: int
     """How many messages it holds, of all users."""
     create_time: datetime

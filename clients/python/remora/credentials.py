@@ -1,8 +1,8 @@
-"""Who calls: the metadata that says it."""
+"""The metadata that identifies the caller."""
 
 
 def credentials(token: str | None, tenant: str | None) -> list[tuple[str, str]]:
-    """The metadata of a token and a tenant, where they are given. Raises ValueError for what metadata cannot carry."""
+    """The metadata of a token and a tenant, if given. Raises ValueError for what metadata cannot hold."""
     metadata = []
     if token:
         _require_sendable("token", token)
@@ -14,6 +14,6 @@ def credentials(token: str | None, tenant: str | None) -> list[tuple[str, str]]:
 
 
 def _require_sendable(field: str, value: str) -> None:
-    """What it is stays out of the text: a token is a secret."""
+    """The text does not show the value: a token is a secret."""
     if not value.isascii() or not value.isprintable():
         raise ValueError(f"the {field} must be printable ASCII")

@@ -10,7 +10,7 @@ from remora.v1 import conversation_service_pb2
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Appends a message; where its id is there already, that message is replaced in its place."""
+    """Appends a message; if its id is already there, replaces that message."""
 
     message: ChatMessage
 
@@ -21,7 +21,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replaces the message with this one's id, which keeps its place and create_time."""
+    """Replaces the message with this id; it keeps its sequence and create_time."""
 
     message: Message
 

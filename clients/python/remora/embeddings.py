@@ -1,4 +1,4 @@
-"""Vectors that the caller makes, or that the server made for the caller."""
+"""Vectors made by the caller, or by the server for the caller."""
 
 import struct
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class Embedding:
     model: str
     """The model's name."""
     data: bytes
-    """The vector: little-endian IEEE 754 f32, 4 bytes a dimension."""
+    """The vector: little-endian IEEE 754 f32, 4 bytes per dimension."""
 
     @classmethod
     def of(cls, model: str, values: Iterable[float]) -> Self:

@@ -1,4 +1,4 @@
-"""What a call can fail with: a class for each canonical code, below it one for each reason of the server."""
+"""The errors of calls: a class for each canonical code, with a subclass for each reason of the server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ class RemoraError(Exception):
         self.code = code
         """The canonical code."""
         self.reason = reason
-        """Why, such as `CONVERSATION_NOT_FOUND`; empty where the failure did not come from Remora itself."""
+        """Why, such as `CONVERSATION_NOT_FOUND`; empty if the failure did not come from Remora itself."""
         self.metadata = dict(metadata or {})
         """What the reason is about, such as the conversation's id."""
         self.field_violations = tuple(field_violations)
         """The fields of the request that were refused."""
         self.retry_delay = retry_delay
-        """Seconds after which the server would like the call again; None where it says nothing."""
+        """Seconds after which the server asks to retry; None if it says nothing."""
 
     def __str__(self) -> str:
         reason = [self.reason] if self.reason else []
@@ -53,7 +53,7 @@ class RemoraError(Exception):
         return ": ".join([*reason, "; ".join([self.message, *untold])])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Lets the error cross processes: its arguments are keywords, which BaseException's own way loses."""
+        """Makes the error picklable: its arguments are keywords, which BaseException would lose."""
         return type(self), (self.message,), self.__dict__
 
 
@@ -62,15 +62,15 @@ class InvalidArgumentError(RemoraError):
 
 
 class NotFoundError(RemoraError):
-    """What the request names is not there."""
+    """What the request names does not exist."""
 
 
 class AlreadyExistsError(RemoraError):
-    """What the request would create is there already."""
+    """What the request would create already exists."""
 
 
 class OutOfRangeError(RemoraError):
-    """The request reaches beyond what there is."""
+    """The request is outside of what exists."""
 
 
 class FailedPreconditionError(RemoraError):
@@ -110,11 +110,11 @@ class UnimplementedError(RemoraError):
 
 
 class InternalError(RemoraError):
-    """The server failed in a way that it does not explain; its log does."""
+    """The server failed; its log says how."""
 
 
 class StreamUnsupportedError(UnimplementedError):
-    """The server's transport carries no streams that wait for what happens."""
+    """The server's transport does not carry streams that wait for events."""
 
 
 class DataLossError(RemoraError):
@@ -130,15 +130,15 @@ class InvalidFieldError(InvalidArgumentError):
 
 
 class PageTokenInvalidError(InvalidArgumentError):
-    """The page token is not one of this list's."""
+    """The page token is not from this list."""
 
 
 class BudgetTooSmallError(InvalidArgumentError):
-    """The token budget does not hold even the fixed sections of the context."""
+    """The token budget is less than what every context costs."""
 
 
 class RequestTooLargeError(InvalidArgumentError):
-    """The request as a whole is larger than the server takes."""
+    """The write is larger than a record of the journal can be."""
 
 
 class ConversationNotFoundError(NotFoundError):
@@ -154,11 +154,11 @@ class ConversationExistsError(AlreadyExistsError):
 
 
 class RecordConflictError(AlreadyExistsError):
-    """Another record stands where an import would put one."""
+    """A different record has the key of an imported one."""
 
 
 class BackupNotFoundError(NotFoundError):
-    """There is no such backup any more."""
+    """The backup no longer exists."""
 
 
 class BackupUnavailableError(FailedPreconditionError):
@@ -166,7 +166,7 @@ class BackupUnavailableError(FailedPreconditionError):
 
 
 class OperatorOnlyError(PermissionDeniedError):
-    """The call is the operator's alone."""
+    """Only the operator may make the call."""
 
 
 class RequestIdReusedError(AlreadyExistsError):
@@ -174,7 +174,7 @@ class RequestIdReusedError(AlreadyExistsError):
 
 
 class RevisionUnknownError(OutOfRangeError):
-    """The store has never given out the revision to wait for: it was replaced, or lost what it held in memory."""
+    """The store never assigned the revision to wait for: it was replaced, or was in memory and restarted."""
 
 
 class ModelUnavailableError(FailedPreconditionError):
@@ -186,7 +186,7 @@ class StoreFullError(ResourceExhaustedError):
 
 
 class MemoryExhaustedError(ResourceExhaustedError):
-    """The server's database has no memory to spare for the call."""
+    """The server's database has too little memory for the call."""
 
 
 class OverloadedError(ResourceExhaustedError):
@@ -198,19 +198,19 @@ class SlowReaderError(ResourceExhaustedError):
 
 
 class StoreDamagedError(DataLossError):
-    """What the call reads is damaged on the server's disk."""
+    """The data that the call reads is damaged on the server's disk."""
 
 
 class ModelUnreachableError(UnavailableError):
-    """The tenant's embedding model, which is elsewhere, makes no vectors now; the text says why."""
+    """The endpoint of the tenant's embedding model gives no vectors now; the text says why."""
 
 
 class StoreFailedError(UnavailableError):
-    """The store stopped taking writes."""
+    """The store no longer accepts writes."""
 
 
 class ServerStoppingError(UnavailableError):
-    """The server stops, and has ended the stream."""
+    """The server is stopping and has ended the stream."""
 
 
 class ConnectionFailedError(UnavailableError):
@@ -275,5 +275,5 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
 
 
 def class_of(code: grpc.StatusCode, reason: str) -> type[RemoraError]:
-    """The class of the reason; of the code where the reason is not known."""
+    """The class of the reason, or of the code if the reason is unknown."""
     return OF_REASON.get(reason) or OF_CODE.get(code, UnknownError)

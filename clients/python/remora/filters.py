@@ -1,4 +1,4 @@
-"""What must hold of the attributes of what is found: conditions, joined by `&`, `|` and `~`."""
+"""Filters: conditions on attributes, joined by `&`, `|` and `~`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPERATORS: Mapping[Comparison, filter_pb2.Operator.ValueType] = {
 
 
 class Filter(ABC):
-    """What must hold: a condition, or others joined: `Condition("age", ">=", 18) & ~Condition("topic", "==", "visa")`.
+    """A condition, or several joined: `Condition("age", ">=", 18) & ~Condition("topic", "==", "visa")`.
 
     At most 8 levels deep, with at most 64 conditions.
     """
@@ -38,7 +38,7 @@ class Filter(ABC):
         return AllOf((*_parts(self, AllOf), *_parts(other, AllOf)))
 
     def __or__(self, other: Filter) -> Filter:
-        """One of them holds, or both do."""
+        """At least one of them holds."""
         return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
 
     def __invert__(self) -> Filter:
@@ -63,7 +63,7 @@ class AllOf(Filter):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Filter):
-    """One of these filters holds, or more; there is at least one."""
+    """At least one of these filters holds; there is at least one."""
 
     filters: tuple[Filter, ...]
 
@@ -87,7 +87,7 @@ class Not(Filter):
 class Condition(Filter):
     """One condition on an attribute: `Condition("age", ">=", 18)`, `Condition("topic", "in", "travel", "leave")`.
 
-    Integers and numbers compare numerically; `<` and its like take numbers or text. A missing key, and a value of
+    Integers and numbers compare numerically; `<` and the like take numbers or text. A missing key, and a value of
     another type, match only `!=` and (when the key is missing) `absent`.
     """
 
@@ -97,7 +97,7 @@ class Condition(Filter):
 
     def __init__(self, key: str, comparison: Comparison, *values: Scalar) -> None:
         if comparison not in _OPERATORS:
-            raise ValueError(f"no comparison: {comparison!r}; there are {', '.join(_OPERATORS)}")
+            raise ValueError(f"unknown comparison {comparison!r}: use one of {', '.join(_OPERATORS)}")
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "comparison", comparison)
         object.__setattr__(self, "values", values)
@@ -110,11 +110,11 @@ class Condition(Filter):
 
 
 Where: TypeAlias = Attributes | Filter | Iterable[Filter]
-"""A filter; filters that must all hold; or a mapping, which holds where each key equals its value."""
+"""A filter; filters that must all hold; or a mapping, which holds if each key equals its value."""
 
 
 def where_to_proto(where: Where) -> filter_pb2.Filter | None:
-    """The filter on the wire; None where everything passes."""
+    """The filter on the wire; None if everything passes."""
     if isinstance(where, Mapping):
         where = [Condition(key, "==", value) for key, value in where.items()]
     if isinstance(where, Filter):

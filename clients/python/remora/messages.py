@@ -1,4 +1,4 @@
-"""One message: what a caller appends, and what the server gives back."""
+"""One message: as a caller appends it, and as the server returns it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from remora.v1 import conversation_service_pb2, message_pb2
 
 
 class MessageExtras(TypedDict, total=False):
-    """What a message carries besides its chat form; see the fields of `Message`."""
+    """What a message has besides its chat form; see the fields of `Message`."""
 
     id: str
     sent_time: datetime
@@ -30,17 +30,17 @@ class MessageExtras(TypedDict, total=False):
 class Message(View):
     """One message of a conversation: `Message("user", "Can I work abroad?")`.
 
-    One that the server gave back decodes what is read of it, and keeps in memory the reply that it came in.
+    One from the server decodes a field when it is read, and keeps the whole reply in memory.
     """
 
     role: str
-    """`user`, `assistant`, `system`, `tool` or any other word, 1 to 64 bytes."""
+    """`user`, `assistant`, `system`, `tool` or any other, 1 to 64 bytes."""
     text: str = ""
     """What is indexed, embedded and counted, up to 1 MiB in UTF-8."""
     name: str = field(default="", kw_only=True)
-    """Who speaks, up to 256 bytes; empty where the role does."""
+    """Who speaks, up to 256 bytes; empty: the role speaks."""
     id: str = field(default="", kw_only=True)
-    """Unique for its user in its conversation, up to 512 bytes; where empty, the server makes a UUIDv7."""
+    """Unique for its user in its conversation, up to 512 bytes; empty: the server makes a UUIDv7."""
     tool_calls: tuple[ToolCall, ...] = field(default=(), kw_only=True)
     """The tools that it calls."""
     tool_result_ids: tuple[str, ...] = field(default=(), kw_only=True)
@@ -48,19 +48,19 @@ class Message(View):
     parts: bytes = field(default=b"", kw_only=True, repr=False)
     """The framework's own form of the message, opaque, up to 2 MiB."""
     metadata: Any = field(default=None, kw_only=True)
-    """The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON come back parsed."""
+    """The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     attributes: Attributes = field(default_factory=dict, kw_only=True)
     """Typed values that searches filter by."""
     sent_time: datetime | None = field(default=None, kw_only=True)
-    """When it was said, by the caller's clock; where None, when the server stored it."""
+    """When it was said, by the caller's clock; None: when the server stored it."""
     session_id: str = field(default="", kw_only=True)
-    """The sitting it belongs to; where empty, sittings are told apart by gaps in time."""
+    """The session it belongs to; empty: sessions are split at gaps in time."""
     embedding: Embedding | None = field(default=None, kw_only=True)
-    """The embedding of the text, where the caller makes it. Never comes back."""
+    """The caller's embedding of the text, if any. The server does not return it."""
     user_id: str = field(default="", kw_only=True)
     """Whose message it is. Set by the server."""
     sequence: int = field(default=0, kw_only=True)
-    """Its place in the conversation: from 1, only grows, may have gaps. Set by the server."""
+    """Its position in the conversation: from 1, only grows, may have gaps. Set by the server."""
     revision: int = field(default=0, kw_only=True)
     """The revision that last wrote it. Set by the server."""
     create_time: datetime | None = field(default=None, kw_only=True)
@@ -74,7 +74,7 @@ class Message(View):
     def from_openai(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
         """The message for an OpenAI chat message: a mapping, or an object such as openai's ChatCompletionMessage.
 
-        Raises TypeError for what has no role, ValueError for what JSON cannot hold.
+        Raises TypeError for a missing role, ValueError for what JSON cannot hold.
         """
         fields, parts = parse(as_mapping(message))
         return cls(**fields._asdict(), parts=parts, **extras)
@@ -85,7 +85,7 @@ class Message(View):
         return restore(fields, self.parts)
 
     def to_proto(self) -> message_pb2.Message:
-        """The message on the wire, without what the server sets."""
+        """The message on the wire, without the fields that the server sets."""
         return message_pb2.Message(
             id=self.id,
             role=self.role,
@@ -137,7 +137,7 @@ def to_messages(messages: ChatMessage | Sequence[ChatMessage]) -> list[message_p
 
 
 Bound: TypeAlias = int | Message
-"""A place among the messages: a sequence, or a message."""
+"""A position among the messages: a sequence, or a message."""
 
 
 def bound_sequence(bound: Bound | None) -> int | None:
@@ -148,12 +148,12 @@ def bound_sequence(bound: Bound | None) -> int | None:
 @view
 @dataclass(frozen=True)
 class AppendedMessage(View):
-    """What became of one appended message."""
+    """The result for one appended message."""
 
     id: str
     """Its id."""
     sequence: int
-    """Its place in the conversation."""
+    """Its sequence in the conversation."""
     create_time: datetime
     """When it was first stored."""
     replaced: bool
@@ -161,7 +161,7 @@ class AppendedMessage(View):
 
     @classmethod
     def from_proto(cls, message: conversation_service_pb2.AppendedMessage) -> Self:
-        """What became of the message, from the wire; that must not change from then on."""
+        """The result from the wire, which must not change from then on."""
         return cls._of(message)
 
     _decoders: ClassVar[Decoders] = {
@@ -172,7 +172,7 @@ class AppendedMessage(View):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What an append, or a list of edits, came to."""
+    """The result of an append, or of a list of edits."""
 
     messages: tuple[AppendedMessage, ...]
     """One for each message, in the order given."""
@@ -190,5 +190,5 @@ class Appended:
 
     @property
     def sequences(self) -> list[int]:
-        """The messages' places in the conversation."""
+        """The messages' sequences in the conversation."""
         return [message.sequence for message in self.messages]

@@ -12,7 +12,7 @@ from remora.messages import Message
 from remora.v1 import memory_service_pb2
 
 Profile: TypeAlias = Literal["hybrid", "hybrid_late", "vector", "lexical"]
-"""How messages are ranked: by the components of `Weights` (`late` in hybrid_late alone), cosine, or words (BM25)."""
+"""How messages are ranked: by the components of `Weights` (`late` only in hybrid_late), cosine, or words (BM25)."""
 
 _PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
     None: memory_service_pb2.PROFILE_UNSPECIFIED,
@@ -24,7 +24,7 @@ _PROFILES: Mapping[Profile | None, memory_service_pb2.Profile.ValueType] = {
 _PROFILE_NAMES = {value: name for name, value in _PROFILES.items() if name}
 
 WordsOnlyReason: TypeAlias = Literal["profile", "no_model", "model_unreachable"]
-"""Why words alone ranked: the profile asks for it, the tenant has no model, or this made no vector in time."""
+"""Why a ranking is by words alone: the profile is, the tenant has no model, or it gave no vector in time."""
 
 _REASONS: Mapping[int, WordsOnlyReason] = {
     memory_service_pb2.WORDS_ONLY_REASON_PROFILE: "profile",
@@ -39,21 +39,21 @@ class Weights(TypedDict, total=False):
     cosine: float
     """Of the cosine of meanings. Default 1; 0.5 in hybrid_late."""
     late: float
-    """Of the meanings of single words. Default 0.5; in hybrid_late alone."""
+    """Of the meanings of single words. Default 0.5; only in hybrid_late."""
     bm25: float
     """Of shared words. Default 0.2; 0.1 in hybrid_late."""
     answer: float
-    """Of following a question that fits. Default 0.3."""
+    """Of following a matching question. Default 0.3."""
     next: float
-    """Of preceding a message that fits. Default 0.1."""
+    """Of preceding a matching message. Default 0.1."""
     speaker: float
-    """Of being said by whom the query names. Default 0.3."""
+    """Of a speaker whom the query names. Default 0.3."""
     temporal: float
-    """Of speaking of a time, where the query asks when. Default 0.2."""
+    """Of mentioning a time, if the query asks when. Default 0.2."""
     date: float
-    """Of being sent about a date that the query names. Default 0.3."""
+    """Of being sent around a date that the query names. Default 0.3."""
     named: float
-    """Of naming somebody or something, where the query asks for a name. Default 0.1."""
+    """Of containing a name, if the query asks for one. Default 0.1."""
     session: float
     """Of the best message around it in the same session. Default 0.3."""
     passage: float
@@ -63,20 +63,20 @@ class Weights(TypedDict, total=False):
 
 
 class SearchOptions(TimeBounds, total=False):
-    """How a search ranks and filters; what is left out is the server's choice."""
+    """How a search ranks and filters; the server chooses what is left out."""
 
     k: int
     """How many hits at most, up to 1,000. Default 10."""
     profile: Profile
     """How messages are ranked. Default hybrid."""
     threshold: float
-    """Only hits whose score, in the profile's own measure, is at least this."""
+    """Only hits with at least this score, on the profile's own scale."""
     weights: Weights
-    """The weights of the components; for the hybrid profiles alone."""
+    """The weights of the components; only for the hybrid profiles."""
     roles: Sequence[str]
     """Only messages of these roles, at most 16."""
     where: Where
-    """Only messages of whose attributes this holds."""
+    """Only messages whose attributes match."""
 
 
 def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions:
@@ -110,9 +110,9 @@ class Hit(View):
     message: Message
     conversation_id: str
     score: float
-    """In the profile's own measure."""
+    """On the profile's own scale."""
     components: tuple[Component, ...]
-    """Where asked to explain: the parts; the sum of value times weight is the score."""
+    """With `explain`: the parts; the sum of their values times their weights is the score."""
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.Hit) -> Self:
@@ -128,16 +128,16 @@ class Hit(View):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What could be searched, and how."""
+    """The state of the index, and how it was used."""
 
     model: str
-    """The model of the vectors; empty where there is none."""
+    """The model of the vectors; empty if there is none."""
     pending: int
-    """How many messages were still to get a vector of the tenant's model and were found by words only."""
+    """How many messages wait for a vector of the tenant's model and are found by words only until then."""
     words_only: bool
-    """Whether words alone ranked."""
+    """Whether the ranking is by words alone."""
     words_only_reason: WordsOnlyReason | None = None
-    """Why they did; None where they did not."""
+    """Why it is; None if it is not."""
 
     @classmethod
     def from_proto(cls, index: memory_service_pb2.IndexState) -> Self:
@@ -180,7 +180,7 @@ class SearchResult:
 
 
 def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOptions | None:
-    """The options by which a context recalls; None where it does not."""
+    """The options by which a context recalls; None if it does not."""
     if recall is False:
         return None
     return options_to_proto({} if recall is True else recall)

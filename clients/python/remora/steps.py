@@ -1,4 +1,4 @@
-"""The steps that an agent takes within a conversation: text, tool calls and tools' results."""
+"""The steps of an agent within a conversation: text, tool calls and tools' results."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,25 +33,25 @@ class Step(View):
     content: str = field(default="", kw_only=True)
     """Its text, up to 1 MiB."""
     arguments: Any = field(default=None, kw_only=True)
-    """A tool call's arguments, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON come back parsed."""
+    """A tool call's arguments, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     result: Any = field(default=None, kw_only=True)
     """A tool's result, likewise."""
     usage: Any = field(default=None, kw_only=True)
     """The model usage that it reports, likewise, up to 64 KiB."""
     step_index: int = field(default=0, kw_only=True)
-    """Its place in the operation, from 0."""
+    """Its index in the operation, from 0."""
     operation_id: str = field(default="", kw_only=True)
     """The operation (one call of the agent) that it belongs to, up to 512 bytes."""
     agent_id: str = field(default="", kw_only=True)
     """The agent that took it, up to 512 bytes."""
     agent_name: str = field(default="", kw_only=True)
-    """That agent's name."""
+    """The agent's name."""
     sub_agent_id: str = field(default="", kw_only=True)
     """The sub-agent that took it."""
     sub_agent_name: str = field(default="", kw_only=True)
-    """That sub-agent's name."""
+    """The sub-agent's name."""
     create_time: datetime | None = field(default=None, kw_only=True)
-    """When it was taken, by the caller's clock; where None, when it was saved."""
+    """When it was taken, by the caller's clock; None: when it was saved."""
 
     def to_proto(self, conversation_id: str, user_id: str) -> step_pb2.Step:
         """The step on the wire."""

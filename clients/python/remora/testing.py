@@ -7,7 +7,7 @@
     def test_agent_remembers(memory):
         memory.conversation("c").append({"role": "user", "content": "hello"})
 
-It needs the server (`pip install remora-server`) beside the client, and keeps everything in memory.
+It also needs the server (`pip install remora-server`), and keeps everything in memory.
 """
 
 import shutil
@@ -36,10 +36,10 @@ STOP_SECONDS = 10.0
 
 @contextmanager
 def serve(*arguments: str) -> Iterator[str]:
-    """Runs a server of its own, all in memory, and gives its endpoint once it is healthy.
+    """Runs a new server, all in memory, and gives its endpoint once it is healthy.
 
-    `arguments` are added to the command `remora serve`. Raises RuntimeError, with what the server wrote, where it does
-    not become healthy within five minutes: a machine that runs tests may be busy.
+    `arguments` are added to the command `remora serve`. Raises RuntimeError, with what the server wrote, if it is
+    not healthy within five minutes: a machine that runs tests may be busy.
     """
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         endpoint = f"unix:{directory}/remora.sock"
@@ -56,7 +56,7 @@ def serve(*arguments: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def remora_server() -> Iterator[str]:
-    """The endpoint of a server that lives as long as the session."""
+    """The endpoint of a server that runs as long as the session."""
     with serve() as endpoint:
         yield endpoint
 
@@ -69,7 +69,7 @@ def remora_tenant() -> str:
 
 @pytest.fixture
 def memory(remora_server: str, remora_tenant: str) -> Iterator[Remora]:
-    """A client whose tenant is empty, and whose calls have a minute: a machine that runs tests may be busy."""
+    """A client whose tenant is empty, and whose calls may take a minute: a machine that runs tests may be busy."""
     with Remora(remora_server, tenant=remora_tenant, timeout=CALL_SECONDS) as client:
         yield client
 

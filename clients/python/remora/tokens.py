@@ -11,20 +11,20 @@ from remora.v1 import text_service_pb2
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """How many tokens texts, or messages, cost."""
+    """The tokens of texts, or of messages."""
 
     counts: tuple[int, ...]
     """One for each, in order."""
     total: int
-    """Their sum; for messages 3 more, once."""
+    """Their sum; for messages, plus 3 once."""
     encoding: str
-    """What counted: `o200k_base`, `cl100k_base` or `approximate`."""
+    """How they were counted: `o200k_base`, `cl100k_base` or `approximate`."""
     exact: bool
     """Whether the counts are exact."""
     margin: float
-    """Where they are not: the relative error that is usual for English text."""
+    """If they are not exact: the usual relative error for English text."""
     uncounted_parts: int
-    """How many messages carry parts that are not counted."""
+    """How many messages have parts that are not counted."""
 
     @classmethod
     def from_proto(cls, response: text_service_pb2.CountTokensResponse) -> Self:
@@ -40,9 +40,9 @@ class TokenCount:
 
 
 def encoding_to_proto(encoding: str | None, model: str | None) -> text_service_pb2.Encoding | None:
-    """The encoding by its own name or a model's; None for the server's default. Raises ValueError for both."""
+    """The encoding by its own name or a model's; None: the server's default. Raises ValueError for both."""
     if encoding is not None and model is not None:
-        raise ValueError("an encoding or a model, not both")
+        raise ValueError("give an encoding or a model, not both")
     if model is not None:
         return text_service_pb2.Encoding(model=model)
     return text_service_pb2.Encoding(name=encoding) if encoding is not None else None

@@ -1,4 +1,4 @@
-"""What an agent keeps at hand for a conversation or a user."""
+"""The working memory of a conversation or a user."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,19 +20,19 @@ class WorkingMemoryContent:
 
     @property
     def text(self) -> str:
-        """The content as text. Raises UnicodeDecodeError where it is not UTF-8."""
+        """The content as text. Raises UnicodeDecodeError if it is not UTF-8."""
         return self.content.decode()
 
-    def json(self) -> Any:  # noqa: ANN401 - what JSON holds is known to the caller alone
-        """The content parsed. Raises ValueError where it is not JSON."""
+    def json(self) -> Any:  # noqa: ANN401 - only the caller knows what the JSON holds
+        """The content parsed. Raises ValueError if it is not JSON."""
         return _json.loads(self.content)
 
     @classmethod
     def from_proto(cls, response: memory_service_pb2.GetWorkingMemoryResponse) -> Self | None:
-        """The content from the wire; None where there is none."""
+        """The content from the wire; None if there is none."""
         return cls(response.content, from_timestamp(response.update_time)) if response.found else None
 
 
 def content_bytes(content: object) -> bytes:
-    """The bytes to keep: text in UTF-8, bytes as they are, all else as JSON."""
+    """The bytes to keep: text in UTF-8, bytes as they are, anything else as JSON."""
     return content.encode() if isinstance(content, str) else _json.to_opaque(content)

@@ -1,1 +1,1 @@
-"""The client's source: async. `remora._sync` is derived from it by tools/derive_sync.py."""
+"""The async client. `remora._sync` is derived from it by tools/derive_sync.py."""

@@ -1,5 +1,5 @@
-"""One user: what it said in all conversations, and its working memory."""
-# ruff: noqa: ASYNC109 - the deadline travels to the server, which gives up with it
+"""One user: its messages in all conversations, and its working memory."""
+# ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
 from typing import Unpack
 
@@ -13,7 +13,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 
 class AsyncUser:
-    """A handle on a user; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+    """A handle on a user; making one makes no call. `timeout` is in seconds; None: the client's."""
 
     def __init__(self, calls: AsyncCalls, user_id: str) -> None:
         self._calls = calls
@@ -44,13 +44,13 @@ class AsyncUser:
         return SearchResult.from_proto(response)
 
     async def clear_messages(self, *, timeout: float | None = None) -> int:
-        """Deletes the user's messages and steps in all conversations; returns how many messages went."""
+        """Deletes the user's messages and steps in all conversations; returns how many messages."""
         request = wire.ClearMessagesRequest(user_id=self.id)
         response = await self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
         return response.deleted_messages
 
     async def delete(self, *, timeout: float | None = None) -> int:
-        """Deletes everything of the user, the conversations that it owns included, and says how many messages went."""
+        """Deletes everything of the user, including the conversations that it owns; returns how many messages."""
         request = users.DeleteUserRequest(user_id=self.id)
         response = await self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout)
         return response.deleted_messages

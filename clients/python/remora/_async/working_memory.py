@@ -1,5 +1,5 @@
 """The working memory of a conversation or a user."""
-# ruff: noqa: ASYNC109 - the deadline travels to the server, which gives up with it
+# ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from remora.working_memory import WorkingMemoryContent, content_bytes
 
 
 class AsyncWorkingMemory:
-    """The working memory of a conversation, which goes when it does, or of a user."""
+    """The working memory of a conversation, with which it is deleted, or of a user."""
 
     def __init__(self, calls: AsyncCalls, scope: WorkingMemoryScope, user_id: str) -> None:
         self._calls = calls
@@ -18,7 +18,7 @@ class AsyncWorkingMemory:
         self._user_id = user_id
 
     async def get(self, *, timeout: float | None = None) -> WorkingMemoryContent | None:
-        """The content; None where there is none."""
+        """The content; None if there is none."""
         request = wire.GetWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         method = self._calls.stubs.memory.GetWorkingMemory
         return WorkingMemoryContent.from_proto(await self._calls.read(method, request, timeout))
@@ -29,7 +29,7 @@ class AsyncWorkingMemory:
         await self._calls.write(self._calls.stubs.memory.SetWorkingMemory, request, timeout)
 
     async def delete(self, *, timeout: float | None = None) -> bool:
-        """Deletes the content; False where there was none."""
+        """Deletes the content; returns False if there was none."""
         request = wire.DeleteWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         response = await self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout)
         return response.deleted

@@ -1,1 +1,1 @@
-"""The two ways of grpc: what differs between the async source of the client and the sync face derived from it."""
+"""The parts of grpc that differ between the async client and the sync one derived from it."""

@@ -1,4 +1,4 @@
-"""grpc.aio, as the client's async source uses it."""
+"""grpc.aio, for the async client."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -22,7 +22,7 @@ class Method(Protocol[Request_contra, Response_co]):
 
 
 _inherited: list[Channel] = []
-"""Channels of the process that forked this one; destroying one would wait for a thread that is not here."""
+"""Channels of the parent process; destroying one would wait for a thread that does not exist here."""
 
 
 def open_channel(target: str, options: Sequence[tuple[str, str | int]]) -> Channel:

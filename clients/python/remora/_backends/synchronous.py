@@ -1,4 +1,4 @@
-"""Plain grpc, as the client's sync face uses it."""
+"""Plain grpc, for the sync client."""
 
 import time
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def closes_before_fork(owner: object) -> bool:  # noqa: ARG001 - the same for ev
 
 
 def inherit(channel: Channel) -> None:
-    """Takes over, in a forked child, a channel that was not closed: it is dropped, the parent's goes on."""
+    """Takes over, in a forked child, a channel that was not closed: it is dropped; the parent's stays open."""
     del channel
 
 

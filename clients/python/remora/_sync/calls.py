@@ -1,5 +1,5 @@
 # Derived from remora/_async/calls.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
-"""How a client calls: the channel, deadlines, repeats, request ids and the revision that reads must see."""
+"""How a client calls: the channel, deadlines, retries, request ids and the revision that reads must see."""
 
 import time
 import uuid
@@ -47,7 +47,7 @@ class Write(Protocol):
 
     @property
     def origin(self) -> Origin:
-        """What made it."""
+        """Who made it."""
 
 
 class Written(Protocol):
@@ -86,7 +86,7 @@ class _Connection:
 
 
 class Calls:
-    """The calls of one client, over a channel that is opened by the first and again after a fork."""
+    """The calls of one client, over a channel that is opened by the first call and again after a fork."""
 
     def __init__(
         self, endpoint: str, *, metadata: Sequence[tuple[str, str]], origin: Origin, default_timeout: float
@@ -104,7 +104,7 @@ class Calls:
     def stubs(self) -> Stubs:
         """The stubs over this process's channel.
 
-        Raises RuntimeError once the client is closed, PermissionError where the default socket's directory is another
+        Raises RuntimeError once the client is closed, PermissionError if the default socket's directory is another
         user's.
         """
         if self._closed:
@@ -120,7 +120,7 @@ class Calls:
         return _Connection(channel, Stubs(channel), backend.owner())
 
     def prepare_fork(self) -> None:
-        """Closes a channel that would stand in the child's way, where no call is under way on it."""
+        """Closes a channel that the child cannot use, unless a call is in progress on it."""
         connection = self._connection
         if connection is not None and backend.closes_before_fork(connection.owner):
             self._connection = None
@@ -132,7 +132,7 @@ class Calls:
             backend.inherit(connection.channel)
 
     def close(self) -> None:
-        """Closes the channel; calls under way are cancelled. Closing again does nothing."""
+        """Closes the channel and cancels calls in progress. Closing again does nothing."""
         self._closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -155,7 +155,7 @@ class Calls:
         request: WriteRequest,
         timeout: float | None = None,
     ) -> WriteResponse:
-        """The reply; however often the request has to be repeated, it takes effect once."""
+        """The reply; the request takes effect once, however often it is retried."""
         request.request_id = uuid.uuid4().hex
         request.origin.CopyFrom(self._origin)
         response = self.call(method, request, timeout)
@@ -171,7 +171,7 @@ class Calls:
         limit: int | None,
         timeout: float | None = None,
     ) -> list[Sequence[Item]]:
-        """Pages until there are `limit` items or no more. The timeout is each page's."""
+        """Pages until there are `limit` items or no more. Each page has the timeout."""
         pages: list[Sequence[Item]] = []
         while True:
             response = self.read(method, request, timeout)
@@ -183,7 +183,7 @@ class Calls:
     def call(
         self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
-        """The reply to an idempotent request, repeated within the deadline while the failure may pass."""
+        """The reply to an idempotent request, retried within the deadline while the failure may pass."""
         began = time.monotonic()
         deadline = began + (self._default_timeout if timeout is None else timeout)
         previous: RemoraError | None = None
@@ -204,5 +204,5 @@ class Calls:
         failure = to_exception(error, self.endpoint)
         passing = (ConnectionFailedError, ModelUnreachableError)
         if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
-            return previous  # the deadline passed while connecting anew, or while the model was asked again
+            return previous  # the deadline passed during a reconnect, or a retry of the model
         return failure

@@ -40,12 +40,12 @@ MOST_TEXTS = 256
 
 
 class Remora:
-    """A client of a Remora server. It connects with its first call, and anew in a forked child.
+    """A client of a Remora server. It connects with its first call, and again in a forked child.
 
-    (gRPC asks that no other thread be in a call while the process forks.)
+    (gRPC requires that no other thread is in a call while the process forks.)
 
-    Writes and reads alike are repeated within their deadline while the server is unavailable: each write carries a
-    request id, so that it takes effect once. Reads see all that this client has written before.
+    Reads and writes are retried within their deadline while the server is unavailable: each write has a request id, so
+    that it takes effect once. Reads see all earlier writes of this client.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Remora:
         agent_id: str | None = None,
         run_id: str | None = None,
     ) -> None:
-        """Connects nothing yet.
+        """Does not connect yet.
 
-        `endpoint` is `unix:/path` or `host:port`; where None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
-        `token` authenticates; `tenant` chooses one where the server asks for no token. `timeout` is each call's
+        `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
+        `token` authenticates; `tenant` names the tenant if the server requires no token. `timeout` is each call's
         deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in the records of writes.
 
         Raises ValueError for an endpoint of another form, and for a token or a tenant that is not printable ASCII.
@@ -103,24 +103,24 @@ class Remora:
 
     @property
     def revision(self) -> int:
-        """The revision that reads see at least: the greatest that this client wrote or was given, at first 0."""
+        """The minimum revision of reads: the greatest that this client wrote or was given, at first 0."""
         return self._calls.revision.value
 
     def advance_to(self, revision: int) -> None:
-        """Has later reads see at least this revision, such as one that another client wrote."""
+        """Makes later reads see at least this revision, such as one that another client wrote."""
         self._calls.revision.advance(revision)
 
     def conversation(
         self, conversation_id: str, *, user_id: str | None = None, **fields: Unpack[ConversationFields]
     ) -> Conversation:
-        """A handle on a conversation, there or not; it calls nothing.
+        """A handle on a conversation, existing or not; it makes no call.
 
-        An append to a conversation that is not there creates it, for this user and with these fields.
+        An append to a missing conversation creates it, for this user and with these fields.
         """
         return Conversation(self._calls, conversation_id, user_id or "", fields)
 
     def user(self, user_id: str) -> User:
-        """A handle on a user; it calls nothing."""
+        """A handle on a user; it makes no call."""
         return User(self._calls, user_id)
 
     def create_conversation(
@@ -150,7 +150,7 @@ class Remora:
     ) -> list[ConversationRecord]:
         """Conversations of the tenant, newest update first: of a user, of a resource, at most `limit` (None: all).
 
-        The timeout is each page's of 1,000.
+        Each page of 1,000 has the timeout.
         """
         request = conversations.list_request(
             user_id or "",
@@ -195,7 +195,7 @@ class Remora:
         model: str | None = None,
         timeout: float | None = None,
     ) -> TokenCount:
-        """The tokens of a text, a list of texts, or of messages as a chat model is charged for them.
+        """The tokens of a text, a list of texts, or of messages as a chat model counts them.
 
         Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
         """
@@ -204,9 +204,9 @@ class Remora:
         return TokenCount.from_proto(response)
 
     def embed(self, texts: str | Sequence[str], *, timeout: float | None = None) -> list[Embedding]:
-        """The embeddings of texts by the tenant's model, of unit length. The timeout is each call's, for 256 texts.
+        """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.
 
-        Raises ModelUnavailableError where the tenant has no model, ModelUnreachableError where that does not answer.
+        Raises ModelUnavailableError if the tenant has no model, ModelUnreachableError if that does not answer.
         """
         several = [texts] if isinstance(texts, str) else texts
         embeddings: list[Embedding] = []
@@ -228,9 +228,9 @@ class Remora:
         page_token: str = "",
         timeout: float | None = None,
     ) -> ExportRecordsResponse:
-        """A page of what the tenant holds: all of it, of a user or of a conversation, as records that can be imported.
+        """A page of the tenant's data, all or of a user or a conversation, as records that can be imported.
 
-        The next page is that of the reply's `next_page_token`, which is empty at the end.
+        `next_page_token` of the reply gives the next page; it is empty at the end.
         """
         request = ExportRecordsRequest(
             user_id=user_id or "",
@@ -241,16 +241,16 @@ class Remora:
         return self._calls.read(self._calls.stubs.transfer.ExportRecords, request, timeout)
 
     def import_records(self, records: Sequence[Record], *, timeout: float | None = None) -> int:
-        """Stores records of one conversation, or users' working memories, as they were exported; how many are new.
+        """Stores exported records, of one conversation or of users' working memories; returns how many are new.
 
-        Raises RecordConflictError where another record stands in the place of one.
+        Raises RecordConflictError if a different record has the same key.
         """
         request = ImportRecordsRequest(records=records)
         response = self._calls.write(self._calls.stubs.transfer.ImportRecords, request, timeout)
         return response.imported_records
 
     def create_backup(self, *, timeout: float | None = None) -> Backup:
-        """Has the server make a verified snapshot of its whole store. Raises OperatorOnlyError without its token."""
+        """Makes a verified snapshot of the whole store, on the server. Raises OperatorOnlyError without its token."""
         response = self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
         return response.backup
 
@@ -261,7 +261,7 @@ class Remora:
         return response.data
 
     def delete_backup(self, backup_id: str, *, timeout: float | None = None) -> bool:
-        """Deletes a snapshot; whether it was there."""
+        """Deletes a snapshot; returns whether there was one."""
         request = DeleteBackupRequest(backup_id=backup_id)
         response = self._calls.call(self._calls.stubs.admin.DeleteBackup, request, timeout)
         return response.deleted

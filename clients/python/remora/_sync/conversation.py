@@ -26,7 +26,7 @@ LARGEST_PAGE = 1000
 
 
 class Conversation:
-    """A handle on a conversation; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+    """A handle on a conversation; making one makes no call. `timeout` is in seconds; None: the client's."""
 
     def __init__(
         self, calls: Calls, conversation_id: str, user_id: str = "", fields: ConversationFields | None = None
@@ -60,8 +60,8 @@ class Conversation:
         """Appends a message, or a list of them, all or none; durable and visible when it returns.
 
         A message is an OpenAI chat message (a mapping, or an object such as openai's ChatCompletionMessage) or a
-        `Message`, which carries more. One whose id its user already has here replaces that message in its place.
-        A conversation that is not there is created with the handle's user and fields.
+        `Message`, which has more fields. One whose id the user already has here replaces that message.
+        A missing conversation is created with the handle's user and fields.
         """
         request = wire.AppendMessagesRequest(
             conversation_id=self.id,
@@ -88,10 +88,10 @@ class Conversation:
         timeout: float | None = None,
         **times: Unpack[TimeBounds],
     ) -> list[Message]:
-        """The newest `limit` messages (the oldest with `oldest_first`; all with None), in either case oldest first.
+        """The newest `limit` messages (the oldest with `oldest_first`; all with None), always in order, oldest first.
 
-        Only those of `roles`, between the places `after` and `before` and within the bounds of `times`, all exclusive.
-        The timeout is each page's of 1,000.
+        Only those of `roles`, between the sequences `after` and `before` and within `times`, all exclusive.
+        Each page of 1,000 has the timeout.
         """
         request = wire.ListMessagesRequest(
             conversation_id=self.id,
@@ -122,7 +122,7 @@ class Conversation:
         """The messages of this conversation that answer a text or resemble a vector, best first.
 
         `explain` adds the components of the scores; `index_wait` is how many seconds to wait for messages that are not
-        embedded yet (the server's default is 0.25).
+        yet embedded (the server's default is 0.25).
         """
         request = search_request(query, options, explain=explain, index_wait=index_wait)
         request.conversation.CopyFrom(
@@ -146,12 +146,12 @@ class Conversation:
         index_wait: float | None = None,
         timeout: float | None = None,
     ) -> Context:
-        """Recent messages, and older ones that the query recalls, that together cost at most `max_tokens`.
+        """Recent messages, and older ones that the query recalls, of at most `max_tokens` together.
 
-        `query` is a text or a vector, where None the text of the newest `user` message. `recall` says how to search
-        (False: not at all), `recall_scope` whether in this conversation or all of its user's. `recent_messages` bounds
-        how many recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by
-        default o200k_base.
+        `query` is a text or a vector; None: the text of the newest `user` message. `recall` says how to search
+        (False: not at all), `recall_scope` whether in this conversation or in all of its user's. `recent_messages`
+        bounds the number of recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s
+        encoding, by default o200k_base.
         """
         request = memory_service_pb2.AssembleContextRequest(
             conversation_id=self.id,
@@ -171,22 +171,22 @@ class Conversation:
         return Context.from_proto(response)
 
     def delete_messages(self, message_ids: str | Iterable[str], *, timeout: float | None = None) -> int:
-        """Deletes messages by id, at most 10,000, and says how many there were; unknown ids are ignored."""
+        """Deletes messages by id, at most 10,000; returns how many there were. Unknown ids are ignored."""
         ids = [message_ids] if isinstance(message_ids, str) else message_ids
         request = wire.DeleteMessagesRequest(conversation_id=self.id, user_id=self.user_id, message_ids=ids)
         response = self._calls.write(self._calls.stubs.conversations.DeleteMessages, request, timeout)
         return response.deleted_messages
 
     def clear(self, *, timeout: float | None = None) -> int:
-        """Deletes all messages and steps of the user and says how many messages; working memory stays."""
+        """Deletes all messages and steps of the user; returns how many messages. Working memory stays."""
         request = wire.ClearMessagesRequest(conversation_id=self.id, user_id=self.user_id)
         response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
         return response.deleted_messages
 
     def edit(self, edits: Iterable[Edit], *, allow_missing: bool = False, timeout: float | None = None) -> Appended:
-        """Applies edits in order, all or none; each sees what those before it did.
+        """Applies edits in order, all or none; each sees the result of those before it.
 
-        Replacing or removing an id that is not there raises MessageNotFoundError, unless `allow_missing`.
+        Replacing or removing a missing id raises MessageNotFoundError, unless `allow_missing`.
         """
         request = wire.EditMessagesRequest(
             conversation_id=self.id,
@@ -208,7 +208,7 @@ class Conversation:
         return ConversationRecord.from_proto(response.conversation)
 
     def update(self, *, timeout: float | None = None, **changes: Unpack[ConversationFields]) -> None:
-        """Replaces the fields that are given; with none, only sets update_time."""
+        """Replaces the given fields; with none, only sets update_time."""
         request = wire.UpdateConversationRequest(
             conversation=conversations.to_proto(self.id, "", changes), user_id=self.user_id
         )
@@ -216,7 +216,7 @@ class Conversation:
         self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout)
 
     def delete(self, *, allow_missing: bool = False, timeout: float | None = None) -> int:
-        """Deletes the conversation with all that belongs to it, and says how many messages went, of all users."""
+        """Deletes the conversation with all that belongs to it; returns how many messages, of all users."""
         request = wire.DeleteConversationRequest(
             conversation_id=self.id, user_id=self.user_id, allow_missing=allow_missing
         )
@@ -231,7 +231,7 @@ class Conversation:
     def steps(
         self, *, operation_id: str | None = None, last: int | None = None, timeout: float | None = None
     ) -> list[Step]:
-        """The steps of an operation or of all, in order, or the `last` so many. The timeout is each page's of 1,000."""
+        """The steps of an operation or of all, in order, or the `last` ones. Each page of 1,000 has the timeout."""
         request = history.ListStepsRequest(
             conversation_id=self.id,
             user_id=self.user_id,

@@ -12,7 +12,7 @@ from remora.v1.user_service_pb2_grpc import UserServiceStub
 
 
 class Stubs:
-    """The contract's services. What is called here is neither repeated nor given a deadline, a token or a tenant."""
+    """The contract's services. Calls made here are not retried and get no deadline, token or tenant."""
 
     def __init__(self, channel: Channel) -> None:
         self.conversations = ConversationServiceStub(channel)

@@ -1,5 +1,5 @@
 # Derived from remora/_async/user.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
-"""One user: what it said in all conversations, and its working memory."""
+"""One user: its messages in all conversations, and its working memory."""
 
 from typing import Unpack
 
@@ -13,7 +13,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 
 class User:
-    """A handle on a user; making one calls nothing. `timeout` is in seconds, and the client's where None."""
+    """A handle on a user; making one makes no call. `timeout` is in seconds; None: the client's."""
 
     def __init__(self, calls: Calls, user_id: str) -> None:
         self._calls = calls
@@ -44,13 +44,13 @@ class User:
         return SearchResult.from_proto(response)
 
     def clear_messages(self, *, timeout: float | None = None) -> int:
-        """Deletes the user's messages and steps in all conversations; returns how many messages went."""
+        """Deletes the user's messages and steps in all conversations; returns how many messages."""
         request = wire.ClearMessagesRequest(user_id=self.id)
         response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
         return response.deleted_messages
 
     def delete(self, *, timeout: float | None = None) -> int:
-        """Deletes everything of the user, the conversations that it owns included, and says how many messages went."""
+        """Deletes everything of the user, including the conversations that it owns; returns how many messages."""
         request = users.DeleteUserRequest(user_id=self.id)
         response = self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout)
         return response.deleted_messages
