@@ -1,5 +1,5 @@
-# Everything that is done with this repository. `make check` is exactly what CI runs.
-# What a verb needs is made first and only where its sources changed; the marks of that stand in .venv, .cache and node_modules.
+# All commands of this repository. `make check` is exactly what CI runs.
+# A verb first makes what it needs, if its sources have changed; the stamp files are in .venv, .cache and node_modules.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,7 +13,7 @@ MODEL := .cache/model
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
 GO_SOURCES := benchmarks/load_go
-# What cargo has already built stays where CARGO_TARGET_DIR says, target/ by default.
+# Cargo builds into CARGO_TARGET_DIR, by default target/.
 CARGO := cargo
 PYTEST := $(BIN)/python -m pytest -n auto --quiet
 BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
@@ -21,7 +21,7 @@ BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
 PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
 READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
 
-# What a parameter may be. A wrong one is refused before anything is built.
+# The values of parameters. A wrong one is refused before anything is built.
 WORKLOADS = $(shell sed -n '/^WORKLOADS/,/^}/s/^    "\(.*\)":.*/\1/p' benchmarks/run.py)
 FUZZED = $(notdir $(wildcard fuzz/corpus/*))
 one_of = $(if $(filter-out $2,$($1)),$(error $1=$($1): it must be one of: $2))
@@ -50,7 +50,7 @@ help: ## Show the verbs
 setup: $(READY) ## Make .venv with both packages, built and editable, and fetch the embedding model
 
 .PHONY: gen
-gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Write the code that is generated: from the .proto files, and the client's sync face
+gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Generate code: from the .proto files, and the sync client
 	tools/generate.sh
 	$(BIN)/python tools/derive_sync.py
 
@@ -69,7 +69,7 @@ fmt: $(PYTHON_READY) $(BUF) ## Format everything
 lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
 
 .PHONY: test
-test: $(READY) ## Run the tests of Rust and of Python, but for those that take long
+test: $(READY) ## Run the tests of Rust and Python, without the slow ones
 	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)"
 
 .PHONY: test-rust
@@ -77,28 +77,28 @@ test-rust: ## Run Rust's tests
 	@tools/test_rust.sh
 
 .PHONY: test-python
-test-python: $(READY) ## Run Python's tests, but for those that take long
+test-python: $(READY) ## Run Python's tests, without the slow ones
 	$(PYTEST) $(BRIEF)
 
 .PHONY: faults
-faults: $(READY) ## Break things for minutes: faults at every point, tenants beside each other, 200 kills; KILLS=count, SEED=one to go through again
+faults: $(READY) ## Test faults for half an hour: at every point, isolation of tenants, 200 kills; KILLS=count, SEED=one to repeat
 	@tools/run_parts.sh "tests of faults" "$(PYTEST) -m faults" "kills" \
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed ## Run the benchmarks, briefly; W=append, window, client, overload, search, backlog, recall, scale or records: one of them, OUT=file.json
+bench: $(READY) .cache/bench/.installed ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, scale or records; OUT=file.json
 	$(CARGO) build --release --quiet --package remora-load
-	@# As installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
+	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
 	$(BIN)/python -m compileall -q server clients/python
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: fuzz
-fuzz: $(READY) .cache/fuzz/.installed ## Fuzz requests, the journal, records and token counts, 10 minutes each (T=journal: one; SECONDS=60)
+fuzz: $(READY) .cache/fuzz/.installed ## Fuzz requests, the journal, records and token counts, 10 minutes each (T=journal: only one; SECONDS=60)
 	tools/fuzz.sh "$(or $(T),requests journal records tokens)" $(or $(SECONDS),600)
 
 .PHONY: demo
-demo: $(READY) ## Show what Remora does, on this machine
+demo: $(READY) ## Run the demo
 	$(BIN)/python demo/demo.py
 
 .PHONY: wheel
@@ -115,7 +115,7 @@ check-format: $(PYTHON_READY) $(BUF)
 	$(BIN)/ruff format --check --quiet .
 	$(CARGO) fmt --all --check
 	$(BUF) format --diff --exit-code
-	@# Only a benchmark is in Go, which need not be there.
+	@# Go is optional: only a benchmark is written in it.
 	! command -v gofmt >/dev/null || test -z "$$(gofmt -l $(GO_SOURCES))"
 
 .PHONY: check-lint
@@ -158,11 +158,11 @@ check-wheels: $(PYTHON_READY)
 ##@ Rarely
 
 .PHONY: lock
-lock: ## Choose the versions of Python packages anew (UPGRADE=1: the newest)
+lock: ## Lock the versions of Python packages again (UPGRADE=1: the newest)
 	tools/lock.sh $(if $(UPGRADE),--upgrade)
 
 .PHONY: image
-image: $(BUF) ## Keep the contract as it is now: later changes may not break it
+image: $(BUF) ## Save the contract as released: later changes may not break it
 	$(BUF) build proto --exclude-source-info --output proto/image.binpb
 
 ##@ What verbs need

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # build_wheels.sh DIRECTORY [OPTION...]: builds the wheels of the server, for this platform, and of the client.
-# Options go to maturin. A release passes `--zig --compatibility manylinux_2_17`, with ziglang installed: glibc 2.17 does.
+# Options are for maturin. A release passes `--zig --compatibility manylinux_2_17`, with ziglang installed, for glibc 2.17.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails where the generated code in the tree is not what the .proto files give now.
+# Fails if the generated code in the tree is not what the .proto files give now.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds both wheels and uses them as their users do: in a fresh environment, away from the tree, without Rust.
+# Builds both wheels and uses them as users do: in a fresh environment, outside of the tree, without Rust.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tools/build_wheels.sh "$work/dist"
 
-# The versions that were tested, as constraints: without the hashes, which would be demanded of our wheels too.
+# The versions that were tested, as constraints: without hashes, which pip would require of our wheels, too.
 sed -n 's/^\([A-Za-z0-9_.-]*==[^ ]*\).*/\1/p' requirements/development.txt >"$work/constraints.txt"
 PYTHON=.venv/bin/python tools/create_venv.sh "$work/venv"
 "$work/venv/bin/python" -m pip --disable-pip-version-check install --quiet --constraint "$work/constraints.txt" "$work"/dist/*.whl

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# create_venv.sh DIRECTORY: makes a virtual environment with the first Python of at least 3.11 that is found. PYTHON names another.
+# create_venv.sh DIRECTORY: makes a virtual environment with the first Python found that is 3.11 or later, or with PYTHON.
 set -euo pipefail
 
 recent() {
@@ -11,5 +11,5 @@ for python in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3}; do
         exec "$python" -m venv --clear "$1"
     fi
 done
-echo "Python 3.11 or later is needed and was not found; set PYTHON to its path." >&2
+echo "Python 3.11 or later was not found: set PYTHON to its path." >&2
 exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh TARGETS SECONDS: fuzzes each target so long, from the corpus that is committed and the one that grew here before.
-# What crashes a target is kept in fuzz/artifacts; once mended, it belongs into fuzz/corpus, which the usual tests replay.
+# fuzz.sh TARGETS SECONDS: fuzzes each target for that long, from the committed corpus and the one of earlier runs here.
+# Inputs that crash a target are kept in fuzz/artifacts; after the fix they belong in fuzz/corpus, which the usual tests replay.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

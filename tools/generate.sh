@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # generate.sh [OUTPUT]: writes all code that is generated from the .proto files into the tree, or below OUTPUT.
-# generate.sh --list: shows the folders that it writes. In these, what no longer has a source disappears.
+# generate.sh --list: shows the folders that it writes. It deletes files in them that no longer have a source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

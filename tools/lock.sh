@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes requirements/*.txt from the ranges in the two pyproject.toml: exact versions with hashes, no addresses.
-# Versions that still fit stay; pass --upgrade for newer ones.
+# Versions that still fit are kept; --upgrade takes the newest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,4 @@
-"""Makes tests/engine/golden/embeddings.json: what all-MiniLM-L6-v2 says, by a reference that shares no code with ours.
+"""Makes tests/engine/golden/embeddings.json: embeddings by all-MiniLM-L6-v2, from a reference without code of ours.
 
 The tokenizer is Hugging Face's `tokenizers`; the forward pass is written out in NumPy, in float64, from the definition
 of BERT (Devlin et al. 2018) and of the model's pooling. Run it as

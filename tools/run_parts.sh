@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run_parts.sh NAME COMMAND [NAME COMMAND]...: runs all of them, whatever becomes of the others, and says in the end how
-# each ended. Fails where one failed. What a command writes to the file $NAMES is shown there, too, where it failed.
+# run_parts.sh NAME COMMAND [NAME COMMAND]...: runs all commands, even if some fail, and shows in the end how each ended, with
+# what a failed command wrote to the file $NAMES. Fails if one failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
