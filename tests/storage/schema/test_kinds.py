@@ -58,6 +58,17 @@ def test_a_declaration_that_contradicts_itself_is_refused() -> None:
         Kind(number=99, name="others", message=Item, partition=["number"], parent=ITEMS)
     with pytest.raises(ValueError, match="cannot be cleared"):
         Kind(number=99, name="others", message=step_pb2.Step, key=["id"], user="user_id", is_cleared=True)
+    with pytest.raises(ValueError, match="a user of its own"):
+        Kind(number=99, name="others", message=step_pb2.Step, partition=["user_id"], user="agent_id", parent=PROFILES)
+    with pytest.raises(ValueError, match="is not"):
+        Kind(
+            number=99,
+            name="others",
+            message=step_pb2.Step,
+            partition=["user_id"],
+            conversation="conversation_id",
+            parent=PROFILES,
+        )
     with pytest.raises(ValueError, match="no field"):
         Kind(number=99, name="others", message=Item, transfer="item")
     with pytest.raises(KeyError):

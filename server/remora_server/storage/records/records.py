@@ -29,8 +29,8 @@ from remora_server.storage.records.reader import (
     RecordPage,
     RecordReader,
 )
-from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch
-from remora_server.storage.records.uploads import Upload, Uploaded, Uploads
+from remora_server.storage.records.refusals import BodyTooLong, RecordNotFound, RevisionMismatch
+from remora_server.storage.records.uploads import PART_BYTES, Upload, Uploaded, Uploads
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.kinds import Kind, Kinds, RecordDraft, Value
 
@@ -76,11 +76,41 @@ class RemovePartitions(Struct, frozen=True):
     partition: bytes
     is_prefix: bool = False
 
+    def takes(self, place: Partition) -> bool:
+        """Whether the records of a partition are among them."""
+        if (self.kind, self.uid) != (place.kind, place.uid):
+            return False
+        return place.partition.startswith(self.partition) if self.is_prefix else place.partition == self.partition
 
-_Owners: TypeAlias = dict[tuple[Partition, bytes], str]
-"""The users that records belong to, by where these stand."""
 
 Move: TypeAlias = Put | Remove | RemovePartitions
+
+
+class _Written:
+    """What the moves of a write before have done: whose the records are that they put, and what they removed."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[Partition, bytes], str | None] = {}
+        self._removed: list[RemovePartitions] = []
+
+    def put(self, place: Partition, key: bytes, user_id: str) -> None:
+        self._owners[place, key] = user_id
+
+    def remove(self, place: Partition, key: bytes) -> None:
+        self._owners[place, key] = None
+
+    def remove_partitions(self, move: RemovePartitions) -> None:
+        for place, key in self._owners:
+            if move.takes(place):
+                self._owners[place, key] = None
+        self._removed.append(move)
+
+    def has_touched(self, place: Partition, key: bytes) -> bool:
+        return (place, key) in self._owners or any(move.takes(place) for move in self._removed)
+
+    def owner(self, place: Partition, key: bytes) -> str | None:
+        """The user of a record that was touched; None where it was removed."""
+        return self._owners.get((place, key))
 
 
 class Records:
@@ -226,9 +256,9 @@ class Records:
                     yield parts.kind.number, parts.uid, parts.partition
 
     def changes(self, access: Access, moves: Iterable[Move]) -> list[Change]:
-        """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound."""
-        owners: _Owners = {}
-        return [change for move in moves for change in self._changes(access, move, owners)]
+        """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound, BodyTooLong."""
+        written = _Written()
+        return [change for move in moves for change in self._changes(access, move, written)]
 
     def cleared(self, uid: int, user_id: str) -> list[RemovePartitions]:
         """What goes with a user's messages in a conversation."""
@@ -242,32 +272,41 @@ class Records:
         """The end of everything that belongs to a user."""
         return changes.remove_user_records(user_id, [kind for kind in self.kinds if kind.of_user])
 
-    def _changes(self, access: Access, move: Move, owners: _Owners) -> Iterator[Change]:
+    def _changes(self, access: Access, move: Move, written: _Written) -> Iterator[Change]:
         match move:
             case Put():
-                yield from self._put(access, move, owners)
+                yield from self._put(access, move, written)
             case Remove():
                 place = Partition(move.kind, move.uid, move.partition)
                 self._require_expected(access, place, move.key, move.expected)
+                written.remove(place, move.key)
                 yield changes.remove_record(move.kind, move.uid, move.partition, move.key)
-                yield from self._remove_children(move.kind, move.uid, move.partition + move.key, is_prefix=False)
+                yield from self._remove_children(place, move.key, written)
             case RemovePartitions():
-                remove = changes.remove_prefix if move.is_prefix else changes.remove_partition
-                yield remove(move.kind, move.uid, move.partition)
-                yield from self._remove_children(move.kind, move.uid, move.partition, is_prefix=True)
+                yield from self._remove_partitions(move, written)
 
-    def _remove_children(self, kind: Kind, uid: int, place: bytes, *, is_prefix: bool) -> Iterator[Change]:
-        """What goes with records: their children's partitions begin with where they stand."""
-        for child in self.kinds.children(kind):
-            remove = changes.remove_prefix if is_prefix else changes.remove_partition
-            yield remove(child, uid, place)
-            yield from self._remove_children(child, uid, place, is_prefix=True)
+    def _remove_partitions(self, move: RemovePartitions, written: _Written) -> Iterator[Change]:
+        written.remove_partitions(move)
+        remove = changes.remove_prefix if move.is_prefix else changes.remove_partition
+        yield remove(move.kind, move.uid, move.partition)
+        for child in self.kinds.children(move.kind):
+            yield from self._remove_partitions(
+                RemovePartitions(child, move.uid, move.partition, is_prefix=True), written
+            )
 
-    def _put(self, access: Access, put: Put, owners: _Owners) -> Iterator[Change]:
+    def _remove_children(self, place: Partition, key: bytes, written: _Written) -> Iterator[Change]:
+        """What goes with a record: its children's partition is where it stands."""
+        for child in self.kinds.children(place.kind):
+            gone = RemovePartitions(child, place.uid, place.partition + key)
+            yield from self._remove_partitions(gone, written)
+
+    def _put(self, access: Access, put: Put, written: _Written) -> Iterator[Change]:
         draft = put.kind.draft(put.message, put.expire_time)
+        _require_room(put, draft)
         place = Partition(put.kind, put.uid, draft.partition)
         is_there = self._require_expected(access, place, draft.key, put.expected)
-        user_id = owners[place, draft.key] = self._owner(access, place, draft, owners)
+        user_id = self._owner(access, place, draft, written)
+        written.put(place, draft.key, user_id)
         if put.uploaded:
             yield from self._uploads.confirm(access, place, put.uploaded, user_id)
         yield changes.put_record(
@@ -288,22 +327,28 @@ class Records:
                 raise RevisionMismatch(expected, revision)
         return self.may_be_there(access, place, key)
 
-    def _owner(self, access: Access, place: Partition, draft: RecordDraft, owners: _Owners) -> str:
-        """The user that a record belongs to: its own, or its parent's. `owners` are those of what the same write put.
-
-        Raises RecordNotFound where the parent's record is not there.
-        """
-        owner = draft.user_id
+    def _owner(self, access: Access, place: Partition, draft: RecordDraft, written: _Written) -> str:
+        """The user that a record belongs to: its own, or its parent's. Raises RecordNotFound where that is gone."""
         for above, key in islice(_above(place), 1):
-            parent = owners.get((above, key)) if (above, key) in owners else self._stored_owner(access, above, key)
-            if parent is None:
+            owner = self._parent_owner(access, above, key, written)
+            if owner is None:
                 raise RecordNotFound(above.kind.name)
-            owner = owner if place.kind.user else parent
-        return owner
+            return owner
+        return draft.user_id
 
-    def _stored_owner(self, access: Access, place: Partition, key: bytes) -> str | None:
+    def _parent_owner(self, access: Access, place: Partition, key: bytes, written: _Written) -> str | None:
+        if written.has_touched(place, key):
+            return written.owner(place, key)
         found = self.stored(access, place, key)
         return None if found is None else found.user_id
+
+
+def _require_room(put: Put, draft: RecordDraft) -> None:
+    """Raise BodyTooLong where a body is, or may be once its parts are together."""
+    limit = put.kind.longest_body
+    size = put.uploaded.parts * PART_BYTES if put.uploaded else len(draft.body)
+    if limit is not None and size > limit:
+        raise BodyTooLong(put.kind.name, limit)
 
 
 def _above(place: Partition) -> Iterator[tuple[Partition, bytes]]:

@@ -11,6 +11,14 @@ class RecordNotFound(Exception):
         self.kind = kind
 
 
+class BodyTooLong(Exception):
+    """A record's body is longer than those of its kind may be."""
+
+    def __init__(self, kind: str, limit: int) -> None:
+        super().__init__(f"a record of {kind} has at most {limit} bytes")
+        self.kind, self.limit = kind, limit
+
+
 class UploadNamed(Exception):
     """A record has named the upload: its parts do not change any more."""
 

@@ -23,6 +23,11 @@ Position: TypeAlias = tuple[Value, ...]
 """Where a record stands in an order: its key, or the order's columns, its revision and its ordinal."""
 ColumnType: TypeAlias = Literal["bool", "int64", "double", "text", "bytes"]
 
+EXPORTED_BODY_BYTES = (4 << 20) - (64 << 10)
+"""The longest body of a kind that is exported: a record is exported and imported whole in a message of gRPC, of which
+clients and servers take 4 MiB.
+"""
+
 _KEY_TYPES = {
     FieldDescriptor.CPPTYPE_STRING: KeyType.TEXT,
     FieldDescriptor.CPPTYPE_UINT32: KeyType.UNSIGNED,
@@ -131,11 +136,13 @@ class Kind:
     `partition` and `key` are the parts of a record's key. `columns` are there to filter by, and to order by where
     `orders` says so: each order is a list of columns, which then have a value in every record. `conversation` and
     `user` are the ids of what a record belongs to and goes with. A record of a kind with a `parent` goes with the
-    parent's record, whose partition and key together are its partition, and belongs to what that belongs to.
+    parent's record, whose partition and key together are its partition, and belongs to the user and the conversation of
+    that: it has no user of its own.
 
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
-    without it, records are not exported. `is_cleared`: those of a user go when the user's messages are cleared; the
-    user is then the first part of the partition.
+    without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
+    `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
+    partition.
     """
 
     def __init__(
@@ -172,6 +179,10 @@ class Kind:
         """Raise ValueError where the declaration contradicts itself."""
         if self.parent is not None and self.partition_types != self.parent.partition_types + self.parent.key_types:
             raise ValueError(f"the partition of {self.name} is not the partition and key of {self.parent.name}")
+        if self.parent is not None and self.user is not None:
+            raise ValueError(f"{self.name} has a user of its own: its records go with those of {self.parent.name}")
+        if self.parent is not None and self.conversation is not None and not self.parent.of_conversation:
+            raise ValueError(f"{self.name} is of conversations, and {self.parent.name}, with which it goes, is not")
         if self.is_cleared and not (self.user and self.partition[:1] and self.partition[0].path == self.user.path):
             raise ValueError(f"{self.name} cannot be cleared: the user is not the first part of its partition")
         if self.transfer and self.transfer not in transfer_service_pb2.Record.DESCRIPTOR.fields_by_name:
@@ -186,6 +197,11 @@ class Kind:
     def of_user(self) -> bool:
         """Whether its records go with a user."""
         return self.user is not None or (self.parent is not None and self.parent.of_user)
+
+    @property
+    def longest_body(self) -> int | None:
+        """How many bytes a body may have; None where there is no bound."""
+        return EXPORTED_BODY_BYTES if self.transfer else None
 
     @property
     def column_names(self) -> tuple[str, ...]:
