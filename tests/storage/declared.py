@@ -97,6 +97,17 @@ DRAFTS = Kind(
     expires="create_time",
 )
 """Drafts of a user in a conversation, until the time that a step calls its creation."""
+LEASES = Kind(
+    number=105,
+    name="leases",
+    message=step_pb2.Step,
+    partition=["user_id"],
+    key=["id"],
+    user="user_id",
+    expires="create_time",
+    transfer="step",
+)
+"""What a user has until the time that a step calls its creation; exported."""
 
 FAMILY = Kinds(ITEMS, PROFILES, NOTES, LINES, BODY_PARTS, CONVERSATION_BODY_PARTS)
 """What a store has whose every kind is one of a test: exported under names that other kinds have otherwise."""

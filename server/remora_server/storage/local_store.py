@@ -201,7 +201,7 @@ class LocalStore:
             waiters=options.waiting_searches,
         )
         folder = None if self._directory is None else self._directory.backups
-        self.backups = Backups(self.database, self.commits, folder, self.store_id.hex())
+        self.backups = Backups(self.database, self.commits, self.expiry, folder, self.store_id.hex())
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""
@@ -293,6 +293,10 @@ class LocalStore:
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
         return self.core.failure() or self.applier.failure or self.applier.thread_failure()
+
+    def background_failure(self) -> str:
+        """Why what is done behind the requests is not done now; empty where it is. They are answered all the same."""
+        return self.expiry.failure()
 
     def _why_it_takes_no_writes(self, refusing: str | None) -> str:
         """`refusing`: why the journal refuses records that it may take later."""

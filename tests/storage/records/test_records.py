@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import duckdb
 import pytest
-from tests.storage.declared import DRAFTS, FAMILY, ITEMS, LINES, NOTES, PROFILES, WITH_ITEMS, Item
+from msgspec.structs import replace
+from tests.patience import PATIENCE, eventually
+from tests.storage.declared import DRAFTS, FAMILY, ITEMS, LEASES, LINES, NOTES, PROFILES, WITH_ITEMS, Item
 from tests.storage.opening import READ, WRITE, open_store
 
-from remora.v1 import step_pb2, working_memory_pb2
+from remora.v1 import step_pb2, transfer_service_pb2, working_memory_pb2
 from remora_server.domain.calls import Outcome, Read
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.errors import DeadlineExceeded, StoreDamaged
+from remora_server.domain.errors import DeadlineExceeded, Overloaded, RemoraError, StoreDamaged, StoreFailed, StoreFull
 from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.transfers import ExportQuery
 from remora_server.domain.working_memory import UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
+from remora_server.storage.database.tables import incomplete
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.records.expiry import JOURNAL_SECONDS, SWEPT_AT_ONCE
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
-from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch, UploadNamed
+from remora_server.storage.records.refusals import BodyTooLong, RecordNotFound, RevisionMismatch, UploadNamed
 from remora_server.storage.records.uploads import PART_BYTES, UNNAMED_SECONDS, Upload, Uploaded
-from remora_server.storage.schema.kinds import BODY_PARTS, KINDS, Kinds
+from remora_server.storage.schema.kinds import (
+    BODY_PARTS,
+    CONVERSATION_BODY_PARTS,
+    EXPORTED_BODY_BYTES,
+    KINDS,
+    Kinds,
+)
+from remora_server.storage.v1 import record_pb2
 
 NAMESPACE = ("agents", "facts")
 SECOND = 1_000_000
@@ -600,3 +613,114 @@ def test_a_deleted_user_takes_along_what_belongs_to_it(families: LocalStore) -> 
     assert (counts(families, "sarah"), counts(families, "tom")) == ((0, 0, 0), (1, 2, 3))
     with pytest.raises(RecordNotFound):
         families.records.write(WRITE, [Put(NOTES, 0, step_pb2.Step(user_id="sarah", id="n"))])
+
+
+def test_what_a_write_removed_before_is_no_parent(families: LocalStore) -> None:
+    profile = Remove(PROFILES, 0, PROFILES.encode_partition("sarah"), b"")
+    note = Put(NOTES, 0, step_pb2.Step(user_id="sarah", id="n1"))
+    line = Put(LINES, 0, step_pb2.Step(user_id="sarah", id="n1", step_index=9))
+    scope = working_memory_pb2.WorkingMemoryScope(user_id="sarah")
+    again = Put(PROFILES, 0, working_memory_pb2.WorkingMemoryRecord(scope=scope))
+    refused: list[list[Move]] = [[profile, note], [profile, line], [note, profile, line], [profile, again, line]]
+
+    for moves in refused:
+        with pytest.raises(RecordNotFound):
+            families.records.write(WRITE, moves)
+    assert counts(families, "sarah") == (1, 2, 3)
+
+    families.records.write(WRITE, [profile, again, note, line])
+    assert counts(families, "sarah") == (1, 1, 1)
+
+
+def test_a_record_whose_upload_had_more_parts_than_it_names_is_whole(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    upload(store, "u1", item("i").SerializeToString())
+    store.records.upload_part(WRITE, Upload("u1", ITEMS), 1, b"left behind")
+    store.records.write(WRITE, [Put(ITEMS, 0, item("i"), uploaded=Uploaded("u1", 1))])
+    store.commits.settle()
+
+    assert store.database.rows(f"SELECT count(*) FROM items WHERE {incomplete(ITEMS)}") == [(0,)]
+    store.records.write(WRITE, [Remove(BODY_PARTS, 0, *BODY_PARTS.place(record_pb2.BodyPart(upload_id="u1")))])
+    store.commits.settle()
+    assert store.database.rows(f"SELECT count(*) FROM items WHERE {incomplete(ITEMS)}") == [(1,)]
+    store.close()
+
+
+def test_refreshed_records_are_exported_as_they_live(tmp_path: Path) -> None:
+    stored = Kinds(LEASES, BODY_PARTS, CONVERSATION_BODY_PARTS)
+    store = open_store(tmp_path / "data", kinds=stored)
+    now = store.clock()
+    for each, seconds in (("lives", 1), ("expires", 1), ("shortened", 1_000)):
+        lease = step_pb2.Step(user_id="sarah", id=each)
+        lease.create_time.FromMicroseconds(now + seconds * SECOND)
+        store.records.write(WRITE, [Put(LEASES, 0, lease)])
+    place = Partition(LEASES, 0, LEASES.encode_partition("sarah"))
+    assert store.records.refresh(READ, place, LEASES.encode_key("lives"), now + 1_000 * SECOND)
+    assert store.records.refresh(READ, place, LEASES.encode_key("shortened"), now + SECOND)
+
+    with patch.object(store.clock, "_wall", lambda: now + 2 * SECOND):
+        [exported] = store.exports.page(READ, ExportQuery()).records
+        record = transfer_service_pb2.Record.FromString(exported)
+    assert (record.step.id, record.step.create_time.ToMicroseconds()) == ("lives", now + 1_000 * SECOND)
+    store.close()
+
+
+def test_a_backup_has_the_refreshed_expiries(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    put(store, item("i"))
+    far = store.clock() + 1_000 * SECOND
+    assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), far)
+
+    made = store.backups.create(time.monotonic() + PATIENCE)
+
+    file = tmp_path / "data" / "backups" / f"{made.id}.duckdb"
+    with duckdb.connect(str(file), read_only=True) as snapshot:
+        assert snapshot.execute("SELECT expire_time FROM items").fetchall() == [(far,)]
+    store.close()
+
+
+@pytest.mark.parametrize("refused", [StoreFull, Overloaded, StoreFailed])
+def test_a_store_is_closed_whose_journal_takes_no_refreshes_any_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, refused: type[RemoraError]
+) -> None:
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    put(store, item("i"))
+    store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), store.clock() + 1_000 * SECOND)
+
+    with patch.object(store.commits, "accept", side_effect=refused):
+        store.close()
+
+    assert "refreshed records expire at the time from before" in caplog.text
+    store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
+    assert read(store, "i") is not None
+    store.close()
+
+
+def test_it_is_told_while_nothing_is_swept(store: LocalStore) -> None:
+    with patch.object(store.expiry, "journal", side_effect=ValueError):
+        failure = eventually(store.background_failure)
+    assert "expiry" in failure
+    assert eventually(lambda: not store.background_failure())
+
+
+def test_a_body_that_no_export_could_carry_is_refused(families: LocalStore) -> None:
+    scope = working_memory_pb2.WorkingMemoryScope(user_id="sarah")
+
+    def profile(size: int) -> Put:
+        return Put(PROFILES, 0, working_memory_pb2.WorkingMemoryRecord(scope=scope, content=b"x" * size))
+
+    for refused in (profile(EXPORTED_BODY_BYTES), replace(profile(1), uploaded=Uploaded("u1", 4))):
+        with pytest.raises(BodyTooLong):
+            families.records.write(WRITE, [refused])
+
+    families.records.write(WRITE, [profile(EXPORTED_BODY_BYTES - 100)])
+    pages: list[bytes] = []
+    position = None
+    while True:
+        page = families.exports.page(READ, ExportQuery(position=position))
+        assert sum(map(len, page.records)) <= EXPORTED_BODY_BYTES + 100
+        pages += page.records
+        if page.following is None:
+            break
+        position = page.following
+    assert len(pages) == 2 + 4, "profiles and notes"

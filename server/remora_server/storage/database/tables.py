@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from remora_server.storage.database import arrow
@@ -129,5 +130,25 @@ def incomplete(kind: Kind) -> str:
     """The condition of records of whose bodies a part is not there."""
     parts = parts_of(kind).name
     return f"""upload_id <> '' AND split_part(upload_id, '/', 2)::BIGINT <> (SELECT count(*) FROM {parts} AS parts
-        WHERE parts.tenant_id = {kind.name}.tenant_id AND parts.conversation_uid = {kind.name}.conversation_uid
-        AND parts.partition = encode(split_part({kind.name}.upload_id, '/', 1)) || '\\x00\\x01'::BLOB)"""  # noqa: S608
+        WHERE {_is_named("parts", kind.name)})"""  # noqa: S608 - tables of ours
+
+
+def unnamed(parts: Kind, kinds: Iterable[Kind]) -> str:
+    """The condition of parts of bodies that no record names. `kinds` are those whose parts they may be."""
+    named = " UNION ALL ".join(
+        f"SELECT tenant_id, conversation_uid, upload_id FROM {kind.name} WHERE upload_id <> ''"  # noqa: S608 - ours
+        for kind in kinds
+        if parts_of(kind) is parts
+    )
+    return f"NOT EXISTS (SELECT 1 FROM ({named}) AS named WHERE {_is_named(parts.name, 'named')})"  # noqa: S608 - ours
+
+
+def _is_named(part: str, record: str) -> str:
+    """The condition that a part is one of those that a record's `upload_id` names: an id, a slash, and their number.
+
+    A part's partition is the id as a text of a key, its key the index as an unsigned integer: see `keys.py`.
+    """
+    upload_id, count = (f"split_part({record}.upload_id, '/', {place})" for place in (1, 2))
+    return f"""{part}.tenant_id = {record}.tenant_id AND {part}.conversation_uid = {record}.conversation_uid
+        AND {part}.partition = encode({upload_id}) || '\\x00\\x01'::BLOB
+        AND {part}.key < unhex(printf('%016x', {count}::BIGINT))"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import defaultdict
@@ -9,15 +10,18 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from remora_server import failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.errors import RemoraError
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
+from remora_server.storage.database.tables import unnamed
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.records.records import Records, Remove
-from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, Kind, parts_of
+from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, Kind
 from remora_server.supervision import LongLived
 
 TICK_SECONDS = 1.0
@@ -26,6 +30,8 @@ JOURNAL_SECONDS = 60
 SWEEP_SECONDS = 60.0
 SWEPT_AT_ONCE = 256
 REFRESHED_AT_ONCE = 4096
+
+logger = logging.getLogger(__name__)
 
 
 _ORDER = "tenant_id, conversation_uid, partition, key"
@@ -66,21 +72,35 @@ class Expiry:
         self._thread.start()
 
     def close(self) -> None:
-        """End, and journal what is not."""
+        """End, and journal what is not, unless the journal does not take it."""
         self._thread.end()
         self._stopping.set()
         self._thread.join()
-        if self._core.failure() is None:
-            self.journal(older_than=self._clock())
+        if self._core.failure() is not None:
+            return
+        try:
+            self.journal_all()
+        except RemoraError as error:
+            logger.warning("refreshed records expire at the time from before", extra={"reason": type(error).__name__})
+
+    def failure(self) -> str:
+        """Why nothing is swept and journaled now; empty where it is."""
+        return self._thread.failure
 
     def _run(self) -> None:
         while not self._stopping.wait(TICK_SECONDS):
+            failpoints.hit("expiry_turn")
             self.journal(older_than=self._clock() - JOURNAL_SECONDS * 1_000_000)
             if time.monotonic() - self._swept >= SWEEP_SECONDS:
                 self.sweep()
                 self._swept = time.monotonic()
 
-    def journal(self, *, older_than: int) -> None:
+    def journal_all(self, deadline: float | None = None) -> int:
+        """Journal all expiries that are in memory alone; the revision at which the journal has them."""
+        self.journal(older_than=self._clock(), deadline=deadline)
+        return self._core.accepted()
+
+    def journal(self, *, older_than: int, deadline: float | None = None) -> None:
         """Journal the expiries that were set at a time, or before, and are in memory alone."""
         by_tenant: dict[str, list[changes.Change]] = defaultdict(list)
         for kind, tenant_id, uid, partition, key, revision, expire_time in self._core.take_refreshed(
@@ -91,7 +111,7 @@ class Expiry:
         for tenant_id, moves in by_tenant.items():
             for first in range(0, len(moves), REFRESHED_AT_ONCE):
                 chosen = moves[first : first + REFRESHED_AT_ONCE]
-                write = Write(tenant_id, method="RefreshRecords")
+                write = Write(tenant_id, method="RefreshRecords", deadline=deadline)
                 self._commits.accept(write, self._clock(), chosen, Outcome(revision=0))
 
     def sweep(self) -> int:
@@ -134,18 +154,9 @@ class Expiry:
 
     def _unnamed(self, parts: Kind) -> list[Swept]:
         """Parts that a write has named, but no record does any more. An upload is named once: they stay so."""
-        naming = [kind.name for kind in self._records.kinds if parts_of(kind) is parts]
-        named = " UNION ALL ".join(
-            f"SELECT tenant_id, conversation_uid, upload_id FROM {name} WHERE upload_id <> ''"  # noqa: S608 - ours
-            for name in naming
-        )
         return self._found(
             parts,
-            f"""SELECT {_SWEPT} FROM {parts.name}
-                WHERE expire_time IS NULL AND NOT EXISTS (SELECT 1 FROM ({named}) AS named
-                    WHERE named.tenant_id = {parts.name}.tenant_id
-                    AND named.conversation_uid = {parts.name}.conversation_uid
-                    AND encode(split_part(named.upload_id, '/', 1)) || '\\x00\\x01'::BLOB = {parts.name}.partition)
+            f"""SELECT {_SWEPT} FROM {parts.name} WHERE expire_time IS NULL AND {unnamed(parts, self._records.kinds)}
                 LIMIT {SWEPT_AT_ONCE}""",  # noqa: S608 - tables of ours
             [],
         )

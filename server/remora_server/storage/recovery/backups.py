@@ -24,6 +24,7 @@ from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import SCHEMA_VERSION, Database, literal, table_names
 from remora_server.storage.database.directory import FORMAT_VERSION, sync_file, sync_folder
 from remora_server.storage.database.lacks import lack_of
+from remora_server.storage.records.expiry import Expiry
 
 READ_BYTES = 1 << 20
 VERIFYING_BYTES = 128 << 20
@@ -44,10 +45,13 @@ class Contents(Struct, frozen=True):
 class Backups:
     """Makes snapshots in a folder of the data directory, at most one at a time."""
 
-    def __init__(self, database: Database, commits: Commits, folder: Path | None, store_id: str) -> None:
+    def __init__(
+        self, database: Database, commits: Commits, expiry: Expiry, folder: Path | None, store_id: str
+    ) -> None:
         """Clears what a process before left in the folder. None: the store is in memory."""
         self._database = database
         self._commits = commits
+        self._expiry = expiry
         self._folder = folder
         self._store_id = store_id
         self._busy = threading.Lock()
@@ -68,7 +72,8 @@ class Backups:
 
     def _replace(self, folder: Path, deadline: float) -> Backup:
         self._clear()
-        self._commits.begin_query(Read(tenant_id="", deadline=deadline))
+        revision = self._expiry.journal_all(deadline)
+        self._commits.begin_query(Read(tenant_id="", min_revision=revision, deadline=deadline))
         try:
             with _telling_lacks(), self._database.copying:
                 made = self._make(folder)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from remora_server.storage.database import arrow
 from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS, between
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.records.expiries import UnappliedExpiries
 from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 from remora_server.storage.schema.kinds import Kind, parts_of
 from remora_server.storage.v1 import record_pb2
@@ -76,6 +78,7 @@ class Exports:
 
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
         self._kinds = context.records.kinds.transferred()
+        self._core = context.core
         self._clock = context.clock
         self._database = context.database
         self._commits = context.commits
@@ -87,9 +90,15 @@ class Exports:
         only = self._only(read, query)
         position = query.position or ExportPosition(ExportPlace(), through=revision, newest=0)
         now = self._clock()
-        records, following = self._database.snapshot(
-            lambda cursor: _Snapshot(cursor, read.tenant_id, self._kinds).page(query, position, only, now)
-        )
+        expiries = [UnappliedExpiries(self._core, kind, read.tenant_id) for kind in self._kinds]
+
+        def ask(cursor: duckdb.DuckDBPyConnection) -> tuple[list[bytes], ExportPosition | None]:
+            with ExitStack() as registered:
+                sources = [registered.enter_context(each.source(cursor)) for each in expiries]
+                kinds = dict(zip(self._kinds, sources, strict=True))
+                return _Snapshot(cursor, read.tenant_id, kinds).page(query, position, only, now)
+
+        records, following = self._database.snapshot(ask)
         return ExportPage(tuple(records), following, revision)
 
     def _only(self, read: Read, query: ExportQuery) -> int:
@@ -104,7 +113,8 @@ class Exports:
 class _Snapshot:
     """One state of the database, as a tenant sees it. `_ids` are the conversations of the page, by uid."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Sequence[Kind]) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Mapping[Kind, str]) -> None:
+        """`kinds`: which kinds of records are exported, and what to read each from."""
         self._cursor = cursor
         self._tenant_id = tenant_id
         self._kinds = kinds
@@ -141,7 +151,7 @@ class _Snapshot:
             "after_key": after.key,
             "limit": query.limit + 1,
         }
-        kinds = "".join(f"UNION ALL {_places_of(kind)}" for kind in self._kinds)
+        kinds = "".join(f"UNION ALL {_places_of(kind, source)}" for kind, source in self._kinds.items())
         return [ExportPlace(*row) for row in self._rows(_PLACES.format(kinds=kinds), {**parameters, **where})]
 
     def _following(self, position: ExportPosition, last: ExportPlace) -> ExportPosition:
@@ -190,10 +200,11 @@ class _Snapshot:
                 "revisions": [place.first for place in places],
                 "ordinals": [place.second for place in places],
             }
-            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_RECORDS_OF_CONVERSATIONS}", chosen)  # noqa: S608
+            where = _RECORDS_OF_CONVERSATIONS
         else:
             chosen = {"tenant": self._tenant_id, "keys": [place.key for place in places]}
-            rows = self._rows(f"SELECT {columns} FROM {kind.name} WHERE {_OTHER_RECORDS}", chosen)  # noqa: S608 - ours
+            where = _OTHER_RECORDS
+        rows = self._rows(f"SELECT {columns} FROM {self._kinds[kind]} WHERE {where}", chosen)  # noqa: S608 - ours
         found: Found = {}
         for uid, key, revision, ordinal, user_id, expire_time, upload_id, body in rows:
             whole = self._uploaded(kind, uid, upload_id) if upload_id else body
@@ -206,26 +217,33 @@ class _Snapshot:
         return found
 
     def _uploaded(self, kind: Kind, uid: int, upload_id: str) -> bytes:
-        """A body put together of its parts."""
-        parts, name = parts_of(kind), upload_id.partition("/")[0]
+        """A body put together of the parts that its record names."""
+        parts = parts_of(kind)
+        name, _, count = upload_id.partition("/")
         partition = parts.encode_partition(name)
+        where = {
+            "place": _native.place(self._tenant_id, uid, partition),
+            "partition": partition,
+            "end": parts.encode_key(int(count)),
+        }
         rows = self._rows(
-            f"SELECT body FROM {parts.name} WHERE place = $place AND partition = $partition ORDER BY key",  # noqa: S608
-            {"place": _native.place(self._tenant_id, uid, partition), "partition": partition},
+            f"""SELECT body FROM {parts.name} WHERE place = $place AND partition = $partition AND key < $end
+                ORDER BY key""",  # noqa: S608 - a table of ours
+            where,
         )
         return b"".join(record_pb2.BodyPart.FromString(body).data for (body,) in rows)
 
 
-def _places_of(kind: Kind) -> str:
+def _places_of(kind: Kind, source: str) -> str:
     """The query for the places of a kind's records."""
     part = _part(kind)
     if kind.of_conversation:
         return f"""
-            SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {kind.name}
+            SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {source}
             WHERE conversation_uid IN {UIDS} AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
     of_user = "user_id = $user" if kind.of_user else "false"
     return f"""
-        SELECT {_LAST_UID}, {part}, 0, 0, partition || key FROM {kind.name}
+        SELECT {_LAST_UID}, {part}, 0, 0, partition || key FROM {source}
         WHERE tenant_id = $tenant AND $only = 0 AND ($user = '' OR {of_user}) AND len($uids) < $conversations
         AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
 
