@@ -127,7 +127,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
 
 def _failures(store: Store, server: Server, indexers: Sequence[Indexer]) -> tuple[str, ...]:
     """What does not work now, and why. Without an indexer searches go by words: the server is ready all the same."""
-    found = [store.health.failure(), server.failure(), *(indexer.failure for indexer in indexers)]
+    threads = [store.health.background_failure(), *(indexer.failure for indexer in indexers)]
+    found = [store.health.failure(), server.failure(), *threads]
     return tuple(failure for failure in found if failure)
 
 

@@ -31,6 +31,7 @@ POINTS = frozenset({
     "vectors_accepted",
     "vectors_published",
     "applier_turn",
+    "expiry_turn",
     "indexer_turn",
     "health_turn",
     "panics_turn",

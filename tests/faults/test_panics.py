@@ -167,7 +167,9 @@ def counted_as(tenant: str, endpoint: str) -> str:
 
 
 @pytest.mark.parametrize("action", ["raise", "exit"])
-@pytest.mark.parametrize("point", ["applier_turn", "health_turn", "panics_turn", "transport_run", "worker_run"])
+@pytest.mark.parametrize(
+    "point", ["applier_turn", "expiry_turn", "health_turn", "panics_turn", "transport_run", "worker_run"]
+)
 def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: str) -> None:
     passes = "@2" if point.endswith("_turn") else ""
     with served(tmp_path, **{PYTHON: f"{point}={action}{passes}"}) as store:

@@ -63,6 +63,9 @@ class StoreHealth(Protocol):
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
 
+    def background_failure(self) -> str:
+        """Why what is done behind the requests is not done now; empty where it is. They are answered all the same."""
+
     def status(self) -> StoreStatus:
         """How the store is."""
 
