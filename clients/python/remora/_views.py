@@ -47,7 +47,7 @@ def view(cls: type[ViewT]) -> type[ViewT]:
 
 
 class _Decoded:
-    """A field that is not decoded yet. What is kept in the value hides this, which is no data descriptor."""
+    """Decodes a field when it is first read, and stores it in the instance, where it hides this non-data descriptor."""
 
     __slots__ = ("_decode", "_name")
 

@@ -79,17 +79,15 @@ def anything(_value: object) -> None:
 def text(maximum: int, *, minimum: int = 0) -> Rule:
     """Text of so many bytes in UTF-8."""
 
-    def check_longest(value: str) -> None:
-        # A character takes at most 4 bytes: most texts are short enough without being encoded.
-        if len(value) * 4 > maximum:
-            _at_most(len(value.encode()), maximum, "bytes")
-
     def check(value: str) -> None:
-        check_longest(value)
-        if len(value) < minimum:
+        characters = len(value)
+        # A character takes 1 to 4 bytes: most texts need not be encoded.
+        if characters * 4 > maximum:
+            _at_most(len(value.encode()), maximum, "bytes")
+        if characters < minimum:
             _at_least(len(value.encode()), minimum)
 
-    return check if minimum else check_longest
+    return check
 
 
 def data(maximum: int) -> Rule:
