@@ -8,6 +8,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from remora_server.locking import check_order
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # `make setup` fetches the model there; the environment may name another directory.
@@ -17,6 +19,8 @@ os.environ.setdefault("REMORA_MODEL_DIR", str(ROOT / ".cache" / "model"))
 hypothesis.settings.register_profile("remora", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("remora"), max_examples=35)
 hypothesis.settings.load_profile("remora")
+
+check_order()
 
 LONG = ("faults", "storage", "commands", "network")
 """The folders of the modules that take longest."""

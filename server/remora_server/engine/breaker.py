@@ -6,9 +6,10 @@ After M. Nygard, "Release It!", 2nd edition, 2018, chapter 5.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
+
+from remora_server.locking import Level, new_lock
 
 FAILURES = 3
 """So many in a row are enough."""
@@ -21,7 +22,7 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._failures = 0
         self._rest = REST_SECONDS[0]
         self._until = 0.0

@@ -6,7 +6,6 @@ They are made by threads of their own: who waits for a reply stops when its time
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -19,6 +18,7 @@ from remora_server import failpoints
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
+from remora_server.locking import Level, new_lock
 from remora_server.supervision import run_apart
 
 PROBE = "What did we say about it?"
@@ -44,7 +44,7 @@ class EndpointRequests:
     def __init__(self, endpoint: Endpoint, options: RequestOptions) -> None:
         self._endpoint = endpoint
         self._options = options
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._dimension = options.dimension
         self._failure = ""
         self._not_before = 0.0

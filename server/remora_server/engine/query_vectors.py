@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 
 from remora_server.domain.search import TextVector
+from remora_server.locking import Level, new_lock
 
 KEPT = 1024
 LONGEST = 1024
@@ -16,7 +16,7 @@ class QueryVectors:
     """Vectors of one model, at most KEPT, the least recently used given up first. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._kept: OrderedDict[str, TextVector] = OrderedDict()
 
     def get(self, text: str) -> TextVector | None:

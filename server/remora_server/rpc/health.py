@@ -12,6 +12,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from remora_server import failpoints
+from remora_server.locking import Level, new_lock
 from remora_server.supervision import LongLived
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Health:
         self._say = say
         self._ready_names = (OVERALL, READINESS, *services)
         self._stopped = threading.Event()
-        self._changing = threading.Lock()
+        self._changing = new_lock(Level.LEAF)
         self._ready = False
         self._thread: LongLived | None = None
         say(LIVENESS, True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from google.protobuf.message import Message
 
 from remora_server.domain.errors import SlowReader
+from remora_server.locking import Level, new_lock
 
 EARLY_MESSAGES = 256
 """How many messages a subscription takes before its transport has taken it on."""
@@ -36,7 +36,7 @@ class Subscription:
         slow, its deadline passed or the server stops.
         """
         self._on_end = on_end
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._early: list[bytes] = []
         self._sink: Sink | None = None
         self._end: tuple[Exception | None] | None = None

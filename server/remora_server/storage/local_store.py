@@ -18,6 +18,7 @@ from remora_server.domain.errors import MemoryExhausted, RemoraError, StoreFull,
 from remora_server.domain.models import ServedModels
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.store import Store
+from remora_server.locking import Level
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.batch import NotApplicable
 from remora_server.storage.commit.clock import SteadyClock, wall_clock
@@ -157,7 +158,7 @@ class LocalStore:
             abandoning.pop_all()
 
     def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
-        locks, clock = Locks(), SteadyClock()
+        locks, clock = Locks(Level.CONVERSATIONS), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier)
         self.loader = Loader(self.core, self.database, self.applier, locks)
         self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+
+from remora_server.locking import Level, new_lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,7 +21,7 @@ class Workers(ThreadPoolExecutor):
     def __init__(self, threads: int, waiting: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=name)
         self.capacity = threads + waiting
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._taken = 0
 
     def is_full(self) -> bool:

@@ -11,6 +11,7 @@ import duckdb
 from remora_server import failpoints
 from remora_server._native import Core
 from remora_server.domain.errors import MemoryExhausted, StoreFull
+from remora_server.locking import Level, new_condition
 from remora_server.storage.commit.batch import Batch
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.lacks import Lack, lack_of
@@ -45,7 +46,7 @@ class Applier:
         self._database = database
         self._applied = applied
         self._checkpointed = applied
-        self._changed = threading.Condition()
+        self._changed = new_condition(Level.LEAF)
         self._kick = threading.Event()
         self._stopping = False
         self._last_batch = self._last_idle = time.monotonic()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeAlias
+
+from remora_server.locking import Level, new_lock
 
 Clock: TypeAlias = Callable[[], int]
 
@@ -27,7 +28,7 @@ class SteadyClock:
 
     def __init__(self, wall: Clock = wall_clock, ticks: Clock = monotonic_clock) -> None:
         self._wall, self._ticks = wall, ticks
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.LEAF)
         self._last, self._last_ticks = wall(), ticks()
 
     def __call__(self) -> int:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from remora_server.domain.calls import Access
 from remora_server.domain.errors import DeadlineExceeded
+from remora_server.locking import Level, new_lock
 from remora_server.storage.commit.deadlines import remaining
 
 STRIPES = 1024
@@ -66,8 +67,8 @@ class Locked(Generic[T]):
 class Locks:
     """A lock for each key of a tenant: a conversation's id, or what a record stands under. Two keys may share one."""
 
-    def __init__(self) -> None:
-        self._stripes = [threading.Lock() for _ in range(STRIPES)]
+    def __init__(self, level: Level) -> None:
+        self._stripes = [new_lock(level, index) for index in range(STRIPES)]
 
     def of(self, access: Access, key: Hashable) -> Held:
         """The lock of one key. Never take a second while holding one: use `all_of`."""

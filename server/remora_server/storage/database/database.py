@@ -15,6 +15,7 @@ import duckdb
 
 from remora_server import failpoints
 from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFailed, one_line
+from remora_server.locking import Level, Turns, new_condition, new_lock
 from remora_server.storage.database.disk_space import require_room
 from remora_server.storage.database.lacks import is_lack_of_memory
 from remora_server.storage.database.tables import creation, shape
@@ -100,10 +101,10 @@ class Database:
         self._path = None if directory is None else directory / FILE_NAME
         self._own = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._reopened = threading.Condition()
+        self._reopened = new_condition(Level.REOPENED)
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
-        self._readers = threading.BoundedSemaphore(self._reads)
-        self.copying = threading.Lock()
+        self._readers = Turns(Level.READ, self._reads)
+        self.copying = new_lock(Level.COPY)
         """Held by who copies all of it: it is not opened again meanwhile, unless it has failed."""
         self._dimension = 0
         self.logs = True
@@ -182,8 +183,7 @@ class Database:
         with ExitStack() as waiting:
             if not has_failed:
                 waiting.enter_context(self.copying)
-                for _ in range(self._reads):
-                    waiting.enter_context(self._readers)
+                waiting.enter_context(self._readers.all())
             self.close()
             self.logs, self._unlogged_bytes = logs, 0
             connection = self._own.opening = self._connect()
@@ -226,7 +226,7 @@ class Database:
         return self._answer(ask_at_once)
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        with self._readers, answering(self.note_damage):
+        with self._readers.one(), answering(self.note_damage):
             asked = self._connection
             try:
                 return ask(self.cursor())

@@ -8,7 +8,6 @@ of the text stands with the vector, so that a vector of another text is found af
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from remora_server.domain.messages import Plan
 from remora_server.domain.models import EVERYBODY, ServedModel, ServedModels, Tenants
 from remora_server.domain.search import Lane, MessageVector, Portion, Unembedded
 from remora_server.domain.status import EmbeddingStatus
+from remora_server.locking import Level, new_condition, new_lock
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Commits
@@ -87,8 +87,8 @@ class PendingEmbeddings:
         self._waits: list[Wait] = []
         self._hints: OrderedDict[ResolvedScope, None] = OrderedDict()
         self._must_scan = bool(model.name)
-        self._scanning = threading.Lock()
-        self._filled = threading.Condition()
+        self._scanning = new_lock(Level.SCAN)
+        self._filled = new_condition(Level.QUEUE)
         self._throughput = Throughput()
         self._last_report = 0.0
 

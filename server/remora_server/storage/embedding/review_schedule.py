@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
 
+from remora_server.locking import Level, new_lock
 from remora_server.storage.embedding.scopes import Part, ResolvedScope
 
 GONE_SECONDS = 1.0
@@ -17,7 +17,7 @@ class ReviewSchedule:
     """Parts that are due, or will be in a while, or are under review. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.SCHEDULE)
         self._due: dict[Part, float] = {}
         """Since when they are due, the next one first."""
         self._gathering: dict[Part, float] = {}

@@ -5,11 +5,11 @@ After a start, all parts that have names are reviewed: what happened to them bef
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from remora_server.domain.search import Unembedded
+from remora_server.locking import Level, new_lock
 from remora_server.storage.embedding.left_behind import Embedded, LeftBehind
 from remora_server.storage.embedding.order import part_of
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
@@ -42,7 +42,7 @@ class Reviews:
         self._speakers = speakers
         self._schedule = schedule
         self._requeue = requeue
-        self._running = threading.Lock()
+        self._running = new_lock(Level.REVIEW)
         self._at_once = FIRST_AT_ONCE
         schedule.past(left_behind.named())
 

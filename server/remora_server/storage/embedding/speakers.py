@@ -6,10 +6,10 @@ review.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 
 from remora_server.domain.messages import Plan
+from remora_server.locking import Level, new_lock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.review_schedule import ReviewSchedule
@@ -32,7 +32,7 @@ class Speakers:
         self._database = database
         self._commits = commits
         self._schedule = schedule
-        self._lock = threading.Lock()
+        self._lock = new_lock(Level.SPEAKERS)
         self._known: dict[Part, dict[str, int]] = {}
         """Names with the revision that last brought them, of the parts that were used last."""
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from remora_server._native import Core, StoredRecord
 from remora_server.domain.calls import Access, Outcome, Read, Write
+from remora_server.locking import Level
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.clock import Clock
@@ -137,7 +138,7 @@ class Records:
         self._commands = commands
         self._reader = reader
         self._clock = clock
-        self._locks = Locks()
+        self._locks = Locks(Level.RECORDS)
         self._conversation_locks = conversation_locks
         self._queries = RecordQueries(core, database, commits, reader, clock)
         self._uploads = Uploads(reader, clock)

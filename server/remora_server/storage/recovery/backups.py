@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from msgspec import Struct
 from remora_server.domain.backups import Backup
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
+from remora_server.locking import Level, new_lock
 from remora_server.storage.commit.clock import wall_clock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import SCHEMA_VERSION, Database, literal, table_names
@@ -54,7 +54,7 @@ class Backups:
         self._expiry = expiry
         self._folder = folder
         self._store_id = store_id
-        self._busy = threading.Lock()
+        self._busy = new_lock(Level.BACKUP)
         self._kept: Backup | None = None
         self._clear()
 
