@@ -34,7 +34,10 @@ _REASONS: Mapping[int, WordsOnlyReason] = {
 
 
 class Weights(TypedDict, total=False):
-    """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own."""
+    """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own.
+
+    Experimental: in a minor version a weight may get another name, meaning or default, or may go.
+    """
 
     cosine: float
     """Of the cosine of meanings. Default 1; 0.5 in hybrid_late."""

@@ -417,6 +417,8 @@ class Weights(_message.Message):
     """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
     profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session` and `nearby` only
     pass on the values of others; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
+
+    Experimental: in a minor version a weight may get another name, meaning or default, or may go. The profiles stay.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
