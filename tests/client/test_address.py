@@ -84,6 +84,39 @@ def test_a_default_socket_in_another_users_directory_is_not_called(connect: Call
         client.status()
 
 
+@pytest.fixture
+def _others_link(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its place is another user's symbolic link to a directory of root's."""
+    runtime.symlink_to("/usr")
+    if os.geteuid() == 0:
+        os.lchown(runtime, 4_242, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: runtime.lstat().st_uid + 1)
+
+
+@pytest.mark.usefixtures("_others_link")
+def test_a_default_socket_behind_another_users_link_is_not_called(connect: Callable[..., Remora]) -> None:
+    client = connect()
+
+    with pytest.raises(PermissionError, match="belongs to user"):
+        client.status()
+
+
+@pytest.mark.usefixtures("_others_link")
+@pytest.mark.parametrize("slashes", ["//", "///"])
+def test_the_default_socket_is_known_by_other_spellings_of_its_path(slashes: str) -> None:
+    with pytest.raises(PermissionError, match="belongs to user"):
+        require_own_default(default_endpoint().replace("unix:", f"unix:{slashes}"))
+
+
+def test_a_default_socket_behind_ones_own_link_to_ones_own_directory_may_be_called(
+    runtime: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    runtime.symlink_to(tmp_path / "elsewhere")
+
+    require_own_default(default_endpoint())
+
+
 @pytest.mark.usefixtures("_others")
 def test_an_endpoint_that_is_named_may_be_anybodys() -> None:
     require_own_default("unix:/tmp/r.sock")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 from collections.abc import Iterator
@@ -117,6 +118,37 @@ def test_a_directory_that_cannot_be_made_is_named(directory: Path, binder: Trans
 
     with pytest.raises(ListenError, match=r"the directory .*file/sub cannot be made"):
         UnixListener(directory / "file" / "sub" / "s").bind(binder)
+
+
+def test_another_users_directory_is_refused(
+    directory: Path, binder: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() == 0:
+        os.chown(directory, 4_242, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: directory.stat().st_uid + 1)
+
+    with pytest.raises(ListenError, match="belongs to user"):
+        UnixListener(directory / "s").bind(binder)
+
+
+def test_another_users_link_to_ones_own_directory_is_refused(
+    directory: Path, binder: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = directory / "link"
+    link.symlink_to("/usr")
+    if os.geteuid() == 0:
+        os.lchown(link, 4_242, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: link.lstat().st_uid + 1)
+
+    with pytest.raises(ListenError, match="belongs to user"):
+        UnixListener(link / "s").bind(binder)
+
+
+def test_ones_own_link_to_ones_own_directory_is_taken(directory: Path, binder: Transport) -> None:
+    (directory / "target").mkdir()
+    (directory / "link").symlink_to(directory / "target")
+
+    assert UnixListener(directory / "link" / "s").bind(binder) == f"unix:{directory}/link/s"
 
 
 def test_a_path_too_long_for_a_socket_is_refused(directory: Path, binder: Transport) -> None:

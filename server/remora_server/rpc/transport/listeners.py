@@ -16,6 +16,8 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from remora.address import other_owner
+
 UNIX = "unix:"
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
 SOCKET_UMASK = 0o177  # the socket is its owner's alone: nobody checks the peer
@@ -64,11 +66,11 @@ class UnixListener(Struct, frozen=True):
         directory = self.path.parent
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = directory.stat().st_uid
+            owner = other_owner(directory)
         except OSError as error:
             raise ListenError(f"the directory {directory} cannot be made: {error.strerror}") from error
-        if owner not in (0, os.geteuid()):
-            raise ListenError(f"the directory {directory} belongs to another user: listen elsewhere (--listen)")
+        if owner is not None:
+            raise ListenError(f"the directory {directory} belongs to user {owner}: listen elsewhere (--listen)")
 
     def _remove_stale(self) -> None:
         try:
