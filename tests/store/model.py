@@ -21,7 +21,7 @@ from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_
 from remora.v1.conversation_pb2 import Conversation as ConversationMessage
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server import wire
-from remora_server.domain.backups import Backup
+from remora_server.domain.backups import Backup, require_within
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
 from remora_server.domain.conversations import (
     Conversation,
@@ -789,6 +789,7 @@ class Backups:
     def read(self, backup_id: str, offset: int) -> bytes:
         if self._kept is None or self._kept[0].id != backup_id:
             raise BackupNotFound(backup_id)
+        require_within(offset, self._kept[0].size)
         return self._kept[1][offset : offset + 100]
 
     def delete(self, backup_id: str) -> bool:

@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.store.asking import Tenant
 
-from remora_server.domain.errors import BackupNotFound, BackupUnavailable
+from remora_server.domain.errors import BackupNotFound, BackupUnavailable, InvalidField
 
 
 def test_a_backup_is_read_in_parts_and_deleted_once(tenant: Tenant) -> None:
@@ -23,6 +23,9 @@ def test_a_backup_is_read_in_parts_and_deleted_once(tenant: Tenant) -> None:
     while part := backups.read(made.id, len(content)):
         content += part
     assert (len(content), hashlib.sha256(content).digest()) == (made.size, made.sha256)
+    for offset in (made.size + 1, 2**62, 2**63 - 1):
+        with pytest.raises(InvalidField, match="offset"):
+            backups.read(made.id, offset)
     assert made.revision >= written
     assert made.rows["messages"] >= 1
     assert [backups.delete(made.id), backups.delete(made.id)] == [True, False]

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from remora_server.domain.errors import InvalidField
+
 
 class Backup(Struct, frozen=True):
     """A verified snapshot. `create_time` in microseconds, `size` in bytes, `rows` of each table, `sha256` 32 bytes."""
@@ -30,7 +32,13 @@ class BackupStore(Protocol):
         """A snapshot of at least everything acknowledged. Raises BackupUnavailable, StoreFull, DeadlineExceeded."""
 
     def read(self, backup_id: str, offset: int) -> bytes:
-        """Bytes of a snapshot, empty at its end. Raises BackupNotFound."""
+        """Bytes of a snapshot, empty at its end. Raises BackupNotFound, InvalidField for an offset beyond the end."""
 
     def delete(self, backup_id: str) -> bool:
         """Delete a snapshot; whether it was there."""
+
+
+def require_within(offset: int, size: int) -> None:
+    """Raise InvalidField where an offset lies beyond the end of a snapshot of so many bytes."""
+    if offset > size:
+        raise InvalidField("offset", f"must be at most {size}, the bytes of the backup")

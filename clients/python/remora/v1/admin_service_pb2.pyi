@@ -142,7 +142,7 @@ class ReadBackupRequest(_message.Message):
     backup_id: _builtins.str
     """Required. The backup, 1 to 64 bytes."""
     offset: _builtins.int
-    """Where to read, in bytes from the start. Not negative."""
+    """Where to read, in bytes from the start. Neither negative nor beyond the end of the snapshot."""
     def __init__(
         self,
         *,

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 from msgspec import Struct
 
-from remora_server.domain.backups import Backup
+from remora_server.domain.backups import Backup, require_within
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import BackupNotFound, BackupUnavailable, StoreFull
 from remora_server.locking import Level, new_lock
@@ -85,8 +85,10 @@ class Backups:
 
     def read(self, backup_id: str, offset: int) -> bytes:
         """See `domain.backups.BackupStore`."""
+        file = self._file(backup_id)
         try:
-            with self._file(backup_id).open("rb") as stream:
+            require_within(offset, file.stat().st_size)
+            with file.open("rb") as stream:
                 stream.seek(offset)
                 return stream.read(READ_BYTES)
         except FileNotFoundError:
