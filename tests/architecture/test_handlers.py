@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -42,6 +43,20 @@ def test_every_service_of_the_contract_is_served() -> None:
 def test_there_are_methods_and_classes() -> None:
     assert METHODS
     assert CLASSES
+
+
+def test_the_operator_is_checked_where_the_contract_says_so() -> None:
+    contract = "".join(file.read_text("utf-8") for file in SERVICE_FILES)
+    said = re.findall(r"// Operators only\..*\n(?: *//.*\n)* *rpc (\w+)", contract)
+    checked = [
+        method
+        for method in METHODS
+        for member in CLASSES
+        if hasattr(vars(member).get(snake_case(method)), "is_for_operators")
+    ]
+
+    assert said
+    assert sorted(checked) == sorted(said)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 import grpc
@@ -26,8 +27,9 @@ from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
 from remora_server.rpc.checks.limits import Limits
 from remora_server.rpc.errors import to_status
+from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.identity import Identity
-from remora_server.rpc.methods import Method, methods_of
+from remora_server.rpc.methods import Method, methods_of, snake_case
 from remora_server.rpc.server import SERVICES
 from remora_server.storage.local_store import LocalStore, StoreOptions
 
@@ -36,6 +38,9 @@ Headers: TypeAlias = Sequence[tuple[str, str]]
 
 METHODS: dict[str, MethodDescriptor] = {method.name: method for service in SERVICES for method in service.methods}
 DOCUMENTED = {("OK", "")} | documented_errors() - {("INTERNAL", "INTERNAL")}
+FOR_OPERATORS = {
+    name for name in METHODS if hasattr(getattr(AdminHandlers, snake_case(name), None), "is_for_operators")
+}
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
@@ -87,17 +92,19 @@ def refused(status: Status) -> Answer:
 
 @dataclass(frozen=True)
 class WireCaller:
-    """Calls over a channel, with these headers besides those of a call."""
+    """Calls over a channel, with these headers besides those of a call, and `operator` in an operator's calls."""
 
     channel: grpc.Channel
     headers: Headers = ()
     timeout: float = PATIENCE
+    operator: Headers = ()
 
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
         path = f"/{METHODS[method].containing_service.full_name}/{method}"
         unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+        shown = self.operator if method in FOR_OPERATORS else ()
         try:
-            return Answer("OK", unary(request, metadata=(*self.headers, *headers), timeout=self.timeout))
+            return Answer("OK", unary(request, metadata=(*self.headers, *shown, *headers), timeout=self.timeout))
         except grpc.RpcError as error:
             status: Status | None = rpc_status.from_call(cast("grpc.Call", error))
             if status is None:
@@ -108,7 +115,7 @@ class WireCaller:
 
 @dataclass(frozen=True)
 class DirectCaller:
-    """Calls handlers over a store of their own, as a tenant."""
+    """Calls handlers over a store of their own, as a tenant and as the operator."""
 
     methods: dict[str, Method]
     store: LocalStore
@@ -117,18 +124,18 @@ class DirectCaller:
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
         try:
             tenant_id = Identity().tenant((*self.headers, *headers))
-            call = Call(method, tenant_id, time.monotonic() + PATIENCE)
+            call = Call(method, tenant_id, time.monotonic() + PATIENCE, is_operator=True)
             return Answer("OK", self.methods[method].answer(call, request)[0])
         except Exception as error:  # noqa: BLE001 - as a transport does
             return refused(to_status(error))
 
 
 @contextmanager
-def direct_caller(model: ModelStatus, tenant: str = "acme") -> Iterator[DirectCaller]:
-    """Handlers over a store in memory. `model` only says what embeddings must be like: nothing is embedded."""
+def direct_caller(model: ModelStatus, tenant: str = "acme", directory: Path | None = None) -> Iterator[DirectCaller]:
+    """Handlers over a store in a directory, or in memory. `model` only says what embeddings must be like."""
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
-    store = LocalStore(StoreOptions(directory=None), count_tokens=count)
+    store = LocalStore(StoreOptions(directory=directory), count_tokens=count)
     handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,7 +15,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc.error_details_pb2 import BadRequest
-from tests.input.callers import METHODS, Answer, WireCaller, ask
+from tests.input.callers import FOR_OPERATORS, METHODS, Answer, WireCaller, ask
 from tests.input.contents import digest, journal_records, write_something_of_everything
 from tests.input.malformed import NO_MESSAGE, with_no_text
 from tests.input.table import LEAST, MODEL, REQUESTS, cases, least
@@ -29,8 +31,12 @@ READS = sorted(name for name, request in REQUESTS.items() if "min_revision" in r
 
 
 @pytest.fixture(scope="module")
-def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[grpc.Channel]:
-    data = tmp_path_factory.mktemp("data")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def channel(data: Path) -> Iterator[grpc.Channel]:
     with testing.serve("--data", str(data)) as endpoint, grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
         yield channel
 
@@ -49,8 +55,9 @@ def tenant_of(channel: grpc.Channel) -> WireCaller:
 
 
 @pytest.fixture(scope="module")
-def caller(channel: grpc.Channel) -> WireCaller:
-    return tenant_of(channel)
+def caller(channel: grpc.Channel, data: Path) -> WireCaller:
+    token = (data / "operator.token").read_text()
+    return replace(tenant_of(channel), operator=(("authorization", f"Bearer {token}"),))
 
 
 def held(caller: WireCaller) -> tuple[str, int]:
@@ -157,6 +164,16 @@ def forged(token: str) -> Iterator[tuple[str, str]]:
         yield f"{length} characters of it", token[:length]
     for place, letter in enumerate(token):
         yield f"another letter at {place}", token[:place] + ("A" if letter != "A" else "B") + token[place + 1 :]
+
+
+@pytest.mark.parametrize("method", sorted(FOR_OPERATORS))
+def test_an_operators_call_tells_others_nothing_of_their_request(channel: grpc.Channel, method: str) -> None:
+    other, name = WireCaller(channel), METHODS[method].input_type.name
+    requests = [case.request.SerializeToString() for case in cases(name)] + list(NO_MESSAGE.values())
+
+    assert {(answer.code, answer.reason) for answer in (other.call(method, request) for request in requests)} == {
+        ("PERMISSION_DENIED", "OPERATOR_ONLY")
+    }
 
 
 @pytest.mark.parametrize("request_name", PAGED)

@@ -17,6 +17,8 @@ from tests.rpc.running_server import RunningServer
 from remora.v1 import admin_service_pb2 as pb
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.rpc.identity import Identity, OperatorToken
+from remora_server.rpc.server import TRANSPORTS
+from remora_server.rpc.transport.transports import ServerOptions
 
 
 def status(server: RunningServer) -> pb.GetStatusResponse:
@@ -106,6 +108,17 @@ def test_backups_are_the_operators(guarded: RunningServer, method: str, request_
 
     assert raised.value.code() == grpc.StatusCode.PERMISSION_DENIED
     assert guarded.backups.deleted == []
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("method", ["ReadBackup", "DeleteBackup"])
+@pytest.mark.parametrize("request_", [b"", b"\xff", pb.ReadBackupRequest(backup_id="b" * 65).SerializeToString()])
+def test_others_than_the_operator_learn_nothing_of_their_request(transport: str, method: str, request_: bytes) -> None:
+    identity, options = Identity(operator=OperatorToken.of(OPERATOR)), ServerOptions(transport=transport)
+    with RunningServer(identity=identity, options=options) as server, pytest.raises(grpc.RpcError) as raised:
+        server.call(method, request_)
+
+    assert raised.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 
 def test_the_operator_makes_reads_and_deletes_backups(guarded: RunningServer) -> None:

@@ -12,6 +12,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora_server.domain.messages import MessageDraft
 from remora_server.rpc.checks.limits import Limits
+from remora_server.rpc.identity import Identity, OperatorToken
 from remora_server.rpc.methods import methods_of, snake_case
 from remora_server.rpc.server import SERVICES
 
@@ -52,9 +53,10 @@ def test_names_are_split_at_capitals() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("request_bytes", [b"\xff", b"\x0a\x05abc"], ids=["tag", "cut"])
-def test_what_is_no_request_is_an_invalid_argument(server: RunningServer, method: str, request_bytes: bytes) -> None:
-    with pytest.raises(grpc.RpcError) as raised:
-        server.call(method, request_bytes)
+def test_what_is_no_request_is_an_invalid_argument(method: str, request_bytes: bytes) -> None:
+    operator = Identity(operator=OperatorToken.of("operator"))
+    with RunningServer(identity=operator) as server, pytest.raises(grpc.RpcError) as raised:
+        server.call(method, request_bytes, metadata=[("authorization", "Bearer operator")])
 
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     info = detail(raised.value, ErrorInfo)

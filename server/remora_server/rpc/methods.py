@@ -42,6 +42,12 @@ def quick(handler: F) -> F:
     return handler
 
 
+def for_operators(handler: F) -> F:
+    """Marks a handler of calls that are the operator's alone: anyone else is refused before the request is decoded."""
+    handler.is_for_operators = True  # type: ignore[attr-defined]
+    return handler
+
+
 class Method(Struct, frozen=True):
     """One RPC with one request and one reply, or a stream of them, all encoded: checks the request, asks the handler.
 
@@ -55,6 +61,7 @@ class Method(Struct, frozen=True):
     handler: Handler
     writes: bool
     streams: bool = False
+    is_for_operators: bool = False
 
     @property
     def is_quick(self) -> bool:
@@ -80,6 +87,8 @@ class Method(Struct, frozen=True):
 
     def _handled(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
         failpoints.hit("call_answered")
+        if self.is_for_operators:
+            call.require_operator()
         return self.handler(call, self._decode(encoded))
 
     def _handled_and_logged(self, call: Call, encoded: bytes) -> Any:  # noqa: ANN401 - see Handler
@@ -137,6 +146,7 @@ def _method(method: MethodDescriptor, implementations: list[object], limits: Lim
         handler=handler,
         writes="request_id" in method.input_type.fields_by_name,
         streams=method.server_streaming,
+        is_for_operators=getattr(handler, "is_for_operators", False),
     )
 
 

@@ -21,6 +21,7 @@ from remora_server.domain.status import (
     StoreStatus,
 )
 from remora_server.rpc.calls import Call
+from remora_server.rpc.methods import for_operators
 
 
 class AdminHandlers(Struct, frozen=True):
@@ -47,16 +48,16 @@ class AdminHandlers(Struct, frozen=True):
         models = {embedder.model: embedder for embedder in self.embedders.all() if embedder is not None}
         return [models[name].status() for name in sorted(models)]
 
+    @for_operators
     def create_backup(self, call: Call, _request: pb.CreateBackupRequest) -> pb.CreateBackupResponse:
-        call.require_operator()
         return pb.CreateBackupResponse(backup=_backup(self.backups.create(call.deadline), self.process().version))
 
-    def read_backup(self, call: Call, request: pb.ReadBackupRequest) -> pb.ReadBackupResponse:
-        call.require_operator()
+    @for_operators
+    def read_backup(self, _call: Call, request: pb.ReadBackupRequest) -> pb.ReadBackupResponse:
         return pb.ReadBackupResponse(data=self.backups.read(request.backup_id, request.offset))
 
-    def delete_backup(self, call: Call, request: pb.DeleteBackupRequest) -> pb.DeleteBackupResponse:
-        call.require_operator()
+    @for_operators
+    def delete_backup(self, _call: Call, request: pb.DeleteBackupRequest) -> pb.DeleteBackupResponse:
         return pb.DeleteBackupResponse(deleted=self.backups.delete(request.backup_id))
 
 
