@@ -1,6 +1,6 @@
 """Types of the Rust engine, one section per module of the crate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
@@ -1110,12 +1110,7 @@ class Transport:
         methods: Sequence[tuple[str, str, Callable[[bytes, Any, float | None, str], object]]],
         identify: Callable[[str, str], object],
         report: Callable[[str], object],
-        overloaded: tuple[int, str, bytes],
-        deadline_exceeded: tuple[int, str, bytes],
-        not_published: tuple[int, str, bytes],
-        internal: tuple[int, str, bytes],
-        stopping: tuple[int, str, bytes],
-        slow_reader: tuple[int, str, bytes],
+        refusals: Mapping[str, tuple[int, str, bytes]],
         publication: _Publication | None,
     ) -> None:
         """Prepare to serve.
@@ -1134,10 +1129,14 @@ class Transport:
         is asked for any more.
 
         `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
-        caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. The failures
-        are those of calls that find no room, that are not answered in time, whose revision will not be published, that
-        met a panic, of streams that the end of the server ends, and of those whose reader was too slow. Without a
-        publication, nothing is waited for; that of a `Core` is asked without the interpreter.
+        caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. `refusals`
+        holds the failures of calls that find no room (`overloaded`), that are not answered in time
+        (`deadline_exceeded`), whose revision will not be published (`not_published`), that met a panic (`internal`), of
+        streams that the end of the server ends (`stopping`), and of those whose reader was too slow (`slow_reader`); of
+        requests that break gRPC's protocol (`malformed`, whose text is replaced by how), that are too long
+        (`too_large`), or compressed in a way that is not known (`unknown_compression`), and of calls of no method
+        (`unknown_method`). Without a publication, nothing is waited for; that of a `Core` is asked without the
+        interpreter.
         """
 
     def subscription(self) -> Subscription:

@@ -217,8 +217,27 @@ def as_operator(sidecar: Sidecar) -> tuple[tuple[str, str | bytes], ...]:
     return (("authorization", f"Bearer {token}"),)
 
 
-OF_STREAMS: set[type[errors.RemoraError]] = {errors.ServerStopping, errors.SlowReader, errors.StreamUnsupported}
-"""What only calls that stream end with: `tests/transport/test_streams.py` provokes these, by a service of its own."""
+def send_two_messages(_: Remora, sidecar: Sidecar) -> None:
+    """In a call that takes one."""
+    request = pb.GetConversationRequest(conversation_id="held").SerializeToString()
+    with grpc.insecure_channel(sidecar.endpoint) as channel:
+        ask: Any = channel.stream_unary("/remora.v1.ConversationService/GetConversation")
+        ask(iter([request, request]), timeout=WAIT)
+
+
+def call_no_method(_: Remora, sidecar: Sidecar) -> None:
+    with grpc.insecure_channel(sidecar.endpoint) as channel:
+        ask: Any = channel.unary_unary("/remora.v1.ConversationService/ForgetEverything")
+        ask(b"", timeout=WAIT)
+
+
+ELSEWHERE: dict[type[errors.RemoraError], str] = {
+    errors.ServerStopping: "transport/test_streams.py",
+    errors.SlowReader: "transport/test_streams.py",
+    errors.StreamUnsupported: "transport/test_streams.py",
+    errors.CompressionUnknown: "network/test_bodies.py",
+}
+"""What only calls that stream end with, or no client of gRPC provokes: by what it is."""
 
 FAULTS = [
     Fault(
@@ -323,6 +342,16 @@ FAULTS = [
         arguments=("--token-file={directory}/tokens",),
         token=TOKEN,
     ),
+    Fault(errors.CallMalformed, send_two_messages, grpc.StatusCode.INTERNAL, "CALL_MALFORMED"),
+    Fault(errors.MethodUnknown, call_no_method, grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN"),
+    Fault(
+        errors.MessageTooLarge,
+        lambda memory, _: append(memory, text="x" * SEGMENT_BYTES),
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "MESSAGE_TOO_LARGE",
+        {"limit_bytes": str(64 << 10)},
+        arguments=("--receive-limit-bytes=64KiB",),
+    ),
     Fault(
         errors.Overloaded,
         call_while_another_waits,
@@ -420,7 +449,8 @@ def test_a_fault_has_its_code_reason_and_details(fault: Fault, memory: Remora, s
     invalid = detail(status, BadRequest)
     assert [violation.field for violation in invalid.field_violations] == [fault.metadata["field"]] if invalid else True
     assert (invalid is not None) == issubclass(fault.error, errors.InvalidField)
-    assert (detail(status, RetryInfo) is not None) == (fault.code.name in {"RESOURCE_EXHAUSTED", "UNAVAILABLE"})
+    passes = fault.code.name in {"RESOURCE_EXHAUSTED", "UNAVAILABLE"} and fault.error is not errors.MessageTooLarge
+    assert (detail(status, RetryInfo) is not None) == passes
 
 
 @pytest.mark.parametrize("fault", [OF[errors.StoreFull]], ids=["STORE_FULL"])
@@ -453,10 +483,10 @@ def test_a_failed_disk_leaves_a_store_that_reads_and_a_restart_one_that_writes(
 
 
 def test_every_error_with_an_answer_is_provoked() -> None:
-    of_streams = (Path(__file__).parent.parent / "transport" / "test_streams.py").read_text("utf-8")
+    tests = Path(__file__).parent.parent
     assert ANSWERS
-    assert {fault.error for fault in FAULTS} | OF_STREAMS == set(ANSWERS)
-    assert all(ANSWERS[error].reason in of_streams for error in OF_STREAMS)
+    assert {fault.error for fault in FAULTS} | set(ELSEWHERE) == set(ANSWERS)
+    assert all(ANSWERS[error].reason in (tests / file).read_text("utf-8") for error, file in ELSEWHERE.items())
     assert [(fault.code.value[0], fault.reason) for fault in FAULTS] == [
         (ANSWERS[fault.error].code, ANSWERS[fault.error].reason) for fault in FAULTS
     ]

@@ -13,14 +13,14 @@ import pytest
 from tests.network import frames
 from tests.network.frames import DATA, END_STREAM, Frame, Peer, frame
 from tests.network.honest import OPTIONS, append, honest
-from tests.network.statuses import status_of
+from tests.network.statuses import Ended, ended, status_of
 from tests.network.target import MIB, TRANSPORTS, Target, serving, unless_grpcio
 from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2_grpc
 
 APPEND = "/remora.v1.ConversationService/AppendMessages"
-INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 3, 8, 12, 13
 
 LIMIT_MIB, THREADS, BOMBS = 4, 4, 16
 UNPACKING_MIB = THREADS * 3 * LIMIT_MIB + 24
@@ -127,6 +127,47 @@ def test_a_length_beyond_the_limit_is_refused_without_the_message(target: Target
         peer.send(frames.head(1, APPEND) + frame(DATA, 0, 1, b"\x00" + struct.pack(">I", announced)))
 
         assert status_of(peer) == RESOURCE_EXHAUSTED
+
+
+ONE = frames.message(b"")
+MALFORMED: dict[str, tuple[bytes, dict[str, str]]] = {
+    "no message": (b"", {}),
+    "two messages": (ONE + ONE, {}),
+    "a message that is cut off": (ONE[:-1], {}),
+    "an unknown flag": (b"\x02" + ONE[1:], {}),
+    "compressed, and nobody says how": (b"\x01" + ONE[1:], {}),
+    "said to be gzip, and is not": (b"\x01\0\0\0\x03abc", {"grpc_encoding": "gzip"}),
+    "a timeout without a unit": (ONE, {"grpc_timeout": "5"}),
+    "a timeout of nine digits": (ONE, {"grpc_timeout": "123456789S"}),
+}
+
+
+@pytest.mark.parametrize("target", unless_grpcio("gRPC's library answers these, without details"), indirect=True)
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_call_that_breaks_the_protocol_is_told_so(target: Target, what: str) -> None:
+    body, headers = MALFORMED[what]
+    with Peer(target.tcp) as peer:
+        peer.open()
+        peer.send(frames.head(1, APPEND, **headers) + frame(DATA, END_STREAM, 1, body))
+
+        assert ended(peer) == Ended(INTERNAL, "CALL_MALFORMED")
+
+
+@pytest.mark.parametrize("target", unless_grpcio("gRPC's library answers these, without details"), indirect=True)
+def test_an_unknown_compression_is_told_so(target: Target) -> None:
+    with Peer(target.tcp) as peer:
+        peer.open()
+        peer.send(frames.head(1, APPEND, grpc_encoding="snappy") + frame(DATA, END_STREAM, 1, ONE))
+
+        assert ended(peer) == Ended(UNIMPLEMENTED, "COMPRESSION_UNKNOWN")
+
+
+def test_an_unknown_method_is_told_so(target: Target) -> None:
+    with Peer(target.tcp) as peer:
+        peer.open()
+        peer.send(frames.call(1, "/remora.v1.ConversationService/Unknown", b""))
+
+        assert ended(peer) == Ended(UNIMPLEMENTED, "METHOD_UNKNOWN")
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_an_unknown_method_is_unimplemented(server: RunningServer) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         server.raw("/remora.v1.ConversationService/Unknown", b"", metadata=ALPHA)
 
-    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert (raised.value.code(), reason(raised.value)) == (grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN")
 
 
 def test_a_failure_has_its_details(server: RunningServer, store: FakeStore) -> None:

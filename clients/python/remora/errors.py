@@ -106,11 +106,23 @@ class PermissionDeniedError(RemoraError):
 
 
 class UnimplementedError(RemoraError):
-    """The server does not know the method: it is older than the client, or another program."""
+    """The server cannot do what the call asks: it is older than the client, or another program."""
 
 
 class InternalError(RemoraError):
     """The server failed; its log says how."""
+
+
+class MethodUnknownError(UnimplementedError):
+    """The server does not know the method: it is older than the client."""
+
+
+class CompressionUnknownError(UnimplementedError):
+    """The server does not know how the request is compressed."""
+
+
+class CallMalformedError(InternalError):
+    """The call reached the server in a form that breaks gRPC's protocol."""
 
 
 class StreamUnsupportedError(UnimplementedError):
@@ -189,6 +201,10 @@ class MemoryExhaustedError(ResourceExhaustedError):
     """The server's database has too little memory for the call."""
 
 
+class MessageTooLargeError(ResourceExhaustedError):
+    """The request is larger than the server receives."""
+
+
 class OverloadedError(ResourceExhaustedError):
     """The server has too much to do."""
 
@@ -246,6 +262,8 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "BACKUP_NOT_FOUND": BackupNotFoundError,
     "BACKUP_UNAVAILABLE": BackupUnavailableError,
     "BUDGET_TOO_SMALL": BudgetTooSmallError,
+    "CALL_MALFORMED": CallMalformedError,
+    "COMPRESSION_UNKNOWN": CompressionUnknownError,
     "CONNECTION_FAILED": ConnectionFailedError,
     "CONVERSATION_EXISTS": ConversationExistsError,
     "CONVERSATION_NOT_FOUND": ConversationNotFoundError,
@@ -254,6 +272,8 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INVALID_FIELD": InvalidFieldError,
     "MEMORY_EXHAUSTED": MemoryExhaustedError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
+    "MESSAGE_TOO_LARGE": MessageTooLargeError,
+    "METHOD_UNKNOWN": MethodUnknownError,
     "MODEL_UNAVAILABLE": ModelUnavailableError,
     "MODEL_UNREACHABLE": ModelUnreachableError,
     "OPERATOR_ONLY": OperatorOnlyError,

@@ -93,20 +93,13 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, overloaded, deadline_exceeded, not_published, internal, stopping,
-                        slow_reader, publication))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    #[pyo3(signature = (*, methods, identify, report, refusals, publication))]
     fn start(
         &self,
         methods: Vec<(String, String, Py<PyAny>)>,
         identify: Py<PyAny>,
         report: Py<PyAny>,
-        overloaded: Failure,
-        deadline_exceeded: Failure,
-        not_published: Failure,
-        internal: Failure,
-        stopping: Failure,
-        slow_reader: Failure,
+        refusals: GivenRefusals,
         publication: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
@@ -116,14 +109,7 @@ impl PyTransport {
             named.push(Method { path, answering });
             callables.push((answering, callable));
         }
-        let refusals = Refusals {
-            overloaded: overloaded.into(),
-            deadline_exceeded: deadline_exceeded.into(),
-            not_published: not_published.into(),
-            internal: internal.into(),
-            stopping: stopping.into(),
-            slow_reader: slow_reader.into(),
-        };
+        let refusals = Refusals::from(refusals);
         let handler = Callables {
             methods: callables,
             identify,
@@ -217,6 +203,39 @@ impl From<Failure> for Status {
             code: Code(code),
             message,
             details: details.to_vec().into(),
+        }
+    }
+}
+
+/// `Refusals` by name.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct GivenRefusals {
+    overloaded: Failure,
+    deadline_exceeded: Failure,
+    not_published: Failure,
+    internal: Failure,
+    stopping: Failure,
+    slow_reader: Failure,
+    malformed: Failure,
+    too_large: Failure,
+    unknown_compression: Failure,
+    unknown_method: Failure,
+}
+
+impl From<GivenRefusals> for Refusals {
+    fn from(given: GivenRefusals) -> Self {
+        Self {
+            overloaded: given.overloaded.into(),
+            deadline_exceeded: given.deadline_exceeded.into(),
+            not_published: given.not_published.into(),
+            internal: given.internal.into(),
+            stopping: given.stopping.into(),
+            slow_reader: given.slow_reader.into(),
+            malformed: given.malformed.into(),
+            too_large: given.too_large.into(),
+            unknown_compression: given.unknown_compression.into(),
+            unknown_method: given.unknown_method.into(),
         }
     }
 }

@@ -26,7 +26,7 @@ use super::pool::Job;
 use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refuse_http};
 use super::room;
 use super::shared::Shared;
-use super::status::{Code, Status};
+use super::status::Status;
 
 /// A call whose head was accepted.
 pub(super) struct Call<H: Handler> {
@@ -92,12 +92,9 @@ pub(super) fn accept<H: Handler>(
         tokio::spawn(async move { health.answer(parts.uri.path(), body, reply).await });
         return None;
     }
-    let encoding = match head::encoding(&parts.headers) {
-        Ok(encoding) => encoding,
-        Err(status) => {
-            let _ = refuse_encoding(respond, &status);
-            return None;
-        }
+    let Some(encoding) = head::encoding(&parts.headers) else {
+        let _ = refuse_encoding(respond, &shared.refusals.unknown_compression);
+        return None;
     };
     match Call::accept(shared, peer, parts.uri.path(), &parts.headers, encoding) {
         Err(status) => {
@@ -130,14 +127,15 @@ impl<H: Handler> Call<H> {
         headers: &HeaderMap,
         encoding: Encoding,
     ) -> Result<Self, Status> {
-        let timeout = head::timeout(headers)?;
+        let refusals = &shared.refusals;
+        let timeout = head::timeout(headers).map_err(|why| refusals.unreadable(why))?;
         let caller = shared.identities.caller(
             &Credentials::of(headers),
             &shared.handler,
-            &shared.refusals.internal,
+            &refusals.internal,
         )?;
         let Some(&(method, answering)) = shared.methods.get(path) else {
-            return Err(Status::new(Code::UNIMPLEMENTED, "there is no such method"));
+            return Err(refusals.unknown_method.clone());
         };
         let places = places(shared, peer, answering);
         let usual = match answering {
@@ -151,7 +149,7 @@ impl<H: Handler> Call<H> {
             traceparent: text(headers, "traceparent").to_owned(),
             encoding,
             deadline: Instant::now() + timeout.unwrap_or(usual),
-            _places: places.ok_or_else(|| shared.refusals.overloaded.clone())?,
+            _places: places.ok_or_else(|| refusals.overloaded.clone())?,
             shared: Arc::clone(shared),
         })
     }
@@ -368,7 +366,7 @@ impl<H: Handler> Call<H> {
 
     fn end(&self, why: Interrupted) -> End {
         match why {
-            Interrupted::Refused(status) => End::Failed(status),
+            Interrupted::Unreadable(why) => End::Failed(self.shared.refusals.unreadable(why)),
             Interrupted::NoRoom => self.overloaded(),
             Interrupted::Gone => End::Gone,
         }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::credentials::Credentials;
 use super::flow::Flow;
+use super::message::Unreadable;
 use super::status::Status;
 
 /// How calls of a method are answered.
@@ -102,4 +103,20 @@ pub struct Refusals {
     pub stopping: Status,
     /// The reader of a stream has let more wait than may.
     pub slow_reader: Status,
+    /// The request breaks gRPC's protocol; what is answered says how.
+    pub malformed: Status,
+    /// A message of the request is too long.
+    pub too_large: Status,
+    /// The request is compressed in a way that is not known here.
+    pub unknown_compression: Status,
+    pub unknown_method: Status,
+}
+
+impl Refusals {
+    pub(super) fn unreadable(&self, why: Unreadable) -> Status {
+        match why {
+            Unreadable::Malformed(how) => self.malformed.saying(how),
+            Unreadable::TooLarge => self.too_large.clone(),
+        }
+    }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, header};
 
-use super::message::Encoding;
-use super::status::{Code, Status};
+use super::message::{Encoding, Unreadable};
 
 /// No deadline is farther away: clocks and timers can take it.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 86_400);
@@ -24,13 +23,13 @@ pub(super) fn not_grpc(method: &Method, headers: &HeaderMap) -> Option<StatusCod
 }
 
 /// The time that the caller gives the call; `None` where it sets no deadline.
-pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Unreadable> {
     let Some(value) = headers.get("grpc-timeout") else {
         return Ok(None);
     };
     let parsed = value.to_str().ok().and_then(parse_timeout);
-    let malformed = || Status::new(Code::INTERNAL, "the header grpc-timeout is malformed");
-    parsed.map(Some).ok_or_else(malformed)
+    let malformed = Unreadable::Malformed("the header grpc-timeout is malformed");
+    parsed.map(Some).ok_or(malformed)
 }
 
 /// Up to eight digits and a unit.
@@ -53,16 +52,12 @@ fn parse_timeout(text: &str) -> Option<Duration> {
     Some(duration.min(LONGEST))
 }
 
-/// How the request's messages may be compressed.
-pub(super) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
+/// How the request's messages may be compressed; `None` where that is not known here.
+pub(super) fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let Some(value) = headers.get("grpc-encoding") else {
-        return Ok(Encoding::Identity);
+        return Some(Encoding::Identity);
     };
-    let known = value.to_str().ok().and_then(Encoding::named);
-    known.ok_or_else(|| {
-        let message = "messages may be compressed with gzip or deflate, or not at all";
-        Status::new(Code::UNIMPLEMENTED, message)
-    })
+    value.to_str().ok().and_then(Encoding::named)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use flate2::read::{GzDecoder, ZlibDecoder};
 use h2::RecvStream;
 
 use super::budget::Share;
-use super::status::{Code, Status};
 
 /// The flag and the length in front of each message.
 pub(super) const PREFIX_BYTES: usize = 5;
@@ -52,7 +51,7 @@ impl Message {
     }
 
     /// The bytes that it stands for, at most `limit`. What would be more is not unpacked.
-    pub(super) fn unpacked(self, encoding: Encoding, limit: usize) -> Result<Bytes, Status> {
+    pub(super) fn unpacked(self, encoding: Encoding, limit: usize) -> Result<Bytes, Unreadable> {
         if !self.is_compressed {
             return Ok(self.bytes);
         }
@@ -60,36 +59,37 @@ impl Message {
         match encoding {
             Encoding::Gzip => unpacked(GzDecoder::new(packed), limit),
             Encoding::Deflate => unpacked(ZlibDecoder::new(packed), limit),
-            Encoding::Identity => Err(Status::new(
-                Code::INTERNAL,
-                "a message is compressed, and the call does not say how",
+            Encoding::Identity => Err(Unreadable::Malformed(
+                "a message is compressed, and grpc-encoding does not say how",
             )),
         }
     }
 }
 
-fn unpacked(packed: impl Read, limit: usize) -> Result<Bytes, Status> {
+fn unpacked(packed: impl Read, limit: usize) -> Result<Bytes, Unreadable> {
     let mut bytes = Vec::new();
     let bound = limit as u64 + 1;
     if packed.take(bound).read_to_end(&mut bytes).is_err() {
-        let message = "a message cannot be decompressed";
-        return Err(Status::new(Code::INTERNAL, message));
+        return Err(Unreadable::Malformed("a message cannot be decompressed"));
     }
     if bytes.len() > limit {
-        return Err(too_large(limit));
+        return Err(Unreadable::TooLarge);
     }
     Ok(bytes.into())
 }
 
-fn too_large(limit: usize) -> Status {
-    let message = format!("a message is larger than {limit} bytes");
-    Status::new(Code::RESOURCE_EXHAUSTED, message)
+/// Why a request cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// It breaks gRPC's protocol over HTTP/2, in this way.
+    Malformed(&'static str),
+    /// A message is longer than the limit.
+    TooLarge,
 }
 
 /// Why reading ended.
 pub(super) enum Interrupted {
-    /// The call is answered with this.
-    Refused(Status),
+    Unreadable(Unreadable),
     /// There is no room for the bytes.
     NoRoom,
     /// The peer ended the call or the connection.
@@ -119,10 +119,10 @@ impl Messages {
     pub(super) async fn only(mut self) -> Result<(Message, Share), Interrupted> {
         let message = self.next().await?;
         let Some(message) = message else {
-            return Err(refused("the call has no message"));
+            return Err(malformed("the call has no message"));
         };
         if self.next().await?.is_some() {
-            return Err(refused("the call has more than one message"));
+            return Err(malformed("the call has more than one message"));
         }
         Ok((message, self.share))
     }
@@ -136,7 +136,7 @@ impl Messages {
             match self.chunk().await? {
                 Some(chunk) => self.held.extend_from_slice(&chunk),
                 None if self.held.is_empty() => return Ok(None),
-                None => return Err(refused("the call ends within a message")),
+                None => return Err(malformed("the call ends within a message")),
             }
         }
     }
@@ -154,11 +154,11 @@ impl Messages {
         let is_compressed = match prefix[0] {
             0 => false,
             1 => true,
-            _ => return Err(refused("a message begins with an unknown flag")),
+            _ => return Err(malformed("a message begins with an unknown flag")),
         };
         let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
         if length > self.limit {
-            return Err(Interrupted::Refused(too_large(self.limit)));
+            return Err(Interrupted::Unreadable(Unreadable::TooLarge));
         }
         if self.held.len() < PREFIX_BYTES + length {
             return Ok(None);
@@ -191,8 +191,8 @@ impl Messages {
     }
 }
 
-fn refused(message: &str) -> Interrupted {
-    Interrupted::Refused(Status::new(Code::INTERNAL, message))
+fn malformed(how: &'static str) -> Interrupted {
+    Interrupted::Unreadable(Unreadable::Malformed(how))
 }
 
 #[cfg(test)]
@@ -223,10 +223,8 @@ mod tests {
 
     #[test]
     fn what_would_be_more_than_the_limit_is_refused() {
-        let status = gzipped(&[0; 1 << 20])
-            .unpacked(Encoding::Gzip, 1000)
-            .unwrap_err();
-        assert_eq!(status.code, Code::RESOURCE_EXHAUSTED);
+        let unpacked = gzipped(&[0; 1 << 20]).unpacked(Encoding::Gzip, 1000);
+        assert_eq!(unpacked, Err(Unreadable::TooLarge));
     }
 
     #[test]
@@ -235,13 +233,13 @@ mod tests {
             bytes: Bytes::from_static(b"not gzip"),
             is_compressed: true,
         };
-        let status = message.unpacked(Encoding::Gzip, 1000).unwrap_err();
-        assert_eq!(status.code, Code::INTERNAL);
+        let unpacked = message.unpacked(Encoding::Gzip, 1000);
+        assert!(matches!(unpacked, Err(Unreadable::Malformed(_))));
     }
 
     #[test]
     fn a_compressed_message_needs_a_named_compression() {
-        let status = gzipped(b"abc").unpacked(Encoding::Identity, 3).unwrap_err();
-        assert_eq!(status.code, Code::INTERNAL);
+        let unpacked = gzipped(b"abc").unpacked(Encoding::Identity, 3);
+        assert!(matches!(unpacked, Err(Unreadable::Malformed(_))));
     }
 }

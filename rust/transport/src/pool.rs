@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::admission::Places;
 use super::budget::Share;
 use super::flow::{Closer, Flow, Next, Source};
-use super::handler::{Answer, Handler, Question};
+use super::handler::{Answer, Handler, Question, Refusals};
 use super::message::{Encoding, Message};
 use super::status::Status;
 
@@ -49,7 +49,7 @@ impl<H: Handler> Job<H> {
     }
 
     /// Answers it; its message, unpacked, has at most `limit` bytes. What nobody waits for any more is dropped.
-    fn run(mut self, handler: &H, limit: usize, closer: &Arc<dyn Closer>) {
+    fn run(mut self, handler: &H, limit: usize, refusals: &Refusals, closer: &Arc<dyn Closer>) {
         if self.reply.is_closed() {
             return;
         }
@@ -57,7 +57,7 @@ impl<H: Handler> Job<H> {
         let answered = caught(|| {
             failpoints::hit(Point::Answering);
             match message.unpacked(self.encoding, limit) {
-                Err(status) => Answer::Failure(status),
+                Err(why) => Answer::Failure(refusals.unreadable(why)),
                 Ok(message) => handler.answer(&self.question(&message, Some(self.deadline))),
             }
         });
@@ -193,14 +193,14 @@ impl<H: Handler> Pool<H> {
     }
 
     /// Does what is queued in the calling thread until the pool is closed.
-    pub(super) fn work(self: &Arc<Self>, handler: &H, limit: usize, internal: &Status) {
+    pub(super) fn work(self: &Arc<Self>, handler: &H, limit: usize, refusals: &Refusals) {
         let closer: Arc<dyn Closer> = Arc::clone(self) as _;
         keep_thread(|| {
             while let Some(work) = self.next() {
                 failpoints::hit(Point::Worker);
                 match work {
-                    Work::Call(job) => job.run(handler, limit, &closer),
-                    Work::Pull(pull) => pull.run(internal),
+                    Work::Call(job) => job.run(handler, limit, refusals, &closer),
+                    Work::Pull(pull) => pull.run(&refusals.internal),
                     Work::Close(mut source) => source.close(),
                 }
             }

@@ -154,8 +154,7 @@ impl<H: Handler> Transport<H> {
     pub fn work(&self) {
         let shared = &self.shared;
         let limit = shared.options.receive_limit_bytes;
-        let internal = &shared.refusals.internal;
-        shared.pool.work(&shared.handler, limit, internal);
+        shared.pool.work(&shared.handler, limit, &shared.refusals);
     }
 
     /// A stream that waits, with nothing to read yet.

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use prost::Message as _;
 
 pub(super) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -27,6 +28,13 @@ impl Code {
     pub const UNAVAILABLE: Self = Self(14);
 }
 
+/// The text in a `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Text {
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
 /// How a call ended. `details` is an encoded `google.rpc.Status`; empty where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -42,6 +50,20 @@ impl Status {
             code,
             message: message.into(),
             details: Bytes::new(),
+        }
+    }
+
+    /// The same with another text.
+    pub(super) fn saying(&self, text: &str) -> Self {
+        let message = Text {
+            message: text.to_owned(),
+        };
+        // Of a field that stands twice in an encoded message, the last counts.
+        let details = [&self.details[..], &message.encode_to_vec()].concat();
+        Self {
+            message: message.message,
+            details: details.into(),
+            ..*self
         }
     }
 
@@ -97,6 +119,20 @@ mod tests {
         assert_eq!(percent_encoded("a b~"), "a b~");
         assert_eq!(percent_encoded("100%\n"), "100%25%0A");
         assert_eq!(percent_encoded("ü"), "%C3%BC");
+    }
+
+    #[test]
+    fn another_text_stands_in_the_details_too() {
+        let told = |text: &str| Text {
+            message: text.to_owned(),
+        };
+        let status = Status {
+            details: told("before").encode_to_vec().into(),
+            ..Status::new(Code::INTERNAL, "before")
+        };
+        let other = status.saying("after");
+        assert_eq!((other.code, &other.message[..]), (Code::INTERNAL, "after"));
+        assert_eq!(Text::decode(other.details), Ok(told("after")));
     }
 
     #[test]

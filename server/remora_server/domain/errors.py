@@ -166,6 +166,34 @@ class StreamUnsupported(RemoraError):
         )
 
 
+class CallMalformed(RemoraError):
+    """The call breaks gRPC's protocol over HTTP/2. The transport replaces the message by how."""
+
+    def __init__(self) -> None:
+        super().__init__("the call is malformed")
+
+
+class CompressionUnknown(RemoraError):
+    """The request is compressed in a way that the server does not know."""
+
+    def __init__(self) -> None:
+        super().__init__("messages may be compressed with gzip or deflate, or not at all")
+
+
+class MethodUnknown(RemoraError):
+    """The server has no such method."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no such method")
+
+
+class MessageTooLarge(RemoraError):
+    """A message of the request is larger than the server receives."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a message of the request is larger than {limit} bytes", limit_bytes=str(limit))
+
+
 class DeadlineExceeded(RemoraError):
     """The deadline passed while the request waited. A write may still become durable: repeat it with its request id."""
 

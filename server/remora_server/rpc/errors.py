@@ -54,6 +54,10 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.StoreDamaged: Answer(code_pb2.DATA_LOSS, "STORE_DAMAGED"),
     errors.StoreFailed: Answer(code_pb2.UNAVAILABLE, "STORE_FAILED", retry_delay=5.0),
     errors.ServerStopping: Answer(code_pb2.UNAVAILABLE, "SERVER_STOPPING", retry_delay=1.0),
+    errors.MessageTooLarge: Answer(code_pb2.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE"),
+    errors.CallMalformed: Answer(code_pb2.INTERNAL, "CALL_MALFORMED"),
+    errors.CompressionUnknown: Answer(code_pb2.UNIMPLEMENTED, "COMPRESSION_UNKNOWN"),
+    errors.MethodUnknown: Answer(code_pb2.UNIMPLEMENTED, "METHOD_UNKNOWN"),
     errors.SlowReader: Answer(code_pb2.RESOURCE_EXHAUSTED, "SLOW_READER", retry_delay=0.1),
     errors.StreamUnsupported: Answer(code_pb2.UNIMPLEMENTED, "STREAM_UNSUPPORTED"),
 }

@@ -16,11 +16,9 @@ The limits of a field are protovalidate's options, or comments where options can
 message is used, even if a call ignores the field. Texts are measured in UTF-8; times are from 0001-01-01 to 9999-12-31.
 The server checks all limits; clients need neither protovalidate nor the options.
 
-A request larger than the server receives, 4 MiB unless set otherwise, is refused before it is read: by gRPC itself,
-with RESOURCE_EXHAUSTED and no details. One that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field
-`request`.
+A request that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field `request`.
 
-Every other error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason is
+Every error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason is
 given here after its code; texts may change, codes and reasons do not. INVALID_ARGUMENT for a field also has a
 BadRequest, and an error that may pass has a RetryInfo. Besides the errors that a call names, any call may end with
 INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
@@ -35,7 +33,13 @@ RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has too little memory, and no
 UNAVAILABLE, STORE_FAILED: the store has failed (GetStatus says why) and accepts no writes until the server restarts;
 reads are answered as long as they are certain to be right;
 DATA_LOSS, STORE_DAMAGED: the data that the call reads is damaged on disk; other calls may work;
+RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE: the request is larger than the server accepts, 4 MiB unless set otherwise;
+UNIMPLEMENTED, METHOD_UNKNOWN: the server has no such method: it is older than the client's contract;
+UNIMPLEMENTED, COMPRESSION_UNKNOWN: the request is compressed with neither gzip nor deflate;
+INTERNAL, CALL_MALFORMED: the call violates gRPC's protocol over HTTP/2: its timeout, or how its message is framed;
 INTERNAL, INTERNAL: the server failed; its log says how.
+With `--transport grpcio`, gRPC's library itself refuses calls that are malformed, too large or compressed in an unknown
+way: with its own codes and texts, and without details.
 
 A stream is sent at the pace of its reader; while it is idle, HTTP/2's pings keep its connection. A call without a
 deadline may last for ever. A stream may also end with

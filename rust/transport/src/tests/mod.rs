@@ -196,6 +196,10 @@ fn refusals() -> Refusals {
         internal: status(Code::INTERNAL),
         stopping: status(Code::UNAVAILABLE),
         slow_reader: status(SLOW),
+        malformed: status(Code::INTERNAL),
+        too_large: status(Code::RESOURCE_EXHAUSTED),
+        unknown_compression: status(Code::UNIMPLEMENTED),
+        unknown_method: status(Code::UNIMPLEMENTED),
     }
 }
 

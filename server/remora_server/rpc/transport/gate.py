@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from remora_server.domain.errors import Overloaded
+from remora_server.domain.errors import MethodUnknown, Overloaded
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.transport.aborts import abort
 from remora_server.rpc.transport.workers import Workers
@@ -19,9 +19,9 @@ Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHan
 class Gate(grpc.ServerInterceptor):
     """Refuses calls before a worker takes them.
 
-    Calls of services in `open_services` pass unseen. The others need a tenant, known method or not, and room among the
-    workers of their service (`workers` where `workers_of` names none). grpcio asks one call after the other, on the
-    thread that then hands the call to the workers: there is no race for the last free one.
+    Calls of services in `open_services` pass unseen. The others need a tenant, room among the workers of their service
+    (`workers` where `workers_of` names none), and a method that there is, in this order. grpcio asks one call after the
+    other, on the thread that then hands the call to the workers: there is no race for the last free one.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Gate(grpc.ServerInterceptor):
             self._require_room(service)
         except BaseException as refusal:  # noqa: BLE001 - it would end the thread that takes all calls
             return self._refuse(refusal, handler_call_details.method)
-        return continuation(handler_call_details)
+        return continuation(handler_call_details) or self._refuse(MethodUnknown(), handler_call_details.method)
 
     def _require_room(self, service: str) -> None:
         if self._workers_of.get(service, self._workers).is_full():

@@ -20,8 +20,12 @@ from msgspec import Struct
 
 from remora_server import _native, failpoints
 from remora_server.domain.errors import (
+    CallMalformed,
+    CompressionUnknown,
     DeadlineExceeded,
     InvalidField,
+    MessageTooLarge,
+    MethodUnknown,
     Overloaded,
     ServerStopping,
     SlowReader,
@@ -57,6 +61,7 @@ class NativeTransport:
     def __init__(self, options: ServerOptions, identity: Identity) -> None:
         self._identity = identity
         self._threads = options.threads
+        self._receive_limit_bytes = options.receive_limit_bytes
         self._sockets: list[_SocketFile] = []
         self._serving: LongLived | None = None
         self._workers: list[LongLived] = []
@@ -96,18 +101,28 @@ class NativeTransport:
             methods=[*(self._listed(method, waits_for_disk=publication is None) for method in methods), reflected],
             identify=partial(_identify, self._identity),
             report=logger.error,
-            overloaded=_failure(to_status(Overloaded())),
-            deadline_exceeded=_failure(to_status(DeadlineExceeded())),
-            not_published=_failure(to_status(StoreFailed())),
-            internal=_failure(to_status(RuntimeError())),
-            stopping=_failure(to_status(ServerStopping())),
-            slow_reader=_failure(to_status(SlowReader())),
+            refusals={name: _failure(to_status(error)) for name, error in self._refusals().items()},
             publication=publication,
         )
         self._serving = LongLived("transport", self._serve)
         self._workers = [LongLived(f"worker-{number}", self._work) for number in range(self._threads)]
         for thread in (self._serving, *self._workers):
             thread.start()
+
+    def _refusals(self) -> dict[str, Exception]:
+        """What the Rust module answers by itself."""
+        return {
+            "overloaded": Overloaded(),
+            "deadline_exceeded": DeadlineExceeded(),
+            "not_published": StoreFailed(),
+            "internal": RuntimeError(),
+            "stopping": ServerStopping(),
+            "slow_reader": SlowReader(),
+            "malformed": CallMalformed(),
+            "too_large": MessageTooLarge(self._receive_limit_bytes),
+            "unknown_compression": CompressionUnknown(),
+            "unknown_method": MethodUnknown(),
+        }
 
     def _listed(self, method: Method, *, waits_for_disk: bool) -> tuple[str, str, Answers]:
         """A method's path, how its calls are answered, and by what."""
