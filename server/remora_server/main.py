@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from remora_server.commands import COMMANDS, module_of, standard_output
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
 from remora_server.commands.parsing import CommandParser, Parser
+from remora_server.commands.printable import printable
 
 _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(arguments)
     except CommandFailed as error:
-        sys.stderr.write(f"remora: {error}\n")
+        sys.stderr.write(f"remora: {printable(str(error))}\n")
         return error.code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -56,7 +56,7 @@ def test_messages_are_shown_oldest_first_and_steer_no_terminal(endpoint: str) ->
     assert re.fullmatch(rf"{TIME}  Sarah  Which train goes to Lisbon\?", shown[0])
     assert re.fullmatch(rf"{TIME}  assistant  The night train\.", shown[1])
     assert shown[2] == "    It leaves at ten."
-    assert shown[3].endswith("  user  ␛[31mred␇ and \N{REPLACEMENT CHARACTER}1m")
+    assert shown[3].endswith("  user  ␛[31mred␇ and <U+009B>1m")
     assert len(lines(endpoint, "log", "trip", "--limit", "1")) == 1
 
 
@@ -90,6 +90,27 @@ def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsy
     assert re.match(TIME, first)
     assert rest
     assert all(line.startswith("    ") for line in rest)
+
+
+def test_what_is_said_neither_hides_nor_turns_around(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    turned, hidden = "\u202e\u2066", "\u200b\U000e0041"
+
+    def piped(*arguments: str) -> str:
+        assert main([*arguments, "--tenant", "turned", "--endpoint", endpoint]) == 0
+        return capsys.readouterr().out
+
+    with Remora(endpoint, tenant="turned", timeout=PATIENCE) as memory:
+        chat = memory.conversation(f"c{turned}", user_id=f"u{turned}", title=f"t{hidden}")
+        chat.append(Message("user", f"hello {turned}{hidden}", name=f"n{turned}"))
+
+    for shown in (piped("log"), piped("log", f"c{turned}"), piped("search", "hello")):
+        assert not re.search(f"[{turned}{hidden}]", shown)
+        assert "<U+202E><U+2066>" in shown
+    for line in (piped("log", f"c{turned}", "--json"), piped("search", "hello", "--json")):
+        assert not re.search(f"[{turned}{hidden}]", line)
+        assert json.loads(line)["text"] == f"hello {turned}{hidden}"
+    assert main(["log", f"lost{turned}", "--endpoint", f"unix:/{turned}/s"]) == 1
+    assert not re.search(f"[{turned}]", capsys.readouterr().err)
 
 
 def test_a_log_says_where_there_is_nothing_and_where_there_is_more(

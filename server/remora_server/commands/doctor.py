@@ -19,7 +19,8 @@ from remora.errors import RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
-from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.output import add_json_flag, output, write_json
+from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 from remora_server.domain.errors import one_line
 from remora_server.domain.search import EmbeddingFailed

@@ -26,6 +26,7 @@ from rich.progress import (
 from rich.text import Text
 
 from remora_server.commands import standard_output
+from remora_server.commands.printable import printable_json
 
 SILENT_SECONDS = 5.0
 """After so long, a person wants to know why nothing happens."""
@@ -36,11 +37,6 @@ _UNBOUNDED = 100_000
 SET_IN = " " * 4
 LEAST_COLUMNS = 8
 
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421, 0x2028: 0x2424, 0x2029: 0x2424}
-_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-"""Control characters and what stands for each (Unicode's Control Pictures): texts must not steer the terminal."""
-_PICTURES_IN_LINES = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
-
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
@@ -50,7 +46,8 @@ def add_json_flag(parser: argparse.ArgumentParser) -> None:
 def write_json(value: Mapping[str, object]) -> None:
     """Write an object as one line, at once."""
     ascii_only = sys.stdout.encoding.lower() != "utf-8"
-    standard_output.write(json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")) + "\n")
+    encoded = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
+    standard_output.write(printable_json(encoded) + "\n")
     standard_output.flush()
 
 
@@ -82,16 +79,6 @@ def _console(*, stderr: bool) -> Console:
     width = None if stream.isatty() else _UNBOUNDED
     file = None if stderr else cast("IO[str]", _Output())
     return Console(file=file, stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
-
-
-def printable(text: str) -> str:
-    """Text that a terminal can only show, on one line: control characters become pictures of themselves."""
-    return text.translate(_PICTURES)
-
-
-def printable_lines(text: str) -> str:
-    """Likewise, but with its line breaks and tabs."""
-    return text.translate(_PICTURES_IN_LINES)
 
 
 def print_set_in(console: Console, text: Text) -> None:

@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 from remora_server.commands.failures import CommandFailed
-from remora_server.commands.output import add_json_flag, output, printable, write_json
+from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import path
+from remora_server.commands.printable import printable
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery.salvage import RepairError, RepairReport, repair, saved_facts
 

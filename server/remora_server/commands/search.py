@@ -11,8 +11,9 @@ from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import positive
-from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, printable, write_json
+from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import name
+from remora_server.commands.printable import printable
 
 SHORTEST_WORD = 3
 FOUND_WORD = "bold underline"
