@@ -17,6 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from tests.patience import PATIENCE
+from tests.tokens import token_file
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import text_service_pb2
@@ -233,18 +234,41 @@ def test_what_cannot_be_done_is_said_in_one_line(
 
 
 def test_a_token_file_with_a_malformed_line_is_named(directory: Path) -> None:
-    (directory / "tokens").write_text("secret\n")
+    file = token_file(directory / "tokens", "secret")
 
-    code, error = refused(directory, f"--token-file={directory / 'tokens'}")
+    code, error = refused(directory, f"--token-file={file}")
 
     assert code == 1
-    assert error == f"remora: {directory / 'tokens'}: line 1 is not a new token, a blank and its tenant\n"
+    assert error.startswith(f"remora: {file}: line 1 is not a new token, a blank and its tenant: name a file")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o666])
+def test_a_token_file_that_everybody_can_read_or_change_is_refused(directory: Path, mode: int) -> None:
+    file, link = token_file(directory / "tokens", "secret acme"), directory / "link"
+    file.chmod(mode)
+    link.symlink_to(file)
+
+    for named in (file, link):
+        code, error = refused(directory, f"--token-file={named}")
+
+        assert code == 1
+        assert error.startswith(f"remora: every user of this machine can read or change {named}: `chmod 600` it")
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o440, 0o640])
+def test_a_token_file_of_its_owner_and_its_group_is_taken(directory: Path, mode: int) -> None:
+    file = token_file(directory / "tokens", "secret acme")
+    file.chmod(mode)
+
+    with serving(directory, f"--token-file={file}"):
+        pass
 
 
 def test_tokens_are_asked_for(directory: Path) -> None:
-    (directory / "tokens").write_text("secret acme\n")
+    file = token_file(directory / "tokens", "secret acme")
 
-    with serving(directory, f"--token-file={directory / 'tokens'}"), pytest.raises(grpc.RpcError) as raised:
+    with serving(directory, f"--token-file={file}"), pytest.raises(grpc.RpcError) as raised:
         texts(f"unix:{directory / 's'}")
 
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED

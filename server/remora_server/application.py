@@ -222,7 +222,7 @@ def _tokens(file: Path | None) -> Tokens | None:
     try:
         return Tokens.read(file)
     except TokenFileError as error:
-        raise ServeError(str(error)) from error
+        raise ServeError(f"{error}: {error.remedy}") from error
 
 
 def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:

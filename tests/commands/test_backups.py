@@ -19,6 +19,7 @@ import pytest
 from tests.commands.terminal import begin, done, remora
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
+from tests.tokens import token_file
 
 from remora import Message, Remora
 from remora.errors import (
@@ -190,9 +191,21 @@ def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory
             memory.create_backup()
 
 
+def test_an_operators_token_that_everybody_can_read_is_not_used(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(directory / "a") as sidecar:
+        data = sidecar.directory / "data"
+        (data / "operator.token").chmod(0o644)
+
+        code = main(["backup", str(directory / "b"), f"--data={data}", f"--endpoint={sidecar.endpoint}"])
+
+    assert code == 1
+    assert "operator.token: `chmod 600` it and restart the server" in capsys.readouterr().err
+
+
 def test_where_tokens_are_asked_for_the_operator_names_the_tenant(directory: Path) -> None:
-    tokens = directory / "tokens"
-    tokens.write_text("secret acme\n")
+    tokens = token_file(directory / "tokens", "secret acme")
     with serving(directory / "a", f"--token-file={tokens}", token="secret") as sidecar:
         with Remora(sidecar.endpoint, token="secret", timeout=PATIENCE) as memory:
             memory.conversation("c").append(Message("user", "hello"))

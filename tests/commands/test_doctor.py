@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.commands.another_user import open_to_all, remora_of_another
 from tests.storage.opening import open_store
+from tests.tokens import token_file
 
 from remora_server.main import main
 
@@ -85,14 +86,19 @@ def test_what_another_user_may_not_read_is_not_taken_for_damage(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(None, "cannot be read as a token file"), ("alone\n", "line 1 is not a new token")]
+    ("content", "mode", "what"),
+    [
+        (None, 0o600, "cannot be read as a token file"),
+        ("alone", 0o600, "line 1 is not a new token"),
+        ("secret acme", 0o644, "every user of this machine can read or change"),
+    ],
 )
 def test_a_token_file_that_no_server_takes_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, what: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, mode: int, what: str
 ) -> None:
     file = tmp_path / "tokens"
     if content is not None:
-        file.write_text(content)
+        token_file(file, content).chmod(mode)
 
     code, said = doctor(capsys, f"--data={tmp_path / 'none'}", f"--token-file={file}")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.commands.terminal import begin, done, on_terminal, remora
 from tests.patience import PATIENCE
+from tests.tokens import token_file
 
 from remora import Message, Remora
 from remora.testing import serve
@@ -224,8 +225,7 @@ def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list
 
 
 def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("secret acme\n")
+    tokens = token_file(tmp_path / "tokens", "secret acme")
     assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme"})
 
     with serve("--model=none", f"--token-file={tokens}") as guarded:

@@ -26,6 +26,7 @@ from tests.faults.changed_server import WAITING
 from tests.faults.served_store import refused
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
+from tests.tokens import token_file
 
 from remora import Remora
 from remora.v1 import (
@@ -401,7 +402,7 @@ OF = {fault.error: fault for fault in FAULTS}
 
 
 def started(directory: Path, fault: Fault) -> Sidecar:
-    (directory / "tokens").write_text(f"{TOKEN} acme\n")
+    token_file(directory / "tokens", f"{TOKEN} acme")
     arguments = [argument.format(directory=directory) for argument in fault.arguments]
     sidecar = Sidecar(directory, "--model", "none", *arguments, token=fault.token)
     sidecar.changes, sidecar.failpoints = fault.changes, fault.failpoints

@@ -20,6 +20,7 @@ from tests.input.table import MODEL
 from tests.isolation.canaries import Canary, canaries
 from tests.isolation.tenant import Leak, Shared, Tenant
 from tests.storage.written import OF_CALLERS, written_kinds
+from tests.tokens import token_file
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Write
@@ -74,8 +75,8 @@ def sidecar(directory: Path, identity: str) -> Iterator[Sidecar]:
     model = ["--model-dir", os.environ["REMORA_MODEL_DIR"], "--precision", "int8"]
     arguments = ["--log-level", "debug", "--log-format", "json", *model]
     if identity == "tokens":
-        (directory / "tokens").write_text("".join(f"secret-{tenant} tenant-{tenant}\n" for tenant in TENANTS))
-        arguments += ["--token-file", str(directory / "tokens")]
+        file = token_file(directory / "tokens", *(f"secret-{tenant} tenant-{tenant}" for tenant in TENANTS))
+        arguments += ["--token-file", str(file)]
     server = Sidecar(directory, *arguments, token="secret-0" if identity == "tokens" else None)
     server.start()
     yield server

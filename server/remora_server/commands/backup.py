@@ -22,6 +22,7 @@ from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.domain.errors import one_line
+from remora_server.rpc.private_files import ExposedError, read_private
 from remora_server.storage.database.directory import OPERATOR_TOKEN_FILE
 
 
@@ -52,7 +53,10 @@ def _token_in(directory: Path) -> str:
     """The operator's token in a data directory. Raises CommandFailed."""
     file = directory / OPERATOR_TOKEN_FILE
     try:
-        return file.read_text("ascii")
+        return read_private(file).decode("ascii")
+    except ExposedError:
+        why = "`chmod 600` it and restart the server, which writes it anew"
+        raise CommandFailed(f"every user of this machine can read or change {file}: {why}") from None
     except OSError as error:
         why = f"{error.strerror}: name the data directory of a server that runs"
         raise CommandFailed(f"{file} cannot be read: {why}") from error

@@ -276,7 +276,7 @@ class Examination:
         try:
             Tokens.read(self._settings.token_file)
         except TokenFileError as error:
-            self._find("settings", str(error), "name a file with a token and its tenant in each line (--token-file)")
+            self._find("settings", str(error), error.remedy)
 
 
 def _store_facts(report: StoreReport) -> dict[str, object]:

@@ -14,14 +14,23 @@ from remora_server import failpoints
 from remora_server.domain import tenants
 from remora_server.domain.calls import DEFAULT_TENANT
 from remora_server.domain.errors import InvalidField, Unauthenticated
+from remora_server.rpc.private_files import ExposedError, read_private
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 AUTHORIZATION, TENANT = "authorization", "remora-tenant"
 
 
+_LINES = "name a file with a token and its tenant in each line (--token-file)"
+_CHMOD = "`chmod 600` it; of a secret that Kubernetes mounts, set `defaultMode: 0400`, or 0440 with an `fsGroup`"
+
+
 class TokenFileError(Exception):
-    """A token file cannot be read, or a line of it is not `token tenant`."""
+    """A token file cannot be read or may be read by everybody, or a line of it is not `token tenant`."""
+
+    def __init__(self, what: str, remedy: str = _LINES) -> None:
+        super().__init__(what)
+        self.remedy = remedy
 
 
 class Tokens:
@@ -37,9 +46,11 @@ class Tokens:
     def read(cls, file: Path) -> Tokens:
         """Tokens from a file (see `parse`). Raises TokenFileError, which names the file."""
         try:
-            return cls.parse(file.read_text("utf-8").splitlines())
+            return cls.parse(read_private(file).decode().splitlines())
         except TokenFileError as error:
-            raise TokenFileError(f"{file}: {error}") from error
+            raise TokenFileError(f"{file}: {error}", error.remedy) from error
+        except ExposedError:
+            raise TokenFileError(f"every user of this machine can read or change {file}", _CHMOD) from None
         except (OSError, UnicodeDecodeError) as error:
             raise TokenFileError(f"{file} cannot be read as a token file: {error}") from error
 

@@ -1,0 +1,23 @@
+"""Files that hold secrets, which not every user of the machine may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+_OTHERS = stat.S_IROTH | stat.S_IWOTH
+
+
+class ExposedError(Exception):
+    """Every user of the machine can read or change the file."""
+
+
+def read_private(file: Path) -> bytes:
+    """What a file holds. Its group may read it, which is how Kubernetes hands a secret to a process that is not root
+    (`fsGroup`). What counts is the mode of the file that a symbolic link leads to. Raises ExposedError and OSError.
+    """
+    with file.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_mode & _OTHERS:
+            raise ExposedError
+        return stream.read()
