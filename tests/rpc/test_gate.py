@@ -11,22 +11,22 @@ import grpc
 import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
 from tests.patience import PATIENCE
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail, status_of
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Read
-from remora_server.rpc.health import REFLECTION
 from remora_server.rpc.identity import Identity, Tokens
+from remora_server.rpc.reflection import REFLECTION_PATHS
 from remora_server.rpc.server import SERVICES
 from remora_server.rpc.transport.transports import ServerOptions
 
 Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 
 GET = pb.GetConversationRequest(conversation_id="c")
-PATHS = [f"/{service.full_name}/{method.name}" for service in (*SERVICES, REFLECTION) for method in service.methods]
+METHODS = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
+PATHS = [*METHODS, *REFLECTION_PATHS]
 WRONG = [
     {},
     {"authorization": ""},
@@ -77,7 +77,7 @@ def test_health_answers_without_a_token(guarded: RunningServer) -> None:
 
 
 def test_a_refused_stream_has_the_same_details(guarded: RunningServer) -> None:
-    ask: Streams = guarded.channel.stream_stream(f"/{REFLECTION.full_name}/ServerReflectionInfo")
+    ask: Streams = guarded.channel.stream_stream(REFLECTION_PATHS[0])
 
     with pytest.raises(grpc.RpcError) as raised:
         next(ask(iter([b""])))
@@ -85,16 +85,6 @@ def test_a_refused_stream_has_the_same_details(guarded: RunningServer) -> None:
     info = detail(raised.value, ErrorInfo)
     assert info is not None
     assert info.reason == "UNAUTHENTICATED"
-
-
-def test_reflection_lists_every_service(server: RunningServer) -> None:
-    request = reflection_pb2.ServerReflectionRequest(list_services="")
-    ask: Streams = server.channel.stream_stream(f"/{REFLECTION.full_name}/ServerReflectionInfo")
-
-    reply = reflection_pb2.ServerReflectionResponse.FromString(next(ask(iter([request.SerializeToString()]))))
-
-    names = {service.name for service in reply.list_services_response.service}
-    assert names == {service.full_name for service in SERVICES} | {REFLECTION.full_name, "grpc.health.v1.Health"}
 
 
 def test_a_call_beyond_threads_and_queue_is_refused_at_once_and_the_others_are_answered() -> None:

@@ -19,9 +19,10 @@ from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.calls import Call
 from remora_server.rpc.checks.limits import Limits
 from remora_server.rpc.checks.rules import Rule
-from remora_server.rpc.health import Health, Reflection
+from remora_server.rpc.health import Health
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
+from remora_server.rpc.reflection import Reflection
 from remora_server.rpc.server import TRANSPORTS
 from remora_server.rpc.streams import Subscription
 from remora_server.rpc.transport.transports import ServerOptions, Transport

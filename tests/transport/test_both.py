@@ -6,13 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeAlias
 
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
 from tests.network import frames
 from tests.network.frames import Peer
 from tests.network.statuses import status_of
@@ -22,12 +20,9 @@ from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.errors import ConversationNotFound
-from remora_server.rpc.health import REFLECTION
 from remora_server.rpc.identity import Identity, Tokens
-from remora_server.rpc.server import SERVICES, TRANSPORTS
+from remora_server.rpc.server import TRANSPORTS
 from remora_server.rpc.transport.transports import ServerOptions
-
-Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 
 GET = pb.GetConversationRequest(conversation_id="c")
 LIMIT = 100_000
@@ -193,19 +188,3 @@ def test_a_call_that_was_cancelled_frees_its_room(server: RunningServer, store: 
     store.waiting_for.set()
 
     eventually(lambda: get(server))
-
-
-def test_reflection_answers_every_message_of_a_stream(server: RunningServer) -> None:
-    ask: Streams = server.channel.stream_stream(f"/{REFLECTION.full_name}/ServerReflectionInfo")
-    lists = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
-    finds = reflection_pb2.ServerReflectionRequest(
-        file_containing_symbol="remora.v1.ConversationService"
-    ).SerializeToString()
-
-    first, second = map(
-        reflection_pb2.ServerReflectionResponse.FromString,
-        ask(iter([lists, finds]), metadata=tuple(ALPHA), timeout=PATIENCE),
-    )
-
-    assert {service.name for service in first.list_services_response.service} >= {one.full_name for one in SERVICES}
-    assert second.file_descriptor_response.file_descriptor_proto

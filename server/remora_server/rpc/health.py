@@ -1,26 +1,20 @@
-"""The standard services beside Remora's own: whether the process is well, and what it offers."""
+"""The standard health service: whether the process is well."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import cast
 
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
 
 from remora_server import failpoints
 from remora_server.locking import Level, new_lock
 from remora_server.supervision import LongLived
 
-if TYPE_CHECKING:
-    import grpc
-    from grpc_reflection.v1alpha.reflection import ReflectionServicer
-
 HEALTH = cast("ServiceDescriptor", health_pb2.DESCRIPTOR.services_by_name["Health"])
-REFLECTION = cast("ServiceDescriptor", reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"])
 
 LIVENESS, READINESS, OVERALL = "liveness", "readiness", ""
 
@@ -78,23 +72,3 @@ class Health:
         self._stopped.set()
         self.set_ready(ready=False)
         self._say(LIVENESS, False)
-
-
-class Reflection:
-    """Describes services, and answers each question apart."""
-
-    def __init__(self, services: Iterable[str]) -> None:
-        self._names = (*services, HEALTH.full_name, REFLECTION.full_name)
-
-    @cached_property
-    def _servicer(self) -> ReflectionServicer:
-        """It brings grpcio, and few ask it: a server does not wait for that when it starts."""
-        from grpc_reflection.v1alpha.reflection import ReflectionServicer  # noqa: PLC0415
-
-        return ReflectionServicer(self._names)
-
-    def answer(self, request: reflection_pb2.ServerReflectionRequest) -> reflection_pb2.ServerReflectionResponse:
-        """The reply to one message of the stream."""
-        # It asks nothing of its context.
-        replies = self._servicer.ServerReflectionInfo(iter([request]), cast("grpc.ServicerContext", None))
-        return cast("reflection_pb2.ServerReflectionResponse", next(iter(replies)))

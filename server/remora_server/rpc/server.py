@@ -17,9 +17,10 @@ from remora.v1 import (
 )
 from remora_server.domain.publication import Publication
 from remora_server.rpc.checks.limits import DimensionOf, Limits
-from remora_server.rpc.health import Health, Reflection
+from remora_server.rpc.health import HEALTH, Health
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
+from remora_server.rpc.reflection import Reflection
 from remora_server.rpc.transport.listeners import Listener
 from remora_server.rpc.transport.native_transport import NativeTransport
 from remora_server.rpc.transport.transports import ServerOptions, Transport
@@ -80,7 +81,7 @@ class Server:
         """
         limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
-        self._transport.start(methods, Reflection(SERVICE_NAMES), publication)
+        self._transport.start(methods, Reflection((*SERVICE_NAMES, HEALTH.full_name)), publication)
         self._health.follow(works, interval=HEALTH_INTERVAL)
 
     def failure(self) -> str:

@@ -24,9 +24,10 @@ from msgspec import Struct
 from remora_server.domain.errors import Overloaded, ServerStopping, StreamUnsupported
 from remora_server.domain.publication import Publication
 from remora_server.rpc.calls import Call, traceparent
-from remora_server.rpc.health import HEALTH, REFLECTION, Reflection
+from remora_server.rpc.health import HEALTH
 from remora_server.rpc.identity import Identity, Metadata
 from remora_server.rpc.methods import Method
+from remora_server.rpc.reflection import REFLECTION_NAMES, REFLECTION_PATHS, Reflection
 from remora_server.rpc.streams import Subscription
 from remora_server.rpc.transport.aborts import abort
 from remora_server.rpc.transport.gate import Gate
@@ -128,7 +129,7 @@ class GrpcioTransport:
         self._gate = Gate(
             identity,
             self._workers,
-            {REFLECTION.full_name: self._reflection_workers},
+            dict.fromkeys(REFLECTION_NAMES, self._reflection_workers),
             open_services=frozenset({HEALTH.full_name}),
         )
         self._health = health.HealthServicer()
@@ -158,11 +159,9 @@ class GrpcioTransport:
 
     def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:  # noqa: ARG002
         handlers = {method.path: self._handled(method) for method in methods}
-        standard = (
-            _standard(HEALTH, self._health, self._health_workers),
-            _standard(REFLECTION, _ReflectionServicer(reflection), self._reflection_workers),
-        )
-        self._grpc.add_generic_rpc_handlers((_ByPath(handlers), *standard))
+        handlers |= dict.fromkeys(REFLECTION_PATHS, _reflecting(reflection, self._reflection_workers))
+        health = _standard(HEALTH, self._health, self._health_workers)
+        self._grpc.add_generic_rpc_handlers((_ByPath(handlers), health))
         self._grpc.start()
 
     def _handled(self, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
@@ -196,14 +195,24 @@ class _ByPath(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
-class _ReflectionServicer:
+class _Reflected:
     """Reflection, message by message."""
 
-    def __init__(self, reflection: Reflection) -> None:
+    def __init__(self, reflection: Reflection, pool: ThreadPoolExecutor) -> None:
         self._reflection = reflection
+        self.experimental_thread_pool = pool
 
-    def ServerReflectionInfo(self, requests: Any, _context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802
-        return map(self._reflection.answer, requests)
+    def __call__(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            yield from map(self._reflection.answer, requests)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - see Calls.answer
+            abort(context, error, "reflect")
+
+
+def _reflecting(reflection: Reflection, pool: ThreadPoolExecutor) -> grpc.RpcMethodHandler[bytes, bytes]:
+    return grpc.stream_stream_rpc_method_handler(_Reflected(reflection, pool))
 
 
 def _require_free(host: str, port: int) -> None:
@@ -227,11 +236,7 @@ def _handler(
     on_pool: Any = partial(behavior)
     on_pool.experimental_thread_pool = pool
     on_pool.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[method.client_streaming, method.server_streaming]
+    make = grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
     return make(
         on_pool, GetMessageClass(method.input_type).FromString, GetMessageClass(method.output_type).SerializeToString
     )

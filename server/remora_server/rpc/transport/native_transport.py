@@ -13,9 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
-from grpc_reflection.v1alpha import reflection_pb2
 from msgspec import Struct
 
 from remora_server import _native, failpoints
@@ -23,7 +21,6 @@ from remora_server.domain.errors import (
     CallMalformed,
     CompressionUnknown,
     DeadlineExceeded,
-    InvalidField,
     MessageTooLarge,
     MethodUnknown,
     Overloaded,
@@ -34,9 +31,9 @@ from remora_server.domain.errors import (
 from remora_server.domain.publication import Publication
 from remora_server.rpc.calls import NO_TIME, Call, traceparent
 from remora_server.rpc.errors import logged_status, to_status
-from remora_server.rpc.health import REFLECTION, Reflection
 from remora_server.rpc.identity import AUTHORIZATION, TENANT, Caller, Identity
 from remora_server.rpc.methods import Method
+from remora_server.rpc.reflection import REFLECTION_PATHS, Reflection
 from remora_server.rpc.streams import Subscription
 from remora_server.rpc.transport.transports import ServerOptions
 from remora_server.supervision import LongLived
@@ -96,9 +93,9 @@ class NativeTransport:
         self._native.set_health(service, serving)
 
     def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
-        reflected = (f"/{REFLECTION.full_name}/ServerReflectionInfo", "each", partial(_reflect, reflection))
+        reflected = [(path, "each", partial(_reflect, reflection)) for path in REFLECTION_PATHS]
         self._native.start(
-            methods=[*(self._listed(method, waits_for_disk=publication is None) for method in methods), reflected],
+            methods=[*(self._listed(method, waits_for_disk=publication is None) for method in methods), *reflected],
             identify=partial(_identify, self._identity),
             report=logger.error,
             refusals={name: _failure(to_status(error)) for name, error in self._refusals().items()},
@@ -288,10 +285,7 @@ def _reflect(
     reflection: Reflection, encoded: bytes, _caller: Caller, _timeout: float | None, _trace: str
 ) -> tuple[bytes, int] | Failure:
     try:
-        request = reflection_pb2.ServerReflectionRequest.FromString(encoded)
-        return reflection.answer(request).SerializeToString(), 0
-    except DecodeError:
-        return _failure(to_status(InvalidField("request", "cannot be decoded as a ServerReflectionRequest")))
+        return reflection.answer(encoded), 0
     except BaseException as error:  # noqa: BLE001 - see Answers
         return _failure(logged_status(error, "reflect"))
 

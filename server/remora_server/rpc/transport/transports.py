@@ -8,8 +8,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from remora_server.domain.publication import Publication
-from remora_server.rpc.health import Reflection
 from remora_server.rpc.methods import Method
+from remora_server.rpc.reflection import Reflection
 from remora_server.rpc.transport.listeners import Binder
 
 
