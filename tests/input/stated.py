@@ -17,6 +17,8 @@ from tests.input.places import Place
 from remora_server.rpc.checks import options
 
 OPTIONS = options.of_contract()
+LARGE = (2**31, 2**32, 2**53, 2**62, 2**63 - 1)
+"""Numbers at which what is smaller inside ends."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def numbers(field: FieldDescriptor, settings: Mapping[str, Any], *, required: bo
     least, most = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     first, last = max(settings.get("gte", least), 1 if required else least), settings.get("lte", most)
     beside = {first - 1, last + 1, least, most}
-    return Values((first, last), tuple(sorted(one for one in beside - {first, last} if least <= one <= most)))
+    large = (one for one in LARGE if first < one < last)
+    return Values((first, *large, last), tuple(sorted(one for one in beside - {first, last} if least <= one <= most)))
 
 
 def _doubles(settings: Mapping[str, Any]) -> Values:

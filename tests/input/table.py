@@ -19,7 +19,7 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.input.places import Place, holder, inner, places, put, step
-from tests.input.stated import Values, masked, stated, texts
+from tests.input.stated import LARGE, Values, masked, stated, texts
 
 from remora.v1.filter_pb2 import Operator
 from remora.v1.memory_service_pb2 import Weights
@@ -148,8 +148,8 @@ BY_MESSAGE: dict[str, Values] = {
 }
 """What the options do not say, or not all of: vectors, conditions, times."""
 
-INTEGERS = Values((0, -1, -(2**63), 2**63 - 1))
-NATURALS = Values((0, 1, 2**63, 2**64 - 1))
+INTEGERS = Values((0, -1, -(2**63), *LARGE))
+NATURALS = Values((0, 1, *LARGE, 2**63, 2**64 - 1))
 
 PARTS = ("resource_id", "title", "metadata", "attributes", "storage_limit")
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from tests.input.callers import DOCUMENTED, METHODS, Answer, DirectCaller, direct_caller
+from tests.input.callers import DOCUMENTED, METHODS, Answer, DirectCaller, ask, direct_caller
 from tests.input.contents import digest, write_something_of_everything
+from tests.input.stated import LARGE
 from tests.input.table import MODEL, REQUESTS, cases, least
+
+from remora.v1 import admin_service_pb2 as admin
 
 METHOD_OF = {method.input_type.name: method.name for method in METHODS.values()}
 
 
 @pytest.fixture(scope="module")
-def caller() -> Iterator[DirectCaller]:
-    with direct_caller(MODEL) as caller:
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectCaller]:
+    with direct_caller(MODEL, directory=tmp_path_factory.mktemp("data")) as caller:
         yield caller
 
 
@@ -50,3 +54,16 @@ def test_what_a_field_may_be_is_answered_as_documented(caller: DirectCaller, req
 
     assert undocumented == []
     assert digest(tenant)
+
+
+def test_any_place_of_a_backup_is_read_or_refused_by_its_field(caller: DirectCaller) -> None:
+    made: Any = ask(caller, "CreateBackup", admin.CreateBackupRequest())
+
+    def read(offset: int) -> Answer:
+        request = admin.ReadBackupRequest(backup_id=made.backup.id, offset=offset)
+        return caller.call("ReadBackup", request.SerializeToString())
+
+    assert [read(offset).code for offset in (0, made.backup.bytes)] == ["OK", "OK"]
+    for offset in (made.backup.bytes + 1, *LARGE):
+        answer = read(offset)
+        assert (answer.code, answer.paths) == ("INVALID_ARGUMENT", ["offset"]), offset
