@@ -532,11 +532,22 @@ class Core:
         Ids are remembered for an hour, whatever the wall clock says, at most 1,000,000; the oldest are forgotten first.
         """
 
-    def load_request(self, tenant: str, request_id: str, fingerprint: bytes, revision: int, *, age: int) -> None:
-        """Remember a request from the database: in order of revisions, before any commit. `age` in microseconds."""
+    def load_requests(self, requests: Sequence[tuple[str, str, bytes, int, int]]) -> None:
+        """Take in requests from the database: tenant, request id, fingerprint, revision and age in microseconds, in
+        the order of revisions. They are known when the load ends.
+        """
+
+    def end_load_of_requests(self) -> None:
+        """Say that the database has no request that was neither loaded nor committed since the start."""
+
+    def has_loaded_requests(self) -> bool:
+        """Return whether the load has ended: before, the database may know a request that is not found."""
 
     def oldest_request(self) -> int | None:
-        """Return the revision of the oldest request that is remembered: the ids of all before it are forgotten."""
+        """Return the revision of the oldest request that is remembered: the ids of all before it are forgotten.
+
+        None where none is remembered, or the load has not ended.
+        """
 
     def records_after(self, revision: int, max_bytes: int) -> list[tuple[int, bytes]]:
         """Return the published records after a revision, oldest first, of at most `max_bytes`, but at least one."""

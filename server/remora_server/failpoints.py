@@ -25,6 +25,7 @@ POINTS = frozenset({
     "transaction_written",
     "transaction_committed",
     "store_recovered",
+    "requests_loading",
     "checkpoint_begun",
     "checkpoint_done",
     "vectors_made",

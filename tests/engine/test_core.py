@@ -401,8 +401,8 @@ def test_a_repeated_request_gets_the_first_revision_and_writes_nothing() -> None
 
 def test_a_request_id_is_forgotten_after_an_hour() -> None:
     core = open_core()
-    core.load_request(TENANT, "old", bytes(16), 7, age=HOUR + 1)
-    core.load_request(TENANT, "young", bytes(16), 8, age=HOUR - 600_000_000)
+    core.load_requests([(TENANT, "old", bytes(16), 7, HOUR + 1), (TENANT, "young", bytes(16), 8, HOUR - 600_000_000)])
+    core.end_load_of_requests()
 
     again = [core.commit(record(request_id=name, fingerprint=bytes(16)), 5.0) for name in ("old", "young")]
 
@@ -421,9 +421,25 @@ def test_a_request_id_is_not_forgotten_when_the_wall_clock_is_set() -> None:
 def test_loaded_requests_are_recognised() -> None:
     core = open_core()
 
-    core.load_request(TENANT, "r", bytes(16), 7, age=0)
+    core.load_requests([(TENANT, "r", bytes(16), 7, 0)])
+    core.end_load_of_requests()
 
     assert core.commit(record(request_id="r", fingerprint=bytes(16)), 5.0) == (7, "repeated")
+
+
+def test_requests_are_known_when_the_last_of_them_is_loaded() -> None:
+    core = open_core()
+    core.load_requests([(TENANT, "r", bytes(16), 7, 0)])
+    write(core, request_id="new", fingerprint=bytes(16))
+
+    before = (core.has_loaded_requests(), core.find_request(TENANT, "r", bytes(16)), core.oldest_request())
+    core.end_load_of_requests()
+
+    assert before == (False, None, None)
+    assert core.has_loaded_requests()
+    assert core.find_request(TENANT, "r", bytes(16)) == (7, True)
+    assert core.find_request(TENANT, "new", bytes(16)) == (1, True)
+    assert core.oldest_request() == 7
 
 
 @pytest.mark.parametrize(

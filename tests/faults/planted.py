@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import duckdb
@@ -18,7 +18,7 @@ from remora_server.storage.commit import commits
 from remora_server.storage.commit.batch import Batch
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commits import Accepted, Commits
-from remora_server.storage.local_store import LocalStore
+from remora_server.storage.commit.request_ids import RequestIds
 from remora_server.storage.schema.kinds import Kind
 from remora_server.storage.v1 import record_pb2
 
@@ -148,10 +148,14 @@ def forget_applied_revision() -> None:
 def forget_requests() -> None:
     """A restarted server does not know what it was asked before."""
 
-    def remember(self: LocalStore) -> None:
-        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+    def no_pages(self: RequestIds) -> Iterator[list[tuple[str, str, bytes, int, int]]]:
+        return iter(())
 
-    LocalStore._remember = remember  # type: ignore[method-assign]
+    def not_stored(self: RequestIds, write: Write) -> None:
+        return None
+
+    RequestIds._pages = no_pages  # type: ignore[method-assign]
+    RequestIds._find_stored = not_stored  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyTuple};
 use remora_core::records::{Loaded, Place, Records, Selection as RecordSelection};
 use remora_core::rows::unapplied_expiries;
@@ -182,20 +182,25 @@ impl PyCore {
         Ok(known.map(|known| (known.revision, known.is_same)))
     }
 
-    #[pyo3(signature = (tenant, request_id, fingerprint, revision, *, age))]
-    fn load_request(
+    fn load_requests(
         &self,
-        tenant: &str,
-        request_id: &str,
-        fingerprint: &[u8],
-        revision: u64,
-        age: u64,
+        requests: Vec<(PyBackedStr, PyBackedStr, PyBackedBytes, u64, u64)>,
     ) -> PyResult<()> {
-        let fingerprint = sixteen_bytes("fingerprint", fingerprint)?;
-        let age = Duration::from_micros(age);
-        self.core
-            .load_request(tenant, request_id, fingerprint, revision, age);
+        for (tenant, request_id, fingerprint, revision, age) in requests {
+            let fingerprint = sixteen_bytes("fingerprint", &fingerprint)?;
+            let age = Duration::from_micros(age);
+            self.core
+                .load_request(&tenant, &request_id, fingerprint, revision, age);
+        }
         Ok(())
+    }
+
+    fn end_load_of_requests(&self) {
+        self.core.end_load_of_requests();
+    }
+
+    fn has_loaded_requests(&self) -> bool {
+        self.core.has_loaded_requests()
     }
 
     fn oldest_request(&self) -> Option<u64> {

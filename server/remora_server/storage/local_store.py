@@ -25,6 +25,7 @@ from remora_server.storage.commit.clock import SteadyClock, wall_clock
 from remora_server.storage.commit.commands import Commands
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.commit.locks import Locks
+from remora_server.storage.commit.request_ids import RequestIds
 from remora_server.storage.database.database import Database, SchemaTooNew, UnknownKind, is_damage
 from remora_server.storage.database.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.database.lacks import Lack, lack_of
@@ -51,8 +52,6 @@ logger = logging.getLogger(__name__)
 NO_ROOM = "there is no room on the disk"
 NO_MEMORY = "the database has too little memory"
 _TOLD: dict[Lack, str] = {StoreFull: NO_ROOM, MemoryExhausted: f"{NO_MEMORY}: raise database_bytes"}
-REQUEST_SECONDS = 3600
-"""How long requests are remembered."""
 
 
 class NotApplied(Exception):
@@ -126,6 +125,7 @@ class LocalStore:
             _leave_operator_token(self._directory, options.operator_token)
         self.applier.start()
         self.expiry.start()
+        self.requests.start()
 
     def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
         """Each mending lets the next attempt come further: first without what is damaged, then from nothing."""
@@ -159,7 +159,7 @@ class LocalStore:
 
     def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
         locks, clock = Locks(Level.CONVERSATIONS), SteadyClock()
-        self.commits = Commits(self.core, self.database, self.applier)
+        self.commits = Commits(self.core, self.database, self.applier, self.requests)
         self.loader = Loader(self.core, self.database, self.applier, locks)
         self.queues = EmbeddingQueues(self.database, self.commits, clock, self.models)
         commands = Commands(self.commits, clock)
@@ -220,7 +220,8 @@ class LocalStore:
             )
         records = self.applier.catch_up()
         self.core.mark_applied(self.applier.applied, durable=self.database.logs)
-        self._remember()
+        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+        self.requests = RequestIds(self.core, self.database, self.applier.applied)
         if self.applier.stuck:
             self._follow_unapplied(self.applier.stuck)
         failpoints.hit("store_recovered")
@@ -241,16 +242,6 @@ class LocalStore:
             "what the database lacks is served from the journal", extra={"reason": _TOLD[lack], "records": followed}
         )
 
-    def _remember(self) -> None:
-        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
-        now = wall_clock()
-        rows = self.database.rows(
-            "SELECT tenant_id, request_id, fingerprint, revision, time FROM requests WHERE time >= ? ORDER BY revision",
-            [now - REQUEST_SECONDS * 1_000_000],
-        )
-        for *request, made in rows:
-            self.core.load_request(*request, age=max(0, now - made))
-
     @property
     def pending(self) -> PendingEmbeddings:
         """The queue of the default model."""
@@ -260,6 +251,7 @@ class LocalStore:
         """Apply everything, checkpoint, and let the directory go. Raises NotApplied where the disk does not let it."""
         try:
             try:
+                self.requests.close()
                 self.expiry.close()
                 self.applier.close()
             finally:

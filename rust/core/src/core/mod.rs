@@ -282,7 +282,8 @@ impl Core {
         self.requests.find(key, fingerprint)
     }
 
-    /// Remembers a request from the database, made so long ago; in the order of revisions, before any commit.
+    /// Takes in a request from the database, made so long ago; in the order of revisions. It is known with all others when
+    /// the load ends.
     pub fn load_request(
         &self,
         tenant: &str,
@@ -296,10 +297,20 @@ impl Core {
             fingerprint,
             time: self.now() - age.as_micros() as i64,
         };
-        self.requests.remember(&request, revision);
+        self.requests.load(&request, revision);
     }
 
-    /// The revision of the oldest request that is remembered.
+    /// The database has no request that was not loaded, or committed since the start.
+    pub fn end_load_of_requests(&self) {
+        self.requests.end_load();
+    }
+
+    /// Whether what is not found was not committed lately; before the load ends, the database may know better.
+    pub fn has_loaded_requests(&self) -> bool {
+        self.requests.is_loaded()
+    }
+
+    /// The revision of the oldest request that is remembered; `None` where there is none, or the load has not ended.
     pub fn oldest_request(&self) -> Option<u64> {
         self.requests.oldest()
     }

@@ -1,6 +1,8 @@
 //! Request ids: which requests were committed, so that a repeat is recognised.
 //!
 //! Ids are kept for an hour, and up to a bound; the oldest go first. The hour is not the wall clock's, which may be set.
+//! Those of the time before the start are loaded apart, and are all there at once: until then others must be asked for
+//! what is not found.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -35,6 +37,8 @@ pub struct Known {
 /// The requests that were committed lately.
 pub(super) struct Requests {
     state: Mutex<State>,
+    /// What is loaded so far of the time before the start. Writers do not wait for this lock.
+    loading: Mutex<Table>,
     /// An attempt came to its end.
     ended: Condvar,
     bound: usize,
@@ -42,11 +46,19 @@ pub(super) struct Requests {
 
 #[derive(Default)]
 struct State {
+    /// What was committed before the start; `None` until all of that is loaded.
+    before: Option<Table>,
+    since: Table,
+    /// Requests whose record is on its way to the journal.
+    reserved: HashSet<Fingerprint, BuildHasherDefault<AsIs>>,
+}
+
+/// Requests by their keys.
+#[derive(Default)]
+struct Table {
     committed: FingerprintMap<Fingerprint, Entry>,
     /// In the order of revisions; one whose revision is not that of the entry was overwritten.
     ages: VecDeque<Age>,
-    /// Requests whose record is on its way to the journal.
-    reserved: HashSet<Fingerprint, BuildHasherDefault<AsIs>>,
 }
 
 struct Entry {
@@ -87,6 +99,7 @@ impl Requests {
     pub(super) fn new(bound: usize) -> Self {
         Self {
             state: Mutex::default(),
+            loading: Mutex::default(),
             ended: Condvar::new(),
             bound,
         }
@@ -95,12 +108,28 @@ impl Requests {
     /// The first commit of a request; an id that is older than an hour when the next is remembered is forgotten.
     pub(super) fn find(&self, key: Fingerprint, fingerprint: [u8; 16]) -> Option<Known> {
         let state = self.state.lock();
-        Some(state.committed.get(&key)?.known(fingerprint))
+        Some(state.entry(&key)?.known(fingerprint))
     }
 
-    /// The revision of the oldest request that is remembered.
+    /// The revision of the oldest request that is remembered; `None` where that is not known, too.
     pub(super) fn oldest(&self) -> Option<u64> {
-        Some(self.state.lock().ages.front()?.revision)
+        let state = self.state.lock();
+        state.before.as_ref()?.oldest().or(state.since.oldest())
+    }
+
+    /// Takes in a request of the time before the start, in the order of revisions.
+    pub(super) fn load(&self, request: &Request, revision: u64) {
+        self.loading.lock().insert(request, revision);
+    }
+
+    /// Everything of the time before the start is loaded.
+    pub(super) fn end_load(&self) {
+        let loaded = std::mem::take(&mut *self.loading.lock());
+        self.state.lock().before.get_or_insert(loaded);
+    }
+
+    pub(super) fn is_loaded(&self) -> bool {
+        self.state.lock().before.is_some()
     }
 
     /// Reserves a request that was not committed, waiting for other attempts of it.
@@ -134,16 +163,37 @@ impl Requests {
     /// Remembers that a request was committed, in the order of revisions.
     pub(super) fn remember(&self, request: &Request, revision: u64) {
         let mut state = self.state.lock();
-        state.insert(request, revision);
+        state.since.insert(request, revision);
         state.expire(request.time.saturating_sub(KEPT), self.bound);
     }
 }
 
 impl State {
     fn find(&self, request: &Request) -> Option<Known> {
-        let entry = self.committed.get(&request.key)?;
+        let entry = self.entry(&request.key)?;
         let is_kept = request.time.saturating_sub(entry.time) <= KEPT;
         is_kept.then(|| entry.known(request.fingerprint))
+    }
+
+    fn entry(&self, key: &Fingerprint) -> Option<&Entry> {
+        let before = || self.before.as_ref()?.committed.get(key);
+        self.since.committed.get(key).or_else(before)
+    }
+
+    /// Forgets what is older than `oldest`, and the oldest beyond the bound.
+    fn expire(&mut self, oldest: i64, bound: usize) {
+        let mut room = bound;
+        if let Some(before) = &mut self.before {
+            before.expire(oldest, bound.saturating_sub(self.since.ages.len()));
+            room -= before.ages.len();
+        }
+        self.since.expire(oldest, room);
+    }
+}
+
+impl Table {
+    fn oldest(&self) -> Option<u64> {
+        Some(self.ages.front()?.revision)
     }
 
     fn insert(&mut self, request: &Request, revision: u64) {

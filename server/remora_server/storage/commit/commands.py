@@ -48,7 +48,7 @@ class Commands:
             return repeated
         with held as found:
             # The same request may have been accepted while this one waited for the locks.
-            accepted = self._commits.accepted_before(write)
+            accepted = self._commits.accepted_meanwhile(write)
             if accepted is None:
                 now = self._clock()
                 accepted = self._accept(write, plan(found, now), now)

@@ -23,6 +23,7 @@ from remora_server.domain.errors import (
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.deadlines import remaining, require_time
+from remora_server.storage.commit.request_ids import FoundRequest, RequestIds
 from remora_server.storage.database.database import Database
 from remora_server.storage.v1 import record_pb2
 
@@ -42,30 +43,23 @@ class Accepted(Struct, frozen=True):
 class Commits:
     """Accepts records and waits for them. Accept under the lock of what is touched; wait outside of it."""
 
-    def __init__(self, core: Core, database: Database, applier: Applier) -> None:
+    def __init__(self, core: Core, database: Database, applier: Applier, requests: RequestIds) -> None:
         self._core = core
         self._database = database
         self._applier = applier
+        self._requests = requests
 
     def repeated(self, write: Write) -> Outcome | None:
         """The outcome of the same request where it came before. The beginning of every write. Raises RequestIdReused,
-        StoreFailed.
+        StoreFailed, DeadlineExceeded.
         """
         self._require_whole()
-        accepted = self.accepted_before(write)
+        accepted = _accepted(write, self._requests.find(write)) if write.request_id else None
         return None if accepted is None else self.finish(write, accepted)
 
-    def accepted_before(self, write: Write) -> Accepted | None:
-        """The same request where it was accepted before. Raises RequestIdReused."""
-        if not write.request_id:
-            return None
-        found = self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
-        if found is None:
-            return None
-        revision, same = found
-        if not same:
-            raise RequestIdReused(write.request_id)
-        return Accepted(revision, Outcome(revision=revision), repeated=True)
+    def accepted_meanwhile(self, write: Write) -> Accepted | None:
+        """The same request where it was accepted since it was looked for. Raises RequestIdReused."""
+        return _accepted(write, self._requests.find_in_memory(write)) if write.request_id else None
 
     def accept(
         self, write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str = ""
@@ -180,6 +174,15 @@ class Commits:
             [write.tenant_id, write.request_id, revision],
         )
         return replace(decode_outcome(rows[0][0]), revision=revision)
+
+
+def _accepted(write: Write, found: FoundRequest | None) -> Accepted | None:
+    if found is None:
+        return None
+    revision, same = found
+    if not same:
+        raise RequestIdReused(write.request_id)
+    return Accepted(revision, Outcome(revision=revision), repeated=True)
 
 
 def _record(write: Write, now: int, changes: Iterable[Change], outcome: Outcome, user_id: str) -> record_pb2.Record:

@@ -1,0 +1,98 @@
+"""Which requests were committed lately, so that a repeat gets the first outcome and writes nothing.
+
+Memory knows those since the start, and those before once they are loaded, for which no start waits: until then the
+database is asked for what memory does not know.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from remora_server import failpoints
+from remora_server._native import Core
+from remora_server.domain.calls import Write
+from remora_server.storage.commit.clock import wall_clock
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.database.database import Database
+from remora_server.supervision import LongLived
+
+FoundRequest: TypeAlias = tuple[int, bool]
+"""The revision of a request's first commit, and whether it had the same method and payload."""
+
+REMEMBERED_MICROS = 3_600_000_000
+PAGE_REVISIONS = 4096
+"""The requests among so many revisions are loaded at a time: calls are answered between two pages."""
+
+
+class RequestIds:
+    """The requests of a store that was opened with this revision in its database."""
+
+    def __init__(self, core: Core, database: Database, reach: int) -> None:
+        """Has the database read through what is to be loaded. Raises StoreDamaged, for which a start makes it good."""
+        self._core = core
+        self._database = database
+        self._reach = reach
+        self._since = wall_clock() - REMEMBERED_MICROS
+        [(first, _)] = database.rows(
+            "SELECT min(revision), bit_xor(hash(tenant_id, request_id, fingerprint)) FROM requests WHERE time >= ?",
+            [self._since],
+        )
+        self._loaded = reach if first is None else first - 1
+        """The revision up to which they are loaded."""
+        self._stopping = threading.Event()
+        self._thread = LongLived("request-ids", self._load)
+
+    def start(self) -> None:
+        """Begin to load what the database knows."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Load no more."""
+        self._thread.end()
+        self._stopping.set()
+        self._thread.join()
+
+    def find(self, write: Write) -> FoundRequest | None:
+        """The first commit of a request, None where there is none.
+
+        Raises DeadlineExceeded where the database must be asked and there is no time for that.
+        """
+        is_loaded = self._core.has_loaded_requests()
+        found = self.find_in_memory(write)
+        return found if found is not None or is_loaded else self._find_stored(write)
+
+    def find_in_memory(self, write: Write) -> FoundRequest | None:
+        """The first commit of a request, if that was loaded or came since the start."""
+        return self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
+
+    def _find_stored(self, write: Write) -> FoundRequest | None:
+        require_time(write.deadline)
+        rows = self._database.rows(
+            "SELECT revision, fingerprint FROM requests WHERE request_id = ? AND tenant_id = ? AND time >= ?"
+            " ORDER BY revision DESC LIMIT 1",
+            [write.request_id, write.tenant_id, self._since],
+        )
+        return next(((revision, fingerprint == write.fingerprint) for revision, fingerprint in rows), None)
+
+    def _load(self) -> None:
+        for page in self._pages():
+            if self._stopping.is_set():
+                return
+            failpoints.hit("requests_loading")
+            self._core.load_requests(page)
+        self._core.end_load_of_requests()
+        self._thread.end()
+
+    def _pages(self) -> Iterator[list[tuple[str, str, bytes, int, int]]]:
+        """The requests of the last hour, in the order of revisions, from behind the last page that was taken."""
+        while self._loaded < self._reach:
+            end = min(self._loaded + PAGE_REVISIONS, self._reach)
+            now = wall_clock()
+            yield self._database.rows(
+                "SELECT tenant_id, request_id, fingerprint, revision, greatest(0, ? - time) FROM requests"
+                " WHERE revision > ? AND revision <= ? AND time >= ? ORDER BY revision",
+                [now, self._loaded, end, self._since],
+            )
+            self._loaded = end
