@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import duckdb
 from tests.faults import planted
@@ -27,6 +27,7 @@ from remora_server.storage import local_store
 from remora_server.storage.commit import applier
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.clock import wall_clock
+from remora_server.storage.commit.request_ids import RequestIds
 from remora_server.storage.database import database
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.lacks import Lack
@@ -105,6 +106,11 @@ def leave_the_journal_out() -> None:
         return read(self, tenant_id, conversation_id, with_journal=False)
 
     Loader._read = read_without_journal  # type: ignore[method-assign]
+
+
+def load_no_requests() -> None:
+    """Which requests there were before the start is never loaded: the database is asked as long as the server runs."""
+    RequestIds._load = lambda self: cast("None", self._stopping.wait())  # type: ignore[method-assign]
 
 
 def send_before_it_is_published() -> None:
@@ -218,6 +224,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "no_bound_of_replies": without(reply_bytes=1 << 40, connection_reply_bytes=1 << 40),
     "no_bound_of_resets": without(pending_resets=1 << 30),
     "send_before_it_is_published": send_before_it_is_published,
+    "load_no_requests": load_no_requests,
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "apply_when_asked": apply_when_asked,
