@@ -143,7 +143,6 @@ def test_requests_are_loaded_in_pages_and_gone_on_with_where_that_failed(
 ) -> None:
     killed, outcomes = written
     monkeypatch.setattr(request_ids, "PAGE_REVISIONS", 3)
-    monkeypatch.setattr("remora_server.supervision.FIRST_PAUSE", 0.0)
     failpoints.arm("requests_loading=raise@2")
     monkeypatch.setattr(RequestIds, "_find_stored", lambda *_: None)
 
@@ -152,4 +151,19 @@ def test_requests_are_loaded_in_pages_and_gone_on_with_where_that_failed(
 
     assert [append(store, number) for number in range(WRITES)] == outcomes
     assert store.core.oldest_request() == outcomes[0].revision
+    store.close()
+
+
+def test_it_is_told_while_requests_cannot_be_loaded(
+    written: tuple[Path, list[Outcome]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed, outcomes = written
+    with monkeypatch.context() as failing:
+        failing.setattr(RequestIds, "_pages", lambda _: None)
+        store = open_store(killed)
+        assert "request-ids" in eventually(store.background_failure)
+        assert [append(store, number) for number in range(WRITES)] == outcomes
+
+    eventually(store.core.has_loaded_requests)
+    assert eventually(lambda: not store.background_failure())
     store.close()

@@ -867,6 +867,9 @@ class Health:
     def failure(self) -> str:
         return ""
 
+    def background_failure(self) -> str:
+        return ""
+
     def status(self) -> StoreStatus:
         conversations = [kept for tenant in self._books.tenants() for kept in tenant.conversations.values()]
         return StoreStatus(

@@ -289,7 +289,7 @@ class LocalStore:
 
     def background_failure(self) -> str:
         """Why what is done behind the requests is not done now; empty where it is. They are answered all the same."""
-        return self.expiry.failure()
+        return self.expiry.failure() or self.requests.failure()
 
     def _why_it_takes_no_writes(self, refusing: str | None) -> str:
         """`refusing`: why the journal refuses records that it may take later."""

@@ -54,6 +54,10 @@ class RequestIds:
         self._stopping.set()
         self._thread.join()
 
+    def failure(self) -> str:
+        """Why requests are not loaded now; empty if they are, or need not be."""
+        return self._thread.failure
+
     def find(self, write: Write) -> FoundRequest | None:
         """The first commit of a request, None where there is none.
 
