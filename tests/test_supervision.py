@@ -39,7 +39,7 @@ def test_work_that_fails_is_begun_anew_and_logged(failure: BaseException, caplog
     ending.set()
     thread.join()
 
-    records = [record for record in caplog.records if record.message == "a thread failed; it is begun anew"]
+    records = [record for record in caplog.records if record.message == "a thread failed; it is restarted"]
     assert [vars(record)["failed"] for record in records] == ["tested", "tested"]
     assert thread.failure == ""
 
@@ -48,7 +48,7 @@ def test_work_that_ends_before_it_is_told_to_is_a_failure() -> None:
     thread = LongLived("tested", lambda: None)
     thread.start()
 
-    assert "tested failed and is begun anew: EndedTooSoon" in eventually(lambda: thread.failure)
+    assert "tested failed and is restarted: EndedTooSoon" in eventually(lambda: thread.failure)
     thread.join()
 
 

@@ -1,4 +1,4 @@
-"""How the C library hands out memory to many threads."""
+"""Settings of the C library's allocator."""
 
 from __future__ import annotations
 

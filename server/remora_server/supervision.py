@@ -1,4 +1,4 @@
-"""Threads that nothing ends unseen: every thread of the server is started here.
+"""Supervised threads: every thread of the server is started here, and none ends unnoticed.
 
 What a thread raises is logged without its text, as all failures are (`logs.describe`), whatever it is: an exception, a
 panic of the engine (which Python sees as a BaseException), the SystemExit of a library.
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
-"""Seconds before work that failed is begun anew: each pause of a row is twice as long as the one before."""
+"""Seconds before failed work is restarted. Each consecutive pause is twice as long as the last."""
 STEADY_SECONDS = 60.0
 """What worked for so long has not failed in a row."""
 
@@ -24,13 +24,13 @@ class EndedTooSoon(Exception):
 
 
 class LongLived:
-    """A thread whose work goes on until it is told to end.
+    """A thread whose work continues until it is told to end.
 
-    Work that raises, or returns before, is begun anew after a pause. Meanwhile `failure` says so.
+    Work that raises or returns earlier is restarted after a pause. Meanwhile `failure` says so.
     """
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
-        """`work` must bear to be begun anew where it broke off."""
+        """`work` must tolerate a restart at any point."""
         self.name = name
         self.failure = ""
         """Why nothing is done now; empty where it is."""
@@ -43,7 +43,7 @@ class LongLived:
         self._thread.start()
 
     def end(self) -> None:
-        """Begin the work no more. To be called before the work is told to end."""
+        """Stop restarting the work. Call this before the work is told to end."""
         self._ending.set()
 
     def join(self) -> None:
@@ -63,8 +63,8 @@ class LongLived:
             except BaseException as error:
                 if time.monotonic() - began > STEADY_SECONDS:
                     pause = FIRST_PAUSE
-                self.failure = f"the thread {self.name} failed and is begun anew: {type(error).__name__}"
-                logger.exception("a thread failed; it is begun anew", extra={"failed": self.name})
+                self.failure = f"the thread {self.name} failed and is restarted: {type(error).__name__}"
+                logger.exception("a thread failed; it is restarted", extra={"failed": self.name})
                 self._ending.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -173,7 +173,7 @@ def counted_as(tenant: str, endpoint: str) -> str:
 def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: str) -> None:
     passes = "@2" if point.endswith("_turn") else ""
     with served(tmp_path, **{PYTHON: f"{point}={action}{passes}"}) as store:
-        eventually(lambda: "a thread failed; it is begun anew" in log_of(store))
+        eventually(lambda: "a thread failed; it is restarted" in log_of(store))
 
         require_works(store)
         eventually(store.applied)

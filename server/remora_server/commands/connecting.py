@@ -55,7 +55,7 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
 
 
 def _require_answer(client: Remora) -> None:
-    """Make the cheapest call that there is. A server that is busy has more time than one that is not there."""
+    """Make the cheapest call. A busy server gets more time than one that does not listen."""
     try:
         client.count_tokens("", timeout=CONNECT_SECONDS)
     except DeadlineExceededError:

@@ -271,7 +271,7 @@ class Lane(Enum):
 
 
 class Portion(Struct, frozen=True):
-    """How many messages are taken at once at most: no more follow on so many characters of text."""
+    """The largest group that is taken at once: no message is added once the group has so many characters of text."""
 
     messages: int
     characters: int

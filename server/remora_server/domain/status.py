@@ -87,7 +87,7 @@ class ModelStatus(Struct, frozen=True):
 class ProcessStatus(Struct, frozen=True):
     """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes.
 
-    `failures`: what of it does not work now and is begun anew.
+    `failures`: which threads failed and are being restarted.
     """
 
     version: str

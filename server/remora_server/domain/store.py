@@ -25,7 +25,7 @@ from remora_server.domain.working_memory import WorkingMemoryStore
 
 
 class Store(Struct, frozen=True):
-    """An open store: whoever serves it knows nothing else of it.
+    """An open store: all that the server knows of one.
 
     `secret` is a key that only this store knows, 32 bytes: what is signed with it stays valid over restarts. `close`
     makes what was accepted durable and lets the store go.

@@ -1,4 +1,4 @@
-"""What a tenant may be called: what travels in metadata, so that whoever may name any tenant can name this one."""
+"""Names of tenants: what gRPC metadata can carry, because callers may name their tenant there."""
 
 from __future__ import annotations
 

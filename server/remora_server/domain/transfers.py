@@ -26,7 +26,7 @@ class ExportPlace(Struct, frozen=True, order=True, array_like=True):
 
 
 class ExportPosition(Struct, frozen=True, array_like=True):
-    """Where an export goes on: after a place.
+    """Where an export continues: after a place.
 
     Conversations created after the revision `through` are left out, and of the place's conversation the messages after
     the sequence `newest`.

@@ -1,4 +1,4 @@
-"""A circuit breaker: what failed some times in a row is left alone for a while, so that nobody waits for it in vain.
+"""A circuit breaker: after consecutive failures, calls are refused at once for a while.
 
 After M. Nygard, "Release It!", 2nd edition, 2018, chapter 5.
 """

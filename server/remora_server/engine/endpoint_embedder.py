@@ -99,7 +99,7 @@ class EndpointEmbedder:
         return made
 
     def close(self) -> None:
-        """Have everybody who waits for the endpoint wait no more."""
+        """End every wait for the endpoint."""
         self._requests.close()
 
     @contextmanager
@@ -142,7 +142,7 @@ class EndpointEmbedder:
         return [TextVector(values) for values in vectors]
 
     def _cut(self, text: str, tokens: int) -> str:
-        """A text as far as so many tokens. It has no more of these than bytes."""
+        """A text cut to a number of tokens. A text has at most as many tokens as bytes."""
         if len(text.encode("utf-8", "replace")) <= tokens:
             return text
         return _native.trim_tokens(self._options.encoding, text, tokens)

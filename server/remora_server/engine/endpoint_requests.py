@@ -94,7 +94,7 @@ class EndpointRequests:
         self._note("")
 
     def close(self) -> None:
-        """Have everybody who waits for the endpoint wait no more."""
+        """End every wait for the endpoint."""
         with self._lock:
             self._closed, flights = True, list(self._flights)
         for flight in flights:

@@ -1,4 +1,4 @@
-"""What a failed request is answered with: a canonical code, a reason and details, for each error of the domain."""
+"""Maps each error of the domain to a gRPC status: a canonical code, a reason and details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls: the tenant that a bearer token stands for or, where the server knows no tokens, that the caller names."""
+"""Identifies callers: by the tenant of a bearer token or, without a token file, by the tenant that the caller names."""
 
 from __future__ import annotations
 

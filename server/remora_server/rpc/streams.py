@@ -1,4 +1,4 @@
-"""Streams that wait for what happens: a handler returns a Subscription and has others push into it."""
+"""Streams of events: a handler returns a Subscription, and other threads push messages into it."""
 
 from __future__ import annotations
 

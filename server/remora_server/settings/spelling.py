@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that there is not."""
+"""Suggests a known name for a misspelled one."""
 
 from __future__ import annotations
 

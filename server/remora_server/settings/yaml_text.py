@@ -1,4 +1,4 @@
-"""Reads YAML: where settings are given in it, not at every start, which its library would take longer."""
+"""Reads YAML. The library is imported when it is first needed, because that slows a start."""
 
 from __future__ import annotations
 

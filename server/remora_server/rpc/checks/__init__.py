@@ -1,1 +1,1 @@
-"""What requests may hold, compiled of the options that the contract states. Knows no call and no handler."""
+"""What requests may hold, compiled from the options that the contract states. Knows no call and no handler."""

@@ -1,4 +1,4 @@
-"""What requests may hold: what the contract's options say of each field, and here what spans several."""
+"""Validates requests: the contract's options cover single fields, the rules here span several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from remora_server.rpc.checks.request_rules import RequestRules
 from remora_server.rpc.checks.rules import Rule, Violation
 
 DimensionOf: TypeAlias = Callable[[str], int]
-"""The dimension of the vectors of a model, by their name; 0 where it is none of the server's, or not known yet."""
+"""The dimension of a model's vectors, by the name of these; 0 if the model is not the server's, or not known yet."""
 
 _WRITTEN = ("id", "user_id", "create_time", "update_time")
 

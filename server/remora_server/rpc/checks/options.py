@@ -31,15 +31,15 @@ class ContractOptions:
         self._of_oneofs = self._reader("OneofOptions", "oneof")
 
     def of_message(self, name: str) -> Stated:
-        """Those of a message. KeyError where the contract has none of that name."""
+        """The options of a message. Raises KeyError if the contract has no such message."""
         return self._of_messages(self._pool.FindMessageTypeByName(name))
 
     def of_field(self, name: str) -> Stated:
-        """Those of a field. KeyError where the contract has none of that name."""
+        """The options of a field. Raises KeyError if the contract has no such field."""
         return self._of_fields(self._pool.FindFieldByName(name))
 
     def of_oneof(self, name: str) -> Stated:
-        """Those of a oneof. KeyError where the contract has none of that name."""
+        """The options of a oneof. Raises KeyError if the contract has no such oneof."""
         return self._of_oneofs(self._pool.FindOneofByName(name))
 
     def _reader(self, kind: str, name: str) -> Callable[[Any], Stated]:

@@ -1,4 +1,4 @@
-"""What an exported record says of itself: the conversation that it belongs to."""
+"""Which conversation an exported record belongs to."""
 
 from __future__ import annotations
 

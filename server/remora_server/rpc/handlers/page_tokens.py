@@ -1,4 +1,4 @@
-"""Page tokens: where a list goes on. Opaque to callers, who can neither make nor change one."""
+"""Page tokens: where a list continues. They are authenticated, so that callers can neither make nor change one."""
 
 from __future__ import annotations
 

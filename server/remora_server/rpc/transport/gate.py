@@ -1,4 +1,4 @@
-"""The gate that every call passes: who does not say who they are, or finds no room, is refused at once."""
+"""Admission of grpcio's calls: callers without a tenant and calls beyond the capacity are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server listens: Unix sockets and TCP ports, what may be open to others, and how they are taken."""
+"""Listeners: Unix sockets and TCP ports, who may reach them, and how they are bound."""
 
 from __future__ import annotations
 

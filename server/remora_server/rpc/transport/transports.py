@@ -35,7 +35,7 @@ class Transport(Binder, Protocol):
         """Answer calls. With a publication, the transport may wait for it instead of methods that write."""
 
     def say(self, service: str, serving: bool) -> None:
-        """Tell who asks for the health of a service."""
+        """Set the health of a service."""
 
     def failure(self) -> str:
         """Why it does not work as it should; empty where it does."""

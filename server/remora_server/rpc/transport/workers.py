@@ -1,4 +1,4 @@
-"""The threads that answer calls, and how many calls they have taken on."""
+"""The thread pool that answers calls, and how many calls it has accepted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Workers(ThreadPoolExecutor):
     """A pool of so many threads with room for so many calls to wait.
 
-    It takes whatever it is given: whoever gives it calls asks `is_full` first.
+    It accepts every call: callers check `is_full` first.
     """
 
     def __init__(self, threads: int, waiting: int, name: str) -> None:

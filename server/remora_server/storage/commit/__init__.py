@@ -1,1 +1,1 @@
-"""The way of a write: locks, its record in the journal, and the applier that brings it into DuckDB. Knows no noun."""
+"""Writes: their locks, their records in the journal, and the applier that moves these into DuckDB. Knows no noun."""

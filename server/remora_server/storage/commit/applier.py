@@ -20,11 +20,11 @@ from remora_server.supervision import LongLived
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 << 20
-"""What is applied together, and what is applied without waiting for more."""
+"""The size of a batch. So many bytes are applied without waiting for more."""
 BATCH_SECONDS = 2.0
 """How long records wait for others: a batch costs 10 ms and 10 us a record."""
 LEAST_BATCH_BYTES = 64 << 10
-"""What is applied together where the database has no memory for more."""
+"""The size of the smallest batch, for a database with too little memory."""
 TICK_SECONDS = 0.25
 CHECKPOINT_WAL_BYTES = 64 << 20
 CHECKPOINT_IDLE_SECONDS = 5.0
@@ -51,18 +51,18 @@ class Applier:
         self._stopping = False
         self._last_batch = self._last_idle = time.monotonic()
         self._next_checkpoint = 0.0
-        """When one may be tried, after one that ended the database."""
+        """When the next one may be tried, after one that invalidated the database."""
         self._last_purge = 0.0
         self._must_reopen = False
         self._log_is_full = False
         """Whether records are to be applied without the database's log."""
         self._forgotten_requests = 0
         self.failure = ""
-        """Why nothing can be applied at the moment; empty where it can, or only something is lacking."""
+        """Why nothing can be applied now; empty if it can, or if only disk space or memory is lacking."""
         self.lacking: Lack | None = None
-        """What is lacking to apply or to checkpoint anything."""
+        """What is lacking to apply or to checkpoint: disk space, memory or (None) nothing."""
         self.stuck: Lack | None = None
-        """What is lacking to apply anything."""
+        """What is lacking to apply."""
         self._applying = False
         self._batch_bytes = BATCH_BYTES
         self._thread = LongLived("applier", self._run)
@@ -96,7 +96,7 @@ class Applier:
         return True
 
     def thread_failure(self) -> str:
-        """Why the thread does nothing now; empty where it does."""
+        """Why the thread does not run; empty if it does."""
         return self._thread.failure
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class Applier:
         self._thread.start()
 
     def wait(self, revision: int, timeout: float | None) -> bool:
-        """Wait until DuckDB holds `revision`; False where the time was up first, or something is lacking for it."""
+        """Wait until DuckDB holds `revision`; False on a timeout, or if disk space or memory is lacking."""
         if self._applied >= revision:
             return True
         self._kick.set()
@@ -113,7 +113,7 @@ class Applier:
         return self._applied >= revision
 
     def close(self) -> None:
-        """Apply what is published, checkpoint and stop. What is applied but not checkpointed is safe, too."""
+        """Apply what is published, checkpoint and stop. The log keeps what a failed checkpoint leaves."""
         self._thread.end()
         self._stopping = True
         self._kick.set()
@@ -140,7 +140,7 @@ class Applier:
                 self._succeeded()
 
     def _failed(self, error: BaseException) -> None:
-        """Log the first of a row of failures, and tell who waits."""
+        """Log the first of consecutive failures, and wake up all waiters."""
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
         if isinstance(error, duckdb.FatalException):
@@ -155,7 +155,7 @@ class Applier:
             self._changed.notify_all()
 
     def _may_do_without_log(self, lack: Lack | None) -> bool:
-        """Whether what cannot be applied for want of room can be, when the database is opened without a log."""
+        """Whether a batch that finds no disk space can be applied once the database is opened without its log."""
         may = lack is StoreFull and self._applying and self._database.logs and not self._database.in_memory
         if may:
             logger.warning("the database's log finds no room: records are applied without it until there is some")
@@ -164,19 +164,19 @@ class Applier:
         return may
 
     def _pause(self) -> None:
-        """Wait before the next try; where records can be applied, no longer than until somebody waits for them."""
+        """Wait before the next attempt; if records can be applied, only until somebody waits for them."""
         if self.stuck or self.failure:
             time.sleep(RETRY_SECONDS)
         else:
             self._kick.wait(RETRY_SECONDS)
 
     def _lack_of(self, error: BaseException) -> Lack | None:
-        """What is lacking: what finds no memory because it finds no room in the log lacks that."""
+        """What is lacking. Without a log, it is disk space: what no checkpoint could write fills the memory."""
         lack = lack_of(error)
         return lack and (lack if self._database.logs else StoreFull)
 
     def _is_lost(self) -> bool:
-        """Whether the database has failed for good, and nothing is left of it to be opened again."""
+        """Whether a database in memory was invalidated: it cannot be opened again."""
         return self._must_reopen and self._database.in_memory
 
     def _succeeded(self) -> None:
@@ -196,7 +196,7 @@ class Applier:
             self._must_reopen = False
 
     def _restore(self) -> None:
-        """Apply again what the database has lost since its last checkpoint, where it did not log that."""
+        """Apply again what an unlogged database lost since its last checkpoint."""
         before, self._applied = self._applied, self._database.applied_revision()
         try:
             while self._applied < before and self._apply_next():
@@ -205,7 +205,7 @@ class Applier:
             self._failed(error)
 
     def _work(self, *, at_once: bool) -> None:
-        """Apply what is published so far. Long runs are checkpointed on the way: a start must read the log again."""
+        """Apply what is published so far. Long runs are checkpointed in between: a start reads the log again."""
         reach = self._core.published()
         if at_once or self._is_due(reach):
             while self._applied < reach and self._apply_next():
@@ -217,7 +217,7 @@ class Applier:
             self._checkpoint()
 
     def _is_due(self, reach: int) -> bool:
-        """Whether what waits, up to a revision, is a batch or has waited for long."""
+        """Whether the records up to a revision fill a batch or have waited long enough."""
         now = time.monotonic()
         if self._applied == reach:
             self._last_idle = now
@@ -230,7 +230,7 @@ class Applier:
             pass
 
     def _apply_next(self) -> bool:
-        """Apply a batch; False where nothing is left."""
+        """Apply a batch; False if nothing is left."""
         while records := self._core.records_after(self._applied, self._batch_bytes):
             try:
                 self._apply(records)
@@ -243,7 +243,7 @@ class Applier:
         return False
 
     def _may_find_memory(self) -> bool:
-        """Whether a batch may find memory now: after a checkpoint, which lets go of what was applied, or if smaller."""
+        """Whether a batch may fit into memory now: after a checkpoint, which frees memory, or with a smaller size."""
         if self._applied != self._checkpointed and not self._database.in_memory and self._checkpoint():
             return True
         is_large = self._batch_bytes > LEAST_BATCH_BYTES
@@ -280,7 +280,7 @@ class Applier:
         return idle or self._database.in_memory or self._database.wal_bytes() > CHECKPOINT_WAL_BYTES
 
     def _checkpoint(self) -> bool:
-        """Refused while a transaction is open elsewhere: False, and the next turn tries again."""
+        """Checkpoint; False if a transaction is open elsewhere, so that the next turn tries again."""
         reached = self._applied
         try:
             self._database.checkpoint()

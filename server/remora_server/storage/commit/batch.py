@@ -1,4 +1,4 @@
-"""What a run of records makes of the tables: rows to delete, then rows to insert, the last change of a row winning."""
+"""A run of records as changes of rows: deletes first, then inserts. The last change of a row wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that records bear: the wall clock's, except that it never goes back while the process runs."""
+"""The timestamps of records: wall-clock time that never goes back while the process runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def monotonic_clock() -> int:
 
 
 class SteadyClock:
-    """Microseconds since 1970, UTC. Where the wall clock is set back, time goes on from what it was by the monotonic
+    """Microseconds since 1970, UTC. If the wall clock is set back, time continues from its last value by the monotonic
     clock; where it is set forward, time follows.
     """
 

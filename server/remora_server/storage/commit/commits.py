@@ -1,4 +1,4 @@
-"""The way of a write: its record into the journal, its outcome back when it is durable."""
+"""Commits writes: a record goes into the journal, and its outcome is returned once it is durable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks by key: a fixed number of stripes, so that none has to be made or forgotten."""
+"""Locks by key: a fixed number of stripes."""
 
 from __future__ import annotations
 

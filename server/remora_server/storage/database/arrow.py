@@ -1,4 +1,4 @@
-"""Columns to and from DuckDB without copies through Python objects where it matters, by Arrow's C interface."""
+"""Moves columns into and out of DuckDB through Arrow's C interface, without a Python object for each value."""
 
 from __future__ import annotations
 

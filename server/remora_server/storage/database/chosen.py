@@ -1,4 +1,4 @@
-"""SQL that finds the rows of what lists name, with memory for the lists and for what is found, not for the table.
+"""SQL that selects rows by lists of keys. It takes memory for the lists and the result, not for the table.
 
 A semi join has the list as its other side, whatever DuckDB expects of the table. The list of uids comes first, each
 once: long columns are read only of what one key finds. Lists have the columns' own types: where they are compared as

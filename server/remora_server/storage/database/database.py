@@ -28,22 +28,22 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "remora.duckdb"
 DAMAGE_MARK = "DAMAGE"
-"""An empty file beside the database: damage was met in it, and the next start is to look for all of it."""
+"""An empty file beside the database: damage was found, and the next start checks all blocks."""
 MEMORY = ":memory:"
 NAME = "remora"
-"""What the database is called where it is attached."""
+"""The name of the database when it is attached."""
 SCHEMA_VERSION = 3
 CHECKPOINT_ROOM = 4 << 20
-"""What a checkpoint writes besides what is in the write-ahead log, in bytes."""
+"""What a checkpoint writes in addition to the contents of the write-ahead log, in bytes."""
 CHECKPOINT_FACTOR_IN_MEMORY, MOST_CHECKPOINT_FACTOR = 4, 64
 """How many times the memory that is otherwise allowed a checkpoint may take. DuckDB holds all long values of 2,048 rows
 while it writes one of them, and one in memory writes itself anew beside what it was.
 """
 
 KIND_FACT = "kind:"
-"""What the facts begin with that name the kinds of the store by their numbers."""
+"""The prefix of the facts that declare the kinds of the store, by their numbers."""
 TAKEN_OVER_WAL_BYTES = 32 << 20
-"""What is written between checkpoints while old tables are taken over."""
+"""The size of the log at which the migration of old tables checkpoints."""
 
 READ_BYTES, DIMENSION_BYTES = 16 << 20, 32 << 10
 """The memory that a read may need, in bytes: of vectors that lie far apart, so much for each of their dimensions where
@@ -105,7 +105,7 @@ class Database:
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = Turns(Level.READ, self._reads)
         self.copying = new_lock(Level.COPY)
-        """Held by who copies all of it: it is not opened again meanwhile, unless it has failed."""
+        """Held while the database is copied: it is not reopened meanwhile, unless it has failed."""
         self._dimension = 0
         self.logs = True
         """Whether commits are written to the write-ahead log."""
@@ -149,7 +149,7 @@ class Database:
         return self._memory_bytes + self._reads * max(0, self._dimension * DIMENSION_BYTES - READ_BYTES)
 
     def make_room_for(self, dimension: int) -> None:
-        """Have memory for reads of vectors of so many dimensions, as well."""
+        """Raise the memory limit for reads of vectors of so many dimensions."""
         if dimension > self._dimension:
             self._dimension = dimension
             self._set_limit(self._limit())
@@ -199,7 +199,7 @@ class Database:
                 self._reopened.notify_all()
 
     def note_unlogged(self, size: int) -> None:
-        """Have the next checkpoint find room for so many bytes more."""
+        """Have the next checkpoint require so many bytes more of disk space."""
         self._unlogged_bytes += size
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
@@ -236,7 +236,7 @@ class Database:
             return ask(self.cursor())
 
     def note_damage(self, error: BaseException) -> None:
-        """Have the next start look for all damage and make it good, where an error is of that kind."""
+        """If an error reports damage, mark the database, so that the next start checks and rebuilds it."""
         if self._path is None or not is_damage(error):
             return
         try:
@@ -271,7 +271,7 @@ class Database:
         return found[0][0] if found else None
 
     def applied_revision(self) -> int:
-        """The revision that it reaches, in a database that is perhaps seen by this thread alone."""
+        """The last applied revision, also while only this thread sees the reopened database."""
         found = self.cursor().execute("SELECT value FROM meta WHERE key = 'applied_revision'").fetchall()
         return int(found[0][0]) if found else 0
 
@@ -298,7 +298,7 @@ class Database:
         logger.info("database migrated", extra={"schema_version": number})
 
     def _declare_kinds(self) -> None:
-        """Make the tables of kinds that are new. Raises UnknownKind where there are others."""
+        """Create the tables of new kinds. Raises UnknownKind for kinds that this version does not know."""
         found = dict(self.rows(f"SELECT key, value FROM meta WHERE starts_with(key, '{KIND_FACT}')"))  # noqa: S608
         known = {f"{KIND_FACT}{kind.number}": kind for kind in self.kinds}
         for fact, kept in found.items():
@@ -315,14 +315,14 @@ class Database:
         self.transact(declare)
 
     def _take_over(self) -> None:
-        """Take over what older versions kept otherwise, if there is any left."""
+        """Migrate the remaining tables of older versions."""
         present = {name for (name,) in self.rows("SELECT table_name FROM information_schema.tables")}
         for old in OLD_TABLES:
             if old.set_aside in present:
                 self._take_over_table(old)
 
     def _take_over_table(self, old: OldTable) -> None:
-        """Piece by piece, each with how far it is in one transaction; then drop the old table."""
+        """Migrate chunk by chunk, each in one transaction with its progress; then drop the old table."""
         fact, source = old.progress, old.set_aside
         begin, rows = int(self.meta(fact) or 0), end_of(self.cursor(), source)
         while begin < rows:
@@ -429,7 +429,7 @@ def table_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """A text as SQL writes it."""
+    """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -1,4 +1,4 @@
-"""Room on the disk: how much there is, and which errors say that there is none."""
+"""Disk space: how much is free, and which errors report that none is."""
 
 from __future__ import annotations
 

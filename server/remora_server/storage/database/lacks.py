@@ -1,4 +1,4 @@
-"""What a failure of the database says is lacking: room on the disk, or memory. Both pass, and nothing was written."""
+"""Failures of the database for lack of disk space or of memory. Both are temporary, and nothing was written."""
 
 from __future__ import annotations
 

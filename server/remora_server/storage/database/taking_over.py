@@ -1,6 +1,6 @@
-"""Takes steps and working memories of schema 2 over into the tables of their kinds, in pieces of bounded size.
+"""Migrates steps and working memories of schema 2 into the tables of their kinds, in chunks of bounded size.
 
-How far it is stands in the database: what is interrupted goes on with the next start.
+Its progress is stored in the database: an interrupted migration continues at the next start.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Which messages wait for a vector, and the vectors that come. Knows no model but by its name, and no search."""
+"""Messages that wait for a vector, and the vectors that are stored. Knows models by name only, and no search."""

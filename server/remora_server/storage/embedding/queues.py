@@ -93,7 +93,7 @@ class PendingEmbeddings:
         self._last_report = 0.0
 
     def status(self) -> EmbeddingStatus:
-        """How many messages wait for a vector, how many the model makes none of, and how fast it is, of late."""
+        """How many messages wait for a vector, how many the model refuses, and its recent speed."""
         if not self._model:
             return EmbeddingStatus()
         with self._filled:

@@ -1,4 +1,4 @@
-"""What is embedded of messages: their texts without the names of those who speak in their part of a conversation."""
+"""The texts that are embedded: those of messages, without the names of the speakers in their part of a conversation."""
 
 from __future__ import annotations
 

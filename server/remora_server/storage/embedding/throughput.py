@@ -1,4 +1,4 @@
-"""How many of something are done a second."""
+"""How many of something are done per second, of late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of the local store share."""
+"""What the nouns of the local store share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings conversations into memory that are not there, and shows what has been accepted of them."""
+"""Loads conversations into memory, and shows their accepted state."""
 
 from __future__ import annotations
 

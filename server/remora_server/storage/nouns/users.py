@@ -1,4 +1,4 @@
-"""What concerns all conversations of a user: clearing and forgetting."""
+"""Clears a user's messages in all conversations, and deletes users."""
 
 from __future__ import annotations
 

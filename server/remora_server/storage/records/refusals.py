@@ -1,4 +1,4 @@
-"""Why a write of records is refused. The service whose records they are says what that means to a caller."""
+"""Why a write of records is refused. Each service maps these to its own errors."""
 
 from __future__ import annotations
 

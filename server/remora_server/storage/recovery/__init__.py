@@ -1,1 +1,1 @@
-"""Backups, and what is done for a damaged store. Knows files, tables and the journal, but no noun."""
+"""Backups, and the diagnosis and repair of damaged stores. Knows files, tables and the journal, but no noun."""

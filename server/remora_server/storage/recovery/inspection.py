@@ -1,4 +1,4 @@
-"""Looks a store over without changing anything: directory, database row by row, journal record by record."""
+"""Inspects a store without changing it: the directory, every row of the database, every record of the journal."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def _cross_check(report: StoreReport, connection: duckdb.DuckDBPyConnection, app
 
 
 def _inspect_journal(report: StoreReport, store_id: bytes | None, unusable: str) -> None:
-    """The journal by itself, and against what the database has; `unusable` says why that is nothing."""
+    """Inspect the journal, and compare it with the database; `unusable` says why that cannot be read."""
     applied = 0 if unusable else report.database.applied_revision
     try:
         found = _native.inspect_journal(report.directory / "journal", store_id=store_id, applied_revision=applied)

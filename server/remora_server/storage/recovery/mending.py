@@ -1,4 +1,4 @@
-"""What is done when the database cannot be used: it is set aside and made good from the journal, or refused.
+"""Handles a database that cannot be used: it is set aside and rebuilt from the journal, or the start is refused.
 
 Nothing is moved before it is certain that the journal holds everything that will then be missing.
 """

@@ -1,4 +1,4 @@
-"""Makes a data directory of a snapshot: its database, and a journal that goes on behind the snapshot's revision."""
+"""Makes a data directory from a snapshot: its database, and a journal that continues after the snapshot's revision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def restore(snapshot: Path, directory: Path, *, store_id: bytes, revision: int) 
 
 
 def begin_journal(directory: Path, store_id: bytes, revision: int) -> None:
-    """Make a journal that goes on behind a revision. Raises JournalError."""
+    """Make a journal that continues after a revision. Raises JournalError."""
     core = Core(str(directory), store_id=store_id, applied_revision=revision, start_after=revision)
     core.close()
 

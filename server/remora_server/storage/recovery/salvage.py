@@ -1,4 +1,4 @@
-"""Saves what can be saved of a damaged store into a new directory. The old one is only read.
+"""Copies what can be read of a damaged store into a new directory. The old one is only read.
 
 What the database still holds comes first, piece by piece where a table is damaged; then every record of the journal
 that can be read. Records behind a gap are applied too: a record holds everything that it needs, and what was written

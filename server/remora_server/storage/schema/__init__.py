@@ -1,1 +1,1 @@
-"""What is stored, by declaration: kinds, keys, and rows in wire form. Knows no database and no journal."""
+"""The declarations of what is stored: kinds, keys, and rows in wire form. Knows no database and no journal."""

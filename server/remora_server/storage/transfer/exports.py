@@ -1,4 +1,4 @@
-"""Reads what the store holds, record by record: the places of a page first, then what stands there until it is full."""
+"""Exports a tenant's records in pages: first the keys of a page's records, then the records until the page is full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores records as they were in another store. What is there already is compared, never overwritten."""
+"""Imports records from another store. Records that exist already are compared, never overwritten."""
 
 from __future__ import annotations
 
