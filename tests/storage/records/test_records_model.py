@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,26 @@ import pytest
 from google.protobuf.message import Message
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.examples import examples
-from tests.storage.declared import FAMILY, ITEMS, LINES, NOTES, PROFILES, Item
+from tests.storage.declared import DRAFTS, FAMILY, ITEMS, LINES, NOTES, PROFILES, Item
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1 import step_pb2, working_memory_pb2
+from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage import local_store
 from remora_server.storage.local_store import LocalStore
+from remora_server.storage.records import expiry, uploads
+from remora_server.storage.records.expiry import Expiry
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
-from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch
-from remora_server.storage.schema.kinds import Kind
+from remora_server.storage.records.refusals import RecordNotFound, RevisionMismatch, UploadNamed
+from remora_server.storage.records.uploads import Upload, Uploaded
+from remora_server.storage.schema.kinds import Kind, Kinds
 
+MODELLED = Kinds(*FAMILY, DRAFTS)
 NAMESPACES = st.sampled_from([("a",), ("a", "b"), ("a", "b", "c"), ("ab",), ()])
 IDS = st.sampled_from(["i1", "i2", "i3", "i4"])
 USERS = st.sampled_from(["sarah", "tom"])
@@ -50,6 +58,11 @@ class Kept:
     revision: int
     ordinal: int
     expire_time: int | None = None
+    uid: int = 0
+    journaled_time: int | None = None
+    """The expire time that a crash leaves."""
+    refreshed_since: int | None = None
+    """Since when the journal lacks its expire time."""
 
 
 class SetClock:
@@ -72,15 +85,26 @@ class RecordsMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="remora-records-"))
         self.clock = SetClock()
         self.copies = 0
+        self.patched = ExitStack()
+        for patched in (
+            patch.object(Expiry, "start"),  # it does nothing that the test does not ask for
+            patch.object(expiry, "SWEPT_AT_ONCE", 2),
+            patch.object(uploads, "UNNAMED_SECONDS", 15),
+        ):
+            self.patched.enter_context(patched)
         self.store = self.opened(self.directory / "0")
+        self.uid = self.store.conversations.create(WRITE, ConversationDraft(id="c", user_id="owner")).revision
         self.model: dict[Key, Kept] = {}
+        self.uploads = 0
+        self.named: str | None = None
 
     def opened(self, directory: Path) -> LocalStore:
         with patch.object(local_store, "SteadyClock", lambda: self.clock):
-            return open_store(directory, kinds=FAMILY, record_bytes=self.record_bytes)
+            return open_store(directory, kinds=MODELLED, record_bytes=self.record_bytes)
 
     def teardown(self) -> None:
         self.store.close()
+        self.patched.close()
         shutil.rmtree(self.directory)
 
     def seen(self, kind: Kind, partition: bytes | None = None) -> list[Kept]:
@@ -104,7 +128,8 @@ class RecordsMachine(RuleBasedStateMachine):
                 draft = move.kind.draft(move.message)
                 key = (move.kind.name, draft.partition, draft.key)
                 self.model.pop(key, None)
-                self.model[key] = Kept(move.kind, move.message, revision, ordinal, draft.expire_time)
+                expires = draft.expire_time
+                self.model[key] = Kept(move.kind, move.message, revision, ordinal, expires, move.uid, expires)
             elif isinstance(move, Remove):
                 self.removed(move.kind, move.partition, move.key)
             else:
@@ -153,6 +178,68 @@ class RecordsMachine(RuleBasedStateMachine):
                 item.expire_time.FromMicroseconds(self.clock.now + lives * SECOND)
             moves.append(Put(ITEMS, 0, item, expected=self.revision_of(ITEMS, item) if expects else None))
         self.write(*moves)
+
+    @rule(namespace=NAMESPACES, item_id=IDS, content=CONTENTS, parts=st.integers(1, 3), spare=st.booleans())
+    def put_uploaded(
+        self, *, namespace: tuple[str, ...], item_id: str, content: bytes, parts: int, spare: bool
+    ) -> None:
+        item = Item(namespace=namespace, id=item_id, content=content)
+        body = item.SerializeToString()
+        self.uploads += 1
+        self.named = f"u{self.uploads}"
+        length = len(body) // parts
+        for index in range(parts):
+            part = body[index * length : (index + 1) * length if index + 1 < parts else None]
+            self.store.records.upload_part(WRITE, Upload(self.named, ITEMS), index, part)
+        if spare:
+            self.store.records.upload_part(WRITE, Upload(self.named, ITEMS), parts, b"spare")
+        move = Put(ITEMS, 0, item, uploaded=Uploaded(self.named, parts))
+        self.write(move)
+
+    @precondition(lambda self: self.named)
+    @rule()
+    def upload_a_named_part_again(self) -> None:
+        """Refused, but for parts that have been swept."""
+        with suppress(UploadNamed):
+            self.store.records.upload_part(WRITE, Upload(self.named or "", ITEMS), 0, b"again")
+
+    @rule(user=USERS, ids=st.lists(IDS, min_size=1, unique=True), content=CONTENTS, lives=st.integers(-1, 10))
+    def put_drafts(self, user: str, ids: list[str], content: bytes, lives: int) -> None:
+        self.put_under_lock(*(self.draft(user, each, content, lives) for each in ids))
+
+    def draft(self, user: str, draft_id: str, content: bytes, lives: int) -> Put:
+        draft = step_pb2.Step(user_id=user, id=draft_id, conversation_id="c", result=content)
+        draft.create_time.FromMicroseconds(self.clock.now + lives * SECOND)
+        return Put(DRAFTS, self.uid, draft)
+
+    def put_under_lock(self, *moves: Move) -> None:
+        """Write records of a conversation, as a noun does."""
+        with self.store.conversations.locked(WRITE, "c"):
+            made = self.store.records.changes(WRITE, moves)
+            accepted = self.store.commits.accept(WRITE, self.clock.now, made, Outcome(revision=0))
+        self.store.commits.wait_published(accepted.revision, None)
+        self.wrote(accepted.revision, moves)
+
+    @rule(user=USERS, draft_id=IDS)
+    def sweep_beside_a_writer(self, user: str, draft_id: str) -> None:
+        """Of a draft that the sweep has found to be expired."""
+        self.put_under_lock(self.draft(user, draft_id, b"old", -1))
+        new = self.draft(user, draft_id, b"new", 10)
+        writer = threading.Thread(target=self.put_under_lock, args=(new,))
+        has_expired = self.store.records.has_expired
+
+        def looked(access: Write, place: Partition, key: bytes) -> bool:
+            found = has_expired(access, place, key)
+            if key == DRAFTS.place(new.message)[1] and place.partition == new.partition and place.kind is DRAFTS:
+                writer.start()
+                writer.join(0.02)
+            return found
+
+        self.store.commits.settle()
+        with patch.object(self.store.records, "has_expired", looked):
+            self.store.expiry.sweep()
+        writer.join()
+        self.swept()
 
     @rule(namespace=NAMESPACES, item_id=IDS, off=st.sampled_from([-1, 1]))
     def put_expecting_another_revision(self, namespace: tuple[str, ...], item_id: str, off: int) -> None:
@@ -209,6 +296,7 @@ class RecordsMachine(RuleBasedStateMachine):
     def delete_user(self, user: str) -> None:
         self.store.users.delete(WRITE, user)
         self.removed(PROFILES, *PROFILES.place(_profile(user)))
+        self.removed(DRAFTS, DRAFTS.encode_partition(user), b"", whole=True)
 
     @rule(namespace=NAMESPACES, item_id=IDS, lives=st.none() | st.integers(1, 20))
     def refresh(self, namespace: tuple[str, ...], item_id: str, lives: int | None) -> None:
@@ -220,20 +308,42 @@ class RecordsMachine(RuleBasedStateMachine):
         assert self.store.records.refresh(READ, Partition(ITEMS, 0, partition), key, expire_time) == is_there
         if kept is not None and is_there:
             kept.expire_time = expire_time
+            if kept.refreshed_since is None:
+                kept.refreshed_since = self.clock.now
 
     @rule(seconds=st.integers(1, 10))
     def time_passes(self, seconds: int) -> None:
         self.clock.now += seconds * SECOND
 
-    @rule()
-    def journal_refreshed(self) -> None:
-        self.store.expiry.journal(older_than=self.clock.now)
+    @rule(seconds=st.sampled_from([0, 5]))
+    def journal_refreshed(self, seconds: int) -> None:
+        """What has been in memory alone for so long, and nothing else."""
+        older_than = self.clock.now - seconds * SECOND
+        refreshed = [kept for kept in self.model.values() if kept.refreshed_since is not None]
+        due = [kept for kept in refreshed if (kept.refreshed_since or 0) <= older_than]
+        before = self.store.core.accepted()
+        self.store.expiry.journal(older_than=older_than)
+        accepted = self.store.core.accepted()
+        assert (accepted > before) == bool(due)
+        self.store.commits.wait_published(accepted, None)
+        self.journaled(due)
+
+    def journaled(self, due: Iterable[Kept]) -> None:
+        for kept in due:
+            kept.journaled_time, kept.refreshed_since = kept.expire_time, None
 
     @rule()
     def sweep(self) -> None:
         self.store.commits.settle()
         self.store.expiry.sweep()
-        self.model = {key: kept for key, kept in self.model.items() if not self.has_expired(kept)}
+        self.swept()
+
+    def swept(self) -> None:
+        """What has expired by memory and by the database is gone."""
+        for key, kept in list(self.model.items()):
+            has_expired = kept.journaled_time is not None and kept.journaled_time <= self.clock.now
+            if has_expired and self.has_expired(kept):
+                del self.model[key]
 
     @rule()
     def apply(self) -> None:
@@ -242,21 +352,23 @@ class RecordsMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.store.close()
+        self.journaled(self.model.values())
         self.store = self.opened(self.directory / str(self.copies))
 
     @rule()
     def crash(self) -> None:
-        """Go on with the files as they are at this moment."""
-        self.store.expiry.journal(older_than=self.clock.now)
+        """Go on with the files as they are at this moment: without what was refreshed and not journaled."""
         self.copies += 1
         shutil.copytree(self.directory / str(self.copies - 1), self.directory / str(self.copies))
         self.store.close()
         self.store = self.opened(self.directory / str(self.copies))
+        for kept in self.model.values():
+            kept.expire_time, kept.refreshed_since = kept.journaled_time, None
 
     @invariant()
     def every_key_reads_as_the_models(self) -> None:
         for (_, partition, key), kept in self.model.items():
-            found, revision = self.store.records.get(READ, Partition(kept.kind, 0, partition), key)
+            found, revision = self.store.records.get(READ, Partition(kept.kind, kept.uid, partition), key)
             if self.has_expired(kept):
                 assert found is None
             else:
