@@ -448,7 +448,7 @@ class EngineStatistics:
     @property
     def record_bytes(self) -> int: ...
     @property
-    def threads(self) -> int: ...
+    def parts(self) -> int: ...
     @property
     def recall_bytes(self) -> int: ...
     @property
@@ -603,7 +603,7 @@ class Core:
         """
 
     def unapplied(self, tenant: str, after: int) -> Unapplied | None:
-        """Return what was published of a tenant's threads after a revision; None where the journal has released some of
+        """Return what was published of a tenant's parts after a revision; None where the journal has released some of
         it, because it is applied by now.
         """
 
@@ -936,52 +936,52 @@ class SearchResult:
 
 @final
 class Unapplied:
-    """The changes of a tenant's threads that the database lacks."""
+    """The changes of a tenant's parts that the database lacks."""
 
     def users(self) -> list[str]:
-        """Return whose threads have changed."""
+        """Return whose parts have changed."""
 
-    def threads(self, user_id: str) -> list[tuple[int, str]]:
-        """Return the uids of a user's changed threads, and their conversations' ids."""
+    def parts(self, user_id: str) -> list[tuple[int, str]]:
+        """Return the uids of a user's changed parts, and their conversations' ids."""
 
 @final
 class Recall:
     """The messages of active users in memory, searched by vectors and words. Safe to share between threads.
 
-    A thread is one user's part of one conversation (its uid). A scope is a thread (`user_id` and `uid`), all threads of
+    A part is what one user has of one conversation (its uid). A scope is a part (`user_id` and `uid`), all parts of
     a user (no `uid`), or all of a tenant that are in memory (neither). Commits reach it through the core and never wait
     for a search; a search shows them up to the revision `published`.
 
     To load: begin, wait until the database has everything up to `revision()` as it is after beginning, read the
-    database, fill. Each `begin_thread` that returns True, and each uid that `declare_threads` returns, is followed by
-    one `fill_thread` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may
+    database, fill. Each `begin_part` that returns True, and each uid that `declare_parts` returns, is followed by
+    one `fill_part` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may
     load the same at once. What was loaded or searched stays for at least a second, beyond the budget if need be.
     """
 
     def revision(self) -> int:
         """Return the newest revision that reached recall."""
 
-    def begin_thread(self, tenant: str, user_id: str, uid: int) -> bool:
-        """Return whether the caller must fill the thread; False where it is in memory."""
+    def begin_part(self, tenant: str, user_id: str, uid: int) -> bool:
+        """Return whether the caller must fill the part; False where it is in memory."""
 
     def begin_user(self, tenant: str, user_id: str) -> bool:
-        """Return whether the caller must list the user's threads in the database and declare them; False if all are in
+        """Return whether the caller must list the user's parts in the database and declare them; False if all are in
         memory.
         """
 
     def hold_user(self, tenant: str, user_id: str) -> bool:
-        """Keep a user's threads in memory until `release_user`. Returns False where not all of them are there."""
+        """Keep a user's parts in memory until `release_user`. Returns False where not all of them are there."""
 
     def release_user(self, tenant: str, user_id: str) -> None:
         """End what a `hold_user` that returned True began."""
 
-    def declare_threads(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[int]:
-        """Return those of the user's threads that the caller must fill."""
+    def declare_parts(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[int]:
+        """Return those of the user's parts that the caller must fill."""
 
     def finish_user(self, tenant: str, user_id: str) -> None:
-        """Say that all declared threads are filled."""
+        """Say that all declared parts are filled."""
 
-    def fill_thread(
+    def fill_part(
         self,
         tenant: str,
         user_id: str,
@@ -991,17 +991,14 @@ class Recall:
         embeddings: Sequence[Sequence[tuple[str, bytes, bool, bytes]]],
         unapplied: Unapplied | None = None,
     ) -> None:
-        """Give what the database has of a thread: messages as they are served, the vectors of each; and what it lacks.
+        """Give what the database has of a part: messages as they are served, the vectors of each; and what it lacks.
 
         A vector is (model, little-endian f32, whether the caller made it, word pieces or b""), at most one a model, of
         the message's present revision. ValueError unless there is one list of vectors a message.
         """
 
     def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
-        """Say that a load failed: of a thread, or of the user where `uid` is None."""
-
-    def drain(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> None:
-        """Take in what waits for the scope, so that the next search finds little to do; evict beyond the budget."""
+        """Say that a load failed: of a part, or of the user where `uid` is None."""
 
     def speakers(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> list[str]:
         """Return the names of those who speak in the scope, in order; never user, assistant or another usual role.

@@ -17,13 +17,13 @@ def vector(*values: float) -> bytes:
 
 
 def filled(*messages: Message, vectors: Sequence[list[tuple[str, bytes, bool, bytes]]] | None = None) -> Recall:
-    """A recall that holds the messages as one thread of ann's."""
+    """A recall that holds the messages as one part of ann's."""
     recall = Core(None, store_id=bytes(16), applied_revision=0).recall
     for place, message in enumerate(messages, start=1):
         message.sequence, message.revision = place, place
-    assert recall.begin_thread("acme", "ann", 7)
+    assert recall.begin_part("acme", "ann", 7)
     encoded = [message.SerializeToString() for message in messages]
-    recall.fill_thread("acme", "ann", 7, "chat", encoded, vectors or [[] for _ in messages])
+    recall.fill_part("acme", "ann", 7, "chat", encoded, vectors or [[] for _ in messages])
     return recall
 
 

@@ -524,7 +524,7 @@ def test_what_the_database_lacks_after_a_restart_is_in_the_journal(tmp_path: Pat
     assert texts(core) == ["1", "2"]
     unapplied = core.unapplied(TENANT, 1)
     assert unapplied is not None
-    assert [(user, unapplied.threads(user)) for user in unapplied.users()] == [(ANN, [(1, CHAT)])]
+    assert [(user, unapplied.parts(user)) for user in unapplied.users()] == [(ANN, [(1, CHAT)])]
 
 
 def test_a_journal_of_another_store_is_refused(tmp_path: Path) -> None:

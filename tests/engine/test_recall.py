@@ -125,7 +125,7 @@ def test_what_cannot_be_asked_is_refused(changes: dict[str, object], error: type
 
 def test_a_list_of_vectors_for_each_message_is_demanded() -> None:
     recall = Core(None, store_id=bytes(16), applied_revision=0).recall
-    recall.begin_thread("acme", "ann", 7)
+    recall.begin_part("acme", "ann", 7)
 
     with pytest.raises(ValueError, match="one list"):
-        recall.fill_thread("acme", "ann", 7, "chat", [Message(text="a").SerializeToString()], [])
+        recall.fill_part("acme", "ann", 7, "chat", [Message(text="a").SerializeToString()], [])

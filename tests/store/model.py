@@ -888,7 +888,7 @@ class Health:
                 kernels="none",
                 conversations=0,
                 window_bytes=0,
-                threads=0,
+                parts=0,
                 index_bytes=0,
                 record_partitions=0,
                 record_bytes=0,

@@ -612,7 +612,7 @@ impl PyCore {
                 window_bytes: windows.bytes(),
                 partitions: self.core.records().partitions(),
                 record_bytes: self.core.records().bytes(),
-                threads: recall.threads,
+                parts: recall.parts,
                 recall_bytes: recall.bytes,
                 kernels: self.kernels.level().name(),
             }
@@ -839,7 +839,7 @@ struct EngineStatistics {
     window_bytes: usize,
     partitions: usize,
     record_bytes: usize,
-    threads: usize,
+    parts: usize,
     recall_bytes: usize,
     kernels: &'static str,
 }

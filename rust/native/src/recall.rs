@@ -46,9 +46,9 @@ impl PyUnapplied {
         self.0.users().into_iter().map(str::to_owned).collect()
     }
 
-    fn threads(&self, user_id: &str) -> Vec<(u64, String)> {
-        let threads = self.0.threads(user_id).into_iter();
-        threads.map(|(uid, id)| (uid, id.to_owned())).collect()
+    fn parts(&self, user_id: &str) -> Vec<(u64, String)> {
+        let parts = self.0.parts(user_id).into_iter();
+        parts.map(|(uid, id)| (uid, id.to_owned())).collect()
     }
 }
 
@@ -64,15 +64,9 @@ impl PyRecall {
         py.detach(|| self.core.recall().revision())
     }
 
-    fn begin_thread(
-        &self,
-        py: Python<'_>,
-        tenant: &str,
-        user_id: &str,
-        uid: u64,
-    ) -> PyResult<bool> {
+    fn begin_part(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: u64) -> PyResult<bool> {
         let recall = self.recall()?;
-        Ok(py.detach(|| recall.begin_thread(tenant, user_id, uid)))
+        Ok(py.detach(|| recall.begin_part(tenant, user_id, uid)))
     }
 
     fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
@@ -89,14 +83,14 @@ impl PyRecall {
         py.detach(|| self.core.recall().release_user(tenant, user_id));
     }
 
-    fn declare_threads(
+    fn declare_parts(
         &self,
         py: Python<'_>,
         tenant: &str,
         user_id: &str,
         uids: Vec<u64>,
     ) -> Vec<u64> {
-        py.detach(|| self.core.recall().declare_threads(tenant, user_id, &uids))
+        py.detach(|| self.core.recall().declare_parts(tenant, user_id, &uids))
     }
 
     fn finish_user(&self, py: Python<'_>, tenant: &str, user_id: &str) {
@@ -105,7 +99,7 @@ impl PyRecall {
 
     #[pyo3(signature = (tenant, user_id, uid, conversation_id, messages, embeddings, unapplied = None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-    fn fill_thread(
+    fn fill_part(
         &self,
         py: Python<'_>,
         tenant: &str,
@@ -124,28 +118,13 @@ impl PyRecall {
             let documents = messages.iter().zip(&embeddings).map(stored).collect();
             let later = unapplied.map(|unapplied| unapplied.0.later(user_id, uid));
             let later = later.unwrap_or_default();
-            recall.fill_thread(tenant, user_id, uid, conversation_id, documents, later);
+            recall.fill_part(tenant, user_id, uid, conversation_id, documents, later);
         });
         Ok(())
     }
 
     fn abandon(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: Option<u64>) {
         py.detach(|| self.core.recall().abandon(tenant, user_id, uid));
-    }
-
-    #[pyo3(signature = (tenant, *, user_id, uid, published))]
-    fn drain(
-        &self,
-        py: Python<'_>,
-        tenant: &str,
-        user_id: Option<&str>,
-        uid: Option<u64>,
-        published: u64,
-    ) -> PyResult<()> {
-        let scope = scope(user_id, uid)?;
-        let recall = self.recall()?;
-        py.detach(|| recall.drain(tenant, scope, published));
-        Ok(())
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, published))]
@@ -271,10 +250,10 @@ fn stored((message, vectors): (&PyBackedBytes, &StoredVectors)) -> StoredDocumen
 
 fn scope(user: Option<&str>, uid: Option<u64>) -> PyResult<Scope<'_>> {
     match (user, uid) {
-        (Some(user), Some(uid)) => Ok(Scope::Thread { user, uid }),
+        (Some(user), Some(uid)) => Ok(Scope::Part { user, uid }),
         (Some(user), None) => Ok(Scope::User { user }),
         (None, None) => Ok(Scope::Tenant),
-        (None, Some(_)) => Err(PyValueError::new_err("a thread is a user's")),
+        (None, Some(_)) => Err(PyValueError::new_err("a part is a user's")),
     }
 }
 

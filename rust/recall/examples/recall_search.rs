@@ -1,5 +1,5 @@
 //! Prints the median and the 95th percentile of the time of one search of one user's messages, by profile:
-//! `cargo run --release --package remora-recall --example recall_search [messages] [threads]`.
+//! `cargo run --release --package remora-recall --example recall_search [messages] [parts]`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -44,12 +44,12 @@ const PIECES: (u64, u64) = (8, 14);
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let messages = arguments.next().map_or(Ok(50_000), |count| count.parse())?;
-    let threads: u64 = arguments.next().map_or(Ok(500), |count| count.parse())?;
+    let parts: u64 = arguments.next().map_or(Ok(500), |count| count.parse())?;
     let recall = Recall::new(Kernels::best(), usize::MAX);
     let start = Instant::now();
-    fill(&recall, messages, threads);
+    fill(&recall, messages, parts);
     println!(
-        "{messages} messages in {threads} threads, {} MB, filled in {:.2} s",
+        "{messages} messages in {parts} parts, {} MB, filled in {:.2} s",
         recall.statistics().bytes >> 20,
         start.elapsed().as_secs_f64()
     );
@@ -66,12 +66,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn fill(recall: &Recall, messages: u64, threads: u64) {
-    let uids: Vec<u64> = (1..=threads).collect();
+fn fill(recall: &Recall, messages: u64, parts: u64) {
+    let uids: Vec<u64> = (1..=parts).collect();
     recall.begin_user("t", "u");
-    for uid in recall.declare_threads("t", "u", &uids) {
-        let sequences = (1..=messages).filter(|sequence| sequence % threads + 1 == uid);
-        recall.fill_thread(
+    for uid in recall.declare_parts("t", "u", &uids) {
+        let sequences = (1..=messages).filter(|sequence| sequence % parts + 1 == uid);
+        recall.fill_part(
             "t",
             "u",
             uid,

@@ -1,11 +1,11 @@
 //! Recall: the messages of active users in memory, found by vectors and words.
 //!
-//! Messages are partitioned by (tenant, user) and there by conversation: one user's part of one conversation is a *thread*,
-//! and a scope of a search is one thread, all threads of a user, or all of a tenant. Changes are delivered in the order of
-//! revisions and never wait for a search: each thread has an inbox, which the next search drains up to the revision that
-//! is published. Threads are loaded on demand (`loading`) and evicted by bytes (`eviction`).
+//! Messages are partitioned by (tenant, user) and there by conversation: what one user has of one conversation is a *part* of it,
+//! and a scope of a search is one part, all parts of a user, or all of a tenant. Changes are delivered in the order of
+//! revisions and never wait for a search: each part has an inbox, which the next search drains up to the revision that
+//! is published. Parts are loaded on demand (`loading`) and evicted by bytes (`eviction`).
 //!
-//! Locks, in the order in which they are taken: the registry (lookups only), a thread's draining, its content, its inbox.
+//! Locks, in the order in which they are taken: the registry (lookups only), a part's draining, its content, its inbox.
 //! The registry is never asked for under any of the others.
 //!
 //! It knows vectors, words and the encoding of messages: no journal, no database, no encoder.
@@ -56,7 +56,7 @@ pub struct Recall {
 
 /// Whose part of which conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct ThreadKey<'a> {
+pub struct PartKey<'a> {
     /// The tenant.
     pub tenant: &'a str,
     /// The user.
@@ -68,8 +68,8 @@ pub struct ThreadKey<'a> {
 /// What is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Threads in memory.
-    pub threads: usize,
+    /// Parts in memory.
+    pub parts: usize,
     /// An estimate of their memory, in bytes.
     pub bytes: usize,
 }
@@ -94,25 +94,25 @@ impl Recall {
         }
     }
 
-    /// Takes in a change of a thread. Changes are delivered in ascending order of revisions, by one caller at a time.
-    pub fn deliver(&self, key: ThreadKey<'_>, conversation_id: &str, op: Op, revision: u64) {
+    /// Takes in a change of a part. Changes are delivered in ascending order of revisions, by one caller at a time.
+    pub fn deliver(&self, key: PartKey<'_>, conversation_id: &str, op: Op, revision: u64) {
         let mut registry = self.registry.lock();
         registry.revision = registry.revision.max(revision);
-        let Some(thread) = registry.receiver(key.tenant, key.user, key.uid) else {
+        let Some(part) = registry.receiver(key.tenant, key.user, key.uid) else {
             return;
         };
-        thread.name_conversation(conversation_id);
-        thread.push(revision, op);
+        part.name_conversation(conversation_id);
+        part.push(revision, op);
         drop(registry);
-        self.evict_idle(key.tenant, key.user, &thread);
+        self.evict_idle(key.tenant, key.user, &part);
     }
 
     /// All messages of the conversation go.
     pub fn drop_conversation(&self, tenant: &str, uid: u64, revision: u64) {
         let mut registry = self.registry.lock();
         registry.revision = registry.revision.max(revision);
-        for thread in registry.receivers(tenant, uid) {
-            thread.push(revision, Op::RemoveAll);
+        for part in registry.receivers(tenant, uid) {
+            part.push(revision, Op::RemoveAll);
         }
     }
 
@@ -124,9 +124,9 @@ impl Recall {
     /// What is held.
     pub fn statistics(&self) -> Statistics {
         let registry = self.registry.lock();
-        let threads = registry.users().map(|(_, user)| user.threads.len()).sum();
+        let parts = registry.users().map(|(_, user)| user.parts.len()).sum();
         Statistics {
-            threads,
+            parts,
             bytes: self.bytes(),
         }
     }

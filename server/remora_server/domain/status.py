@@ -24,7 +24,7 @@ class EngineStatus(Struct, frozen=True):
     kernels: str
     conversations: int
     window_bytes: int
-    threads: int
+    parts: int
     index_bytes: int
     record_partitions: int
     record_bytes: int

@@ -322,7 +322,7 @@ class LocalStore:
                 kernels=engine.kernels,
                 conversations=engine.conversations,
                 window_bytes=engine.window_bytes,
-                threads=engine.threads,
+                parts=engine.parts,
                 index_bytes=engine.recall_bytes,
                 record_partitions=engine.partitions,
                 record_bytes=engine.record_bytes,

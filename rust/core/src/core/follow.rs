@@ -1,16 +1,16 @@
 //! Recall's share of a change.
 
-use remora_recall::{Op, Recall, ThreadKey, Vector};
+use remora_recall::{Op, PartKey, Recall, Vector};
 
 use crate::windows::{Change, ChangeKind, Run};
 
 /// What a change means to recall.
 pub(super) enum Followed {
     Nothing,
-    /// All threads of the conversation lose everything.
+    /// All parts of the conversation lose everything.
     Dropped,
-    /// A user's thread of the conversation changes.
-    Thread {
+    /// A user's part of the conversation changes.
+    Part {
         user: String,
         op: Op,
     },
@@ -46,7 +46,7 @@ impl Followed {
                 (embed.user, op)
             }
         };
-        Self::Thread { user, op }
+        Self::Part { user, op }
     }
 }
 
@@ -56,8 +56,8 @@ pub(super) fn deliver(recall: &Recall, tenant: &str, run: Run, revision: u64) {
         match Followed::of(kind) {
             Followed::Nothing => {}
             Followed::Dropped => recall.drop_conversation(tenant, uid, revision),
-            Followed::Thread { user, op } => {
-                let key = ThreadKey {
+            Followed::Part { user, op } => {
+                let key = PartKey {
                     tenant,
                     user: &user,
                     uid,

@@ -28,16 +28,16 @@ pub enum FollowError {
     Bodies(#[from] UnknownBodies),
 }
 
-/// The changes of a tenant's threads that the database lacks.
+/// The changes of a tenant's parts that the database lacks.
 #[derive(Debug, Default)]
 pub struct Unapplied {
-    threads: BTreeMap<(String, u64), UnappliedThread>,
+    parts: BTreeMap<(String, u64), UnappliedPart>,
     /// Conversations that are deleted, with the revision of it.
     dropped: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
-struct UnappliedThread {
+struct UnappliedPart {
     conversation_id: String,
     later: Later,
 }
@@ -98,7 +98,7 @@ impl Core {
         Ok((through, found))
     }
 
-    /// What was published after a revision of a tenant's threads; `None` where the database has some of it by now.
+    /// What was published after a revision of a tenant's parts; `None` where the database has some of it by now.
     pub fn unapplied(&self, tenant: &str, after: u64) -> Result<Option<Unapplied>, FollowError> {
         let mut found = Unapplied::default();
         let read = self.plans_after(after, |revision, _, plan| {
@@ -150,37 +150,35 @@ impl Unapplied {
                 Followed::Dropped => {
                     self.dropped.insert(change.uid, revision);
                 }
-                Followed::Thread { user, op } => {
-                    let thread = self.threads.entry((user, change.uid));
-                    let thread = thread.or_insert_with(|| UnappliedThread {
+                Followed::Part { user, op } => {
+                    let part = self.parts.entry((user, change.uid));
+                    let part = part.or_insert_with(|| UnappliedPart {
                         conversation_id: run.conversation_id.clone(),
                         later: Later::default(),
                     });
-                    thread.later.push(revision, op);
+                    part.later.push(revision, op);
                 }
             }
         }
     }
 
-    /// Whose threads have changed.
+    /// Whose parts have changed.
     pub fn users(&self) -> BTreeSet<&str> {
-        self.threads.keys().map(|(user, _)| user.as_str()).collect()
+        self.parts.keys().map(|(user, _)| user.as_str()).collect()
     }
 
-    /// The uids of a user's changed threads, and their conversations' ids.
-    pub fn threads(&self, user: &str) -> Vec<(u64, &str)> {
-        let of_user = self.threads.iter().filter(|((owner, _), _)| owner == user);
+    /// The uids of a user's changed parts, and their conversations' ids.
+    pub fn parts(&self, user: &str) -> Vec<(u64, &str)> {
+        let of_user = self.parts.iter().filter(|((owner, _), _)| owner == user);
         of_user
-            .map(|((_, uid), thread)| (*uid, thread.conversation_id.as_str()))
+            .map(|((_, uid), part)| (*uid, part.conversation_id.as_str()))
             .collect()
     }
 
-    /// What has changed of a thread.
+    /// What has changed of a part.
     pub fn later(&self, user: &str, uid: u64) -> Later {
-        let thread = self.threads.get(&(user.to_owned(), uid));
-        let mut later = thread
-            .map(|thread| thread.later.clone())
-            .unwrap_or_default();
+        let part = self.parts.get(&(user.to_owned(), uid));
+        let mut later = part.map(|part| part.later.clone()).unwrap_or_default();
         if let Some(revision) = self.dropped.get(&uid) {
             later.push(*revision, Op::RemoveAll);
         }

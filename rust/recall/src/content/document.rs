@@ -1,4 +1,4 @@
-//! One message: as it arrives, analysed and not yet placed, and as a thread holds it.
+//! One message: as it arrives, analysed and not yet placed, and as a part holds it.
 
 use bytes::Bytes;
 use prost::Message as _;

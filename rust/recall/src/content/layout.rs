@@ -1,10 +1,10 @@
-//! How the documents of one thread stand to each other, whatever is asked.
+//! How the documents of one part stand to each other, whatever is asked.
 
 use super::sessions::Sessions;
 use super::surroundings::Surroundings;
 use super::traits::Arrangement;
 
-/// What the rules need to know of a thread besides its documents, by slot.
+/// What the rules need to know of a part besides its documents, by slot.
 pub(crate) struct Layout {
     pub(crate) sessions: Sessions,
     pub(crate) surroundings: Surroundings,

@@ -1,4 +1,4 @@
-//! What one thread holds: its documents in slots, their words and their vectors. Changes are idempotent.
+//! What one part holds: its documents in slots, their words and their vectors. Changes are idempotent.
 
 mod document;
 mod layout;
@@ -21,7 +21,7 @@ use traits::Arrangement;
 pub(crate) use traits::Traits;
 pub(crate) use vectors::ModelVectors;
 
-/// The documents of one thread. Slots are dense and used again, so that a slot says nothing of a document's place.
+/// The documents of one part. Slots are dense and used again, so that a slot says nothing of a document's place.
 pub(crate) struct Content {
     kernels: &'static Kernels,
     documents: Vec<Option<Document>>,

@@ -13,7 +13,7 @@ const PAUSE: i64 = 4 * 3_600_000_000;
 /// The session of a slot without a document.
 const NONE: u32 = u32::MAX;
 
-/// The sessions of the documents of one thread.
+/// The sessions of the documents of one part.
 pub(crate) struct Sessions {
     /// The number of the session of the document in each slot.
     numbers: Vec<u32>,

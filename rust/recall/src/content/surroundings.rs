@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 /// The slots of one document's neighbours: those after it by distance, then those before it.
 type Neighbours = [u32; 2 * REACH];
 
-/// The neighbours and the passages of the documents of one thread, by slot.
+/// The neighbours and the passages of the documents of one part, by slot.
 pub(crate) struct Surroundings {
     neighbours: Vec<Neighbours>,
     /// In terms.

@@ -31,7 +31,7 @@ impl Traits {
     };
 }
 
-/// The documents of one thread in their order.
+/// The documents of one part in their order.
 #[derive(Clone, Copy)]
 pub(super) struct Arrangement<'a> {
     /// The sequence and the slot of each document, by sequence.

@@ -1,4 +1,4 @@
-//! The vectors of one model and dimension in one thread, and the word pieces of the texts that they are of.
+//! The vectors of one model and dimension in one part, and the word pieces of the texts that they are of.
 
 use hashbrown::{HashMap, HashSet};
 use remora_index::Segment;

@@ -1,4 +1,4 @@
-//! The memory of all threads, counted as they grow and shrink.
+//! The memory of all parts, counted as they grow and shrink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

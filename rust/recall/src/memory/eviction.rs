@@ -1,4 +1,4 @@
-//! Which threads leave when memory is short: those of the user whose last use is the longest ago first, and of that
+//! Which parts leave when memory is short: those of the user whose last use is the longest ago first, and of that
 //! user's the least recently used first.
 //!
 //! What is being loaded stays, and what was used within the grace period, so that a search finds what its caller has
@@ -8,16 +8,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::part::Part;
 use super::registry::{Owner, User};
-use super::thread::Thread;
 use crate::Recall;
 
 impl User {
-    /// Marks a use of all threads at `now`.
+    /// Marks a use of all parts at `now`.
     pub(crate) fn touch(&mut self, now: u64) {
         self.used = self.used.max(now);
-        for thread in self.threads.values() {
-            thread.touch(now);
+        for part in self.parts.values() {
+            part.touch(now);
         }
     }
 }
@@ -40,24 +40,23 @@ impl Recall {
         }
     }
 
-    /// Evicts one thread that has grown in memory without being used, where far more than the budget is held.
-    pub(crate) fn evict_idle(&self, tenant: &str, user: &str, thread: &Thread) {
+    /// Evicts one part that has grown in memory without being used, where far more than the budget is held.
+    pub(crate) fn evict_idle(&self, tenant: &str, user: &str, part: &Part) {
         if self.bytes() > self.budget.saturating_add(self.budget / 4)
-            && thread.used() < self.newest_evictable()
+            && part.used() < self.newest_evictable()
         {
-            drop(self.take_out(tenant, user, thread.uid()));
+            drop(self.take_out(tenant, user, part.uid()));
         }
     }
 
-    /// Forgets a user's threads that hold nothing and wait for nothing; a user who is in memory as a whole does not need
+    /// Forgets a user's parts that hold nothing and wait for nothing; a user who is in memory as a whole does not need
     /// them.
     pub(crate) fn sweep(&self, tenant: &str, user: &str) {
         let mut registry = self.registry.lock();
         let is_whole = |state: &User| state.complete && state.loaders == 0;
         if registry.user(tenant, user).is_some_and(is_whole) {
-            let swept = registry.take_threads(tenant, user, |thread| {
-                thread.loaders() == 0 && thread.is_spent()
-            });
+            let swept =
+                registry.take_parts(tenant, user, |part| part.loaders() == 0 && part.is_spent());
             drop(registry);
             drop(swept);
         }
@@ -95,37 +94,37 @@ impl Recall {
         }
     }
 
-    /// The user's threads that may go, the least recently used first.
+    /// The user's parts that may go, the least recently used first.
     fn evictable(&self, owner: &Owner, newest: u64) -> Vec<u64> {
         let registry = self.registry.lock();
-        let threads = registry
+        let parts = registry
             .user(&owner.tenant, &owner.user)
             .filter(|state| state.loaders == 0)
-            .map(|state| Arc::clone(&state.threads))
+            .map(|state| Arc::clone(&state.parts))
             .unwrap_or_default();
         drop(registry);
-        let mut idle: Vec<_> = threads
+        let mut idle: Vec<_> = parts
             .values()
-            .filter(|thread| thread.used() <= newest)
-            .map(|thread| (thread.used(), thread.uid()))
+            .filter(|part| part.used() <= newest)
+            .map(|part| (part.used(), part.uid()))
             .collect();
         idle.sort_unstable();
         idle.into_iter().map(|(_, uid)| uid).collect()
     }
 
-    /// Takes a thread out, unless it or its user is being loaded; the user is then no longer complete.
-    pub(crate) fn take_out(&self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Thread>> {
+    /// Takes a part out, unless it or its user is being loaded; the user is then no longer complete.
+    pub(crate) fn take_out(&self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let mut registry = self.registry.lock();
         let state = registry.user_mut(tenant, user)?;
-        let thread = state.threads.get(&uid)?;
-        if state.loaders > 0 || thread.loaders() > 0 || !thread.is_ready() {
+        let part = state.parts.get(&uid)?;
+        if state.loaders > 0 || part.loaders() > 0 || !part.is_ready() {
             return None;
         }
         state.complete = false;
-        registry.take_thread(tenant, user, uid)
+        registry.take_part(tenant, user, uid)
     }
 
-    /// Takes out the torn threads of a conversation, unless they or their users are being loaded.
+    /// Takes out the torn parts of a conversation, unless they or their users are being loaded.
     pub(crate) fn forget_torn(&self, tenant: &str, uid: u64) {
         let torn = self.registry.lock().torn(tenant, uid);
         for owner in torn {

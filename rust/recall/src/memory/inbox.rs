@@ -1,4 +1,4 @@
-//! Changes that wait for a thread: accepted in order, applied when a reader comes.
+//! Changes that wait for a part: accepted in order, applied when a reader comes.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::values::Vector;
 
-/// One change of a thread.
+/// One change of a part.
 #[derive(Debug, Clone)]
 pub enum Op {
     /// A message is added or replaced: its encoded stored form and its caller's vector.
@@ -68,7 +68,7 @@ impl Inbox {
     }
 }
 
-/// Changes of a thread that the store does not hold yet, in the order of their revisions.
+/// Changes of a part that the store does not hold yet, in the order of their revisions.
 #[derive(Debug, Default, Clone)]
 pub struct Later(Vec<(u64, Op)>);
 

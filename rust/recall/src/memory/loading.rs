@@ -1,40 +1,40 @@
-//! How threads come into memory.
+//! How parts come into memory.
 //!
 //! A load begins by declaring that changes gather; then the caller waits until the store holds everything that was
 //! delivered by then ([`Recall::revision`]), reads it, and fills. The gathered changes are applied on top: they repeat what the store may
 //! hold already, in order, and each is idempotent. Several callers may load the same at once: the first fill counts, and
-//! a thread with loaders stays, so that no fill meets a thread that began after it.
+//! a part with loaders stays, so that no fill meets a part that began after it.
 
 use std::sync::Arc;
 
 use super::inbox::Later;
+use super::part::{Part, StoredDocument};
 use super::registry::Registry;
-use super::thread::{StoredDocument, Thread};
 use crate::Recall;
 
 impl Recall {
-    /// Whether the caller must fill the thread, or abandon it; false where it is in memory.
-    pub fn begin_thread(&self, tenant: &str, user: &str, uid: u64) -> bool {
+    /// Whether the caller must fill the part, or abandon it; false where it is in memory.
+    pub fn begin_part(&self, tenant: &str, user: &str, uid: u64) -> bool {
         let now = self.now();
         let mut registry = self.registry.lock();
         if let Some(state) = registry.user_mut(tenant, user) {
             state.used = now;
-            match state.threads.get(&uid) {
-                Some(thread) if thread.is_ready() => {
-                    thread.touch(now);
+            match state.parts.get(&uid) {
+                Some(part) if part.is_ready() => {
+                    part.touch(now);
                     return false;
                 }
                 None if state.complete => return false,
                 _ => {}
             }
         }
-        let thread = registry.thread_or_add(tenant, user, uid);
-        thread.add_loader();
-        thread.touch(now);
+        let part = registry.part_or_add(tenant, user, uid);
+        part.add_loader();
+        part.touch(now);
         true
     }
 
-    /// Whether the caller must list the user's threads and declare them, then finish, or abandon the user; false where all
+    /// Whether the caller must list the user's parts and declare them, then finish, or abandon the user; false where all
     /// of them are in memory.
     pub fn begin_user(&self, tenant: &str, user: &str) -> bool {
         let now = self.now();
@@ -49,7 +49,7 @@ impl Recall {
         true
     }
 
-    /// Keeps a user in memory until `release_user`; false where not all of the user's threads are there.
+    /// Keeps a user in memory until `release_user`; false where not all of the user's parts are there.
     pub fn hold_user(&self, tenant: &str, user: &str) -> bool {
         let now = self.now();
         let mut registry = self.registry.lock();
@@ -70,23 +70,23 @@ impl Recall {
         self.evict();
     }
 
-    /// Those of the user's threads that the caller must fill, or abandon.
-    pub fn declare_threads(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<u64> {
+    /// Those of the user's parts that the caller must fill, or abandon.
+    pub fn declare_parts(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<u64> {
         let now = self.now();
         let mut registry = self.registry.lock();
         let mut missing = Vec::new();
         for uid in uids {
-            let thread = registry.thread_or_add(tenant, user, *uid);
-            thread.touch(now);
-            if !thread.is_ready() {
-                thread.add_loader();
+            let part = registry.part_or_add(tenant, user, *uid);
+            part.touch(now);
+            if !part.is_ready() {
+                part.add_loader();
                 missing.push(*uid);
             }
         }
         missing
     }
 
-    /// Ends the load of a user whose declared threads are all filled: the threads that appeared meanwhile hold all that
+    /// Ends the load of a user whose declared parts are all filled: the parts that appeared meanwhile hold all that
     /// they ever held.
     pub fn finish_user(&self, tenant: &str, user: &str) {
         let now = self.now();
@@ -95,7 +95,7 @@ impl Recall {
             && state.loaders > 0
         {
             state.complete = true;
-            state.threads.values().for_each(|thread| thread.settle());
+            state.parts.values().for_each(|part| part.settle());
             state.touch(now);
             registry.end_user_loader(tenant, user);
         }
@@ -103,9 +103,9 @@ impl Recall {
         self.evict();
     }
 
-    /// Takes what the store holds of a thread, and `later` what it lacks of what was delivered before the load began; the
+    /// Takes what the store holds of a part, and `later` what it lacks of what was delivered before the load began; the
     /// vectors are those of each message's present revision.
-    pub fn fill_thread(
+    pub fn fill_part(
         &self,
         tenant: &str,
         user: &str,
@@ -114,25 +114,25 @@ impl Recall {
         documents: Vec<StoredDocument>,
         later: Later,
     ) {
-        let thread = self.registry.lock().thread(tenant, user, uid).cloned();
-        if let Some(thread) = thread {
-            thread.fill(conversation_id, documents, later, &self.analyzer);
-            thread.touch(self.now());
+        let part = self.registry.lock().part(tenant, user, uid).cloned();
+        if let Some(part) = part {
+            part.fill(conversation_id, documents, later, &self.analyzer);
+            part.touch(self.now());
             let registry = self.registry.lock();
-            thread.end_loader();
+            part.end_loader();
             drop(registry);
         }
         self.evict();
     }
 
-    /// Ends a load that failed: of a thread, or of the user where there is no `uid`.
+    /// Ends a load that failed: of a part, or of the user where there is no `uid`.
     pub fn abandon(&self, tenant: &str, user: &str, uid: Option<u64>) {
         let mut registry = self.registry.lock();
         match uid {
             None => registry.end_user_loader(tenant, user),
             Some(uid) => {
-                if let Some(thread) = registry.thread(tenant, user, uid) {
-                    thread.end_loader();
+                if let Some(part) = registry.part(tenant, user, uid) {
+                    part.end_loader();
                 }
             }
         }
@@ -142,17 +142,16 @@ impl Recall {
     }
 }
 
-/// Takes out the threads that nobody loads any more and that are not ready.
-fn forget_unfinished(registry: &mut Registry, tenant: &str, user: &str) -> Vec<Arc<Thread>> {
+/// Takes out the parts that nobody loads any more and that are not ready.
+fn forget_unfinished(registry: &mut Registry, tenant: &str, user: &str) -> Vec<Arc<Part>> {
     if registry
         .user(tenant, user)
         .is_some_and(|state| state.loaders > 0)
     {
         return Vec::new();
     }
-    let forgotten = registry.take_threads(tenant, user, |thread| {
-        !thread.is_ready() && thread.loaders() == 0
-    });
+    let forgotten =
+        registry.take_parts(tenant, user, |part| !part.is_ready() && part.loaders() == 0);
     if registry
         .user(tenant, user)
         .is_some_and(|state| !state.complete)

@@ -1,4 +1,4 @@
-//! Whose threads are in memory. Every call is short: no text is read and no content is locked here.
+//! Whose parts are in memory. Every call is short: no text is read and no content is locked here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use remora_kernels::Kernels;
 use rustc_hash::FxBuildHasher;
 
 use super::account::Account;
-use super::thread::{THREAD_BYTES, Thread};
+use super::part::{PART_BYTES, Part};
 
-/// What a user costs besides the threads, in bytes.
+/// What a user costs besides the parts, in bytes.
 const USER_BYTES: usize = 512;
 
-/// A user's threads by uid. Searches hold a copy of the reference; a change copies the map where one does.
-pub(crate) type Threads = Arc<BTreeMap<u64, Arc<Thread>>>;
+/// A user's parts by uid. Searches hold a copy of the reference; a change copies the map where one does.
+pub(crate) type Parts = Arc<BTreeMap<u64, Arc<Part>>>;
 
 /// One user of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,18 +25,18 @@ pub(crate) struct Owner {
 }
 
 pub(crate) struct User {
-    /// Whether every thread that the user has is here.
+    /// Whether every part that the user has is here.
     pub(crate) complete: bool,
     /// Callers that have begun to load the user and have neither finished nor abandoned it, or hold it.
     pub(crate) loaders: usize,
-    /// When the user, or a thread of the user, was last searched or loaded.
+    /// When the user, or a part of the user, was last searched or loaded.
     pub(crate) used: u64,
-    pub(crate) threads: Threads,
+    pub(crate) parts: Parts,
     _account: Account,
 }
 
 impl User {
-    /// Whether a change of an unknown thread must be kept: it may be the thread's first, or come before it is declared.
+    /// Whether a change of an unknown part must be kept: it may be the part's first, or come before it is declared.
     fn gathers(&self) -> bool {
         self.complete || self.loaders > 0
     }
@@ -48,7 +48,7 @@ pub(crate) struct Registry {
     kernels: &'static Kernels,
     total: Arc<AtomicUsize>,
     tenants: HashMap<Arc<str>, Users, FxBuildHasher>,
-    /// Whose threads each conversation has, by uid.
+    /// Whose parts each conversation has, by uid.
     owners: HashMap<u64, Vec<Owner>, FxBuildHasher>,
     /// Users with loaders.
     loading: Vec<Owner>,
@@ -92,25 +92,25 @@ impl Registry {
         self.tenants.get(tenant).into_iter().flatten()
     }
 
-    pub(crate) fn thread(&self, tenant: &str, user: &str, uid: u64) -> Option<&Arc<Thread>> {
-        self.user(tenant, user)?.threads.get(&uid)
+    pub(crate) fn part(&self, tenant: &str, user: &str, uid: u64) -> Option<&Arc<Part>> {
+        self.user(tenant, user)?.parts.get(&uid)
     }
 
-    /// The thread that takes a change of the user's part of `uid`; `None` where it need not be kept.
-    pub(crate) fn receiver(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Thread>> {
+    /// The part that takes a change of what the user has of `uid`; `None` where it need not be kept.
+    pub(crate) fn receiver(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let state = self.user(tenant, user)?;
-        if let Some(thread) = state.threads.get(&uid) {
-            return Some(Arc::clone(thread));
+        if let Some(part) = state.parts.get(&uid) {
+            return Some(Arc::clone(part));
         }
         if !state.gathers() {
             return None;
         }
         let ready = state.complete;
-        Some(self.add_thread(tenant, user, uid, ready))
+        Some(self.add_part(tenant, user, uid, ready))
     }
 
-    /// The threads of a conversation, of all its users, and of users who are being loaded.
-    pub(crate) fn receivers(&mut self, tenant: &str, uid: u64) -> Vec<Arc<Thread>> {
+    /// The parts of a conversation, of all its users, and of users who are being loaded.
+    pub(crate) fn receivers(&mut self, tenant: &str, uid: u64) -> Vec<Arc<Part>> {
         let mut owners = self.owners.get(&uid).cloned().unwrap_or_default();
         owners.extend_from_slice(&self.loading);
         owners.retain(|owner| *owner.tenant == *tenant);
@@ -122,23 +122,23 @@ impl Registry {
             .collect()
     }
 
-    /// Whose threads of a conversation are torn.
+    /// Whose parts of a conversation are torn.
     pub(crate) fn torn(&self, tenant: &str, uid: u64) -> Vec<Owner> {
         let owners = self.owners.get(&uid).into_iter().flatten();
         let torn = owners.filter(|owner| {
             *owner.tenant == *tenant
                 && self
-                    .thread(tenant, &owner.user, uid)
-                    .is_some_and(|thread| thread.is_torn())
+                    .part(tenant, &owner.user, uid)
+                    .is_some_and(|part| part.is_torn())
         });
         torn.cloned().collect()
     }
 
-    /// The user's thread of `uid`, made where there is none.
-    pub(crate) fn thread_or_add(&mut self, tenant: &str, user: &str, uid: u64) -> Arc<Thread> {
-        match self.thread(tenant, user, uid) {
-            Some(thread) => Arc::clone(thread),
-            None => self.add_thread(tenant, user, uid, false),
+    /// The user's part of `uid`, made where there is none.
+    pub(crate) fn part_or_add(&mut self, tenant: &str, user: &str, uid: u64) -> Arc<Part> {
+        match self.part(tenant, user, uid) {
+            Some(part) => Arc::clone(part),
+            None => self.add_part(tenant, user, uid, false),
         }
     }
 
@@ -162,45 +162,40 @@ impl Registry {
         }
     }
 
-    /// Takes out the user's threads for which `goes` holds; the caller drops them when the lock is given back.
-    pub(crate) fn take_threads(
+    /// Takes out the user's parts for which `goes` holds; the caller drops them when the lock is given back.
+    pub(crate) fn take_parts(
         &mut self,
         tenant: &str,
         user: &str,
-        goes: impl Fn(&Thread) -> bool,
-    ) -> Vec<Arc<Thread>> {
-        let threads = self.user(tenant, user).map(|state| state.threads.values());
-        let uids: Vec<_> = threads
+        goes: impl Fn(&Part) -> bool,
+    ) -> Vec<Arc<Part>> {
+        let parts = self.user(tenant, user).map(|state| state.parts.values());
+        let uids: Vec<_> = parts
             .into_iter()
             .flatten()
-            .filter(|thread| goes(thread))
-            .map(|thread| thread.uid())
+            .filter(|part| goes(part))
+            .map(|part| part.uid())
             .collect();
-        let take = |uid| self.take_thread(tenant, user, uid);
+        let take = |uid| self.take_part(tenant, user, uid);
         uids.into_iter().filter_map(take).collect()
     }
 
-    /// Takes one thread out; the caller drops it when the lock is given back.
-    pub(crate) fn take_thread(
-        &mut self,
-        tenant: &str,
-        user: &str,
-        uid: u64,
-    ) -> Option<Arc<Thread>> {
+    /// Takes one part out; the caller drops it when the lock is given back.
+    pub(crate) fn take_part(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let state = self.user_mut(tenant, user)?;
-        let thread = Arc::make_mut(&mut state.threads).remove(&uid)?;
+        let part = Arc::make_mut(&mut state.parts).remove(&uid)?;
         self.forget_owner(tenant, user, uid);
-        Some(thread)
+        Some(part)
     }
 
-    /// Forgets a user who has no thread and no loader.
+    /// Forgets a user who has no part and no loader.
     pub(crate) fn remove_if_idle(&mut self, tenant: &str, user: &str) {
         let Some(users) = self.tenants.get_mut(tenant) else {
             return;
         };
         if users
             .get(user)
-            .is_some_and(|state| state.loaders == 0 && state.threads.is_empty())
+            .is_some_and(|state| state.loaders == 0 && state.parts.is_empty())
         {
             users.remove(user);
         }
@@ -218,14 +213,14 @@ impl Registry {
         }
     }
 
-    fn add_thread(&mut self, tenant: &str, user: &str, uid: u64, ready: bool) -> Arc<Thread> {
+    fn add_part(&mut self, tenant: &str, user: &str, uid: u64, ready: bool) -> Arc<Part> {
         let owner = self.owner(tenant, user);
-        let account = Account::new(Arc::clone(&self.total), THREAD_BYTES);
-        let thread = Arc::new(Thread::new(uid, ready, self.kernels, account));
+        let account = Account::new(Arc::clone(&self.total), PART_BYTES);
+        let part = Arc::new(Part::new(uid, ready, self.kernels, account));
         let state = self.user_or_add(&owner);
-        Arc::make_mut(&mut state.threads).insert(uid, Arc::clone(&thread));
+        Arc::make_mut(&mut state.parts).insert(uid, Arc::clone(&part));
         self.owners.entry(uid).or_default().push(owner);
-        thread
+        part
     }
 
     /// The names of a user, shared with the tables where they are there.
@@ -246,7 +241,7 @@ impl Registry {
                 complete: false,
                 loaders: 0,
                 used: 0,
-                threads: Threads::default(),
+                parts: Parts::default(),
                 _account: Account::new(Arc::clone(&self.total), USER_BYTES),
             })
     }

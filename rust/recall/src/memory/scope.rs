@@ -1,4 +1,4 @@
-//! Where a search looks: the threads of a scope, drained and then held still for as long as it reads.
+//! Where a search looks: the parts of a scope, drained and then held still for as long as it reads.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use parking_lot::RwLockReadGuard;
 use remora_kernels::prefetch;
 use rustc_hash::FxHashSet;
 
-use super::thread::Thread;
+use super::part::Part;
 use crate::Recall;
 use crate::content::Content;
 use crate::text::names::is_role;
@@ -18,10 +18,10 @@ use crate::text::names::is_role;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope<'a> {
     /// One user's part of one conversation.
-    Thread { user: &'a str, uid: u64 },
-    /// All of one user's threads.
+    Part { user: &'a str, uid: u64 },
+    /// All of one user's parts.
     User { user: &'a str },
-    /// All threads of the tenant that are in memory.
+    /// All parts of the tenant that are in memory.
     Tenant,
 }
 
@@ -29,23 +29,23 @@ impl<'a> Scope<'a> {
     /// The user, where the scope is one's.
     pub(crate) fn user(&self) -> Option<&'a str> {
         match *self {
-            Self::Thread { user, .. } | Self::User { user } => Some(user),
+            Self::Part { user, .. } | Self::User { user } => Some(user),
             Self::Tenant => None,
         }
     }
 }
 
-/// The threads of a scope, by (uid, user).
+/// The parts of a scope, by (uid, user).
 #[derive(Default)]
-pub(crate) struct Threads {
-    threads: Vec<Arc<Thread>>,
+pub(crate) struct Parts {
+    parts: Vec<Arc<Part>>,
     /// Whether the scope is in memory as a whole; for a tenant, whether all of its users in memory are.
     pub(crate) complete: bool,
 }
 
-/// One thread of a scope, held still; its slots stand from `base` on among those of the scope.
+/// One part of a scope, held still; its slots stand from `base` on among those of the scope.
 pub(crate) struct View<'a> {
-    pub(crate) thread: &'a Thread,
+    pub(crate) part: &'a Part,
     pub(crate) content: RwLockReadGuard<'a, Content>,
     pub(crate) base: usize,
 }
@@ -72,36 +72,31 @@ pub(crate) fn speakers<'a>(views: &'a [View<'_>]) -> FxHashSet<&'a str> {
 }
 
 impl Recall {
-    /// The threads of the scope. Threads that are still being loaded are left out, and torn ones, which are to be loaded anew.
-    fn threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
-        let mut threads = match scope {
-            Scope::Thread { user, uid } => self.one_thread(tenant, user, uid),
-            Scope::User { user } => self.threads_of_user(tenant, user),
-            Scope::Tenant => self.threads_of_tenant(tenant),
+    /// The parts of the scope, marked as used. Parts that are still being loaded are left out, and torn ones, which are to
+    /// be loaded anew.
+    pub(crate) fn use_parts(&self, tenant: &str, scope: Scope<'_>) -> Parts {
+        let mut parts = match scope {
+            Scope::Part { user, uid } => self.one_part(tenant, user, uid),
+            Scope::User { user } => self.parts_of_user(tenant, user),
+            Scope::Tenant => self.parts_of_tenant(tenant),
         };
-        let found = threads.threads.len();
-        threads.threads.retain(|thread| {
-            let is_whole = !thread.is_torn();
+        let found = parts.parts.len();
+        parts.parts.retain(|part| {
+            let is_whole = !part.is_torn();
             if !is_whole {
-                self.forget_torn(tenant, thread.uid());
+                self.forget_torn(tenant, part.uid());
             }
-            is_whole && thread.is_ready()
+            is_whole && part.is_ready()
         });
-        threads.complete &= threads.threads.len() == found;
-        threads
+        parts.complete &= parts.parts.len() == found;
+        self.touch(tenant, scope, &parts);
+        parts
     }
 
-    /// The threads of the scope, marked as used.
-    pub(crate) fn use_threads(&self, tenant: &str, scope: Scope<'_>) -> Threads {
-        let threads = self.threads(tenant, scope);
-        self.touch(tenant, scope, &threads);
-        threads
-    }
-
-    fn touch(&self, tenant: &str, scope: Scope<'_>, threads: &Threads) {
+    fn touch(&self, tenant: &str, scope: Scope<'_>, parts: &Parts) {
         let now = self.now();
-        for thread in &threads.threads {
-            thread.touch(now);
+        for part in &parts.parts {
+            part.touch(now);
         }
         let Some(user) = scope.user() else {
             return;
@@ -111,65 +106,57 @@ impl Recall {
         }
     }
 
-    fn one_thread(&self, tenant: &str, user: &str, uid: u64) -> Threads {
+    fn one_part(&self, tenant: &str, user: &str, uid: u64) -> Parts {
         let registry = self.registry.lock();
         let Some(state) = registry.user(tenant, user) else {
-            return Threads::default();
+            return Parts::default();
         };
-        let thread = state.threads.get(&uid).cloned();
-        Threads {
-            complete: state.complete || thread.is_some(),
-            threads: thread.into_iter().collect(),
+        let part = state.parts.get(&uid).cloned();
+        Parts {
+            complete: state.complete || part.is_some(),
+            parts: part.into_iter().collect(),
         }
     }
 
-    fn threads_of_user(&self, tenant: &str, user: &str) -> Threads {
+    fn parts_of_user(&self, tenant: &str, user: &str) -> Parts {
         let registry = self.registry.lock();
         let Some(state) = registry.user(tenant, user) else {
-            return Threads::default();
+            return Parts::default();
         };
-        let (complete, threads) = (state.complete, Arc::clone(&state.threads));
+        let (complete, parts) = (state.complete, Arc::clone(&state.parts));
         drop(registry);
-        Threads {
+        Parts {
             complete,
-            threads: threads.values().cloned().collect(),
+            parts: parts.values().cloned().collect(),
         }
     }
 
-    fn threads_of_tenant(&self, tenant: &str) -> Threads {
+    fn parts_of_tenant(&self, tenant: &str) -> Parts {
         let registry = self.registry.lock();
         let users: Vec<_> = registry
             .users_of(tenant)
-            .map(|(user, state)| (Arc::clone(user), state.complete, Arc::clone(&state.threads)))
+            .map(|(user, state)| (Arc::clone(user), state.complete, Arc::clone(&state.parts)))
             .collect();
         drop(registry);
         let complete = users.iter().all(|(_, complete, _)| *complete);
-        let mut threads: Vec<_> = users
+        let mut parts: Vec<_> = users
             .iter()
-            .flat_map(|(user, _, threads)| threads.values().map(move |thread| (user, thread)))
+            .flat_map(|(user, _, parts)| parts.values().map(move |part| (user, part)))
             .collect();
-        threads.sort_unstable_by_key(|(user, thread)| (thread.uid(), *user));
-        Threads {
+        parts.sort_unstable_by_key(|(user, part)| (part.uid(), *user));
+        Parts {
             complete,
-            threads: threads
+            parts: parts
                 .into_iter()
-                .map(|(_, thread)| Arc::clone(thread))
+                .map(|(_, part)| Arc::clone(part))
                 .collect(),
         }
     }
 
-    /// Applies what waits for the scope up to `published`, so that the next search finds little to do.
-    pub fn drain(&self, tenant: &str, scope: Scope<'_>, published: u64) {
-        for thread in &self.threads(tenant, scope).threads {
-            thread.drain(published, &self.analyzer);
-        }
-        self.evict();
-    }
-
     /// How many documents of the scope the server's model is to embed and `model` has not embedded.
     pub fn pending(&self, tenant: &str, scope: Scope<'_>, model: &str, published: u64) -> usize {
-        let threads = self.use_threads(tenant, scope);
-        let views = self.views(&threads, published);
+        let parts = self.use_parts(tenant, scope);
+        let views = self.views(&parts, published);
         views.iter().map(|view| view.content.pending(model)).sum()
     }
 
@@ -181,8 +168,8 @@ impl Recall {
         model: &str,
         published: u64,
     ) -> Vec<usize> {
-        let threads = self.use_threads(tenant, scope);
-        let views = self.views(&threads, published);
+        let parts = self.use_parts(tenant, scope);
+        let views = self.views(&parts, published);
         let contents = views.iter().map(|view| &view.content);
         let dimensions: BTreeSet<_> = contents
             .flat_map(|content| content.dimensions(model))
@@ -192,8 +179,8 @@ impl Recall {
 
     /// The names of those who speak in the scope, role words left out, in order.
     pub fn speakers(&self, tenant: &str, scope: Scope<'_>, published: u64) -> Vec<String> {
-        let threads = self.use_threads(tenant, scope);
-        let views = self.views(&threads, published);
+        let parts = self.use_parts(tenant, scope);
+        let views = self.views(&parts, published);
         let names = speakers(&views).into_iter();
         let mut names: Vec<_> = names
             .filter(|speaker| !is_role(speaker))
@@ -203,21 +190,21 @@ impl Recall {
         names
     }
 
-    /// The threads, drained up to `published` and held still, without those that are empty.
-    pub(crate) fn views<'a>(&self, threads: &'a Threads, published: u64) -> Vec<View<'a>> {
-        for thread in &threads.threads {
-            thread.drain(published, &self.analyzer);
+    /// The parts, drained up to `published` and held still, without those that are empty.
+    pub(crate) fn views<'a>(&self, parts: &'a Parts, published: u64) -> Vec<View<'a>> {
+        for part in &parts.parts {
+            part.drain(published, &self.analyzer);
         }
         let mut base = 0;
-        let mut views = Vec::with_capacity(threads.threads.len());
-        for thread in &threads.threads {
-            let content = thread.read();
+        let mut views = Vec::with_capacity(parts.parts.len());
+        for part in &parts.parts {
+            let content = part.read();
             if content.is_empty() {
                 continue;
             }
             let slots = content.slots();
             views.push(View {
-                thread,
+                part,
                 content,
                 base,
             });
@@ -227,8 +214,8 @@ impl Recall {
     }
 }
 
-impl Threads {
+impl Parts {
     pub(crate) fn len(&self) -> usize {
-        self.threads.len()
+        self.parts.len()
     }
 }

@@ -84,12 +84,12 @@ impl Sheet {
 
     /// Writes and adds columns, stage by stage: those of one stage see the totals of the stages before.
     pub(crate) fn add_stages(&mut self, views: &[View<'_>], mut stages: Vec<Vec<Draft<'_>>>) {
-        let parts = stages
+        let written = stages
             .iter_mut()
-            .map(|stage| stage.iter_mut().map(Part::of).collect());
+            .map(|stage| stage.iter_mut().map(Written::of).collect());
         let rows = Rows {
             totals: &mut self.totals,
-            stages: parts.collect(),
+            stages: written.collect(),
         };
         rows.write(views);
         let drafts = stages.into_iter().flatten();
@@ -136,13 +136,13 @@ impl Sheet {
 }
 
 /// What is written of a column.
-struct Part<'a> {
+struct Written<'a> {
     write: &'a Write<'a>,
     weight: f64,
     values: &'a mut [f32],
 }
 
-impl<'a> Part<'a> {
+impl<'a> Written<'a> {
     fn of<'b: 'a>(draft: &'a mut Draft<'b>) -> Self {
         Self {
             write: &draft.write,
@@ -158,19 +158,19 @@ impl<'a> Part<'a> {
             values,
         } = self;
         let (first, second) = values.split_at_mut(place);
-        let part = |values| Self {
+        let half = |values| Self {
             write,
             weight,
             values,
         };
-        (part(first), part(second))
+        (half(first), half(second))
     }
 }
 
 /// The rows of some views that follow each other.
 struct Rows<'a> {
     totals: &'a mut [f64],
-    stages: Vec<Vec<Part<'a>>>,
+    stages: Vec<Vec<Written<'a>>>,
 }
 
 impl<'a> Rows<'a> {
@@ -189,7 +189,8 @@ impl<'a> Rows<'a> {
 
     fn split(self, place: usize) -> (Self, Self) {
         let (totals, rest) = self.totals.split_at_mut(place);
-        let split = |stage: Vec<Part<'a>>| stage.into_iter().map(|part| part.split(place)).unzip();
+        let split =
+            |stage: Vec<Written<'a>>| stage.into_iter().map(|column| column.split(place)).unzip();
         let (stages, others) = self.stages.into_iter().map(split).unzip();
         (
             Self { totals, stages },
@@ -212,11 +213,11 @@ impl<'a> Rows<'a> {
             let range = view.base - begin..view.base - begin + view.content.slots();
             let totals = &mut self.totals[range.clone()];
             for stage in &mut self.stages {
-                for part in &mut *stage {
-                    (part.write)(view, totals, &mut part.values[range.clone()]);
+                for column in &mut *stage {
+                    (column.write)(view, totals, &mut column.values[range.clone()]);
                 }
-                for part in stage {
-                    add(totals, &part.values[range.clone()], part.weight);
+                for column in stage {
+                    add(totals, &column.values[range.clone()], column.weight);
                 }
             }
         }

@@ -54,8 +54,8 @@ impl Recall {
     /// query's vector has no direction.
     pub fn search(&self, search: &Search<'_>) -> Result<Found, VectorError> {
         let vector = search.vector.map(Query::new).transpose()?;
-        let threads = self.use_threads(search.tenant, search.scope);
-        let views = self.views(&threads, search.published);
+        let parts = self.use_parts(search.tenant, search.scope);
+        let views = self.views(&parts, search.published);
         failpoints::hit(Point::RecallScoring);
         let scoring = Scoring {
             corpus: self.corpus(&views),
@@ -69,7 +69,7 @@ impl Recall {
             .iter()
             .map(|view| view.content.pending(search.model))
             .sum();
-        let some_are_empty = views.len() < threads.len();
+        let some_are_empty = views.len() < parts.len();
         drop(views);
         if some_are_empty && let Some(user) = search.scope.user() {
             self.sweep(search.tenant, user);
@@ -78,7 +78,7 @@ impl Recall {
         Ok(Found {
             hits,
             pending,
-            complete: threads.complete,
+            complete: parts.complete,
         })
     }
 
@@ -111,7 +111,7 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
         let filter = (!search.filter.is_empty()).then(|| search.filter.passing(&view.content));
         let passes = |sequence, slot| {
             filter.as_ref().is_none_or(|passing| passing[slot as usize])
-                && !excluded.contains(&(view.thread.uid(), sequence))
+                && !excluded.contains(&(view.part.uid(), sequence))
                 && can_be_found(view, search, slot)
         };
         offer(number, view, scores, passes, &mut best);
@@ -136,7 +136,7 @@ fn offer(
         if best.may_take(score) && passes(sequence, slot) {
             best.offer(Ranked {
                 score,
-                uid: view.thread.uid(),
+                uid: view.part.uid(),
                 sequence,
                 view: number,
                 slot,
@@ -160,7 +160,7 @@ fn found(view: &View<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {
     FoundMessage {
         uid: ranked.uid,
         sequence: ranked.sequence,
-        conversation_id: view.thread.conversation_id().into(),
+        conversation_id: view.part.conversation_id().into(),
         score: ranked.score,
         components: scores.sheet.explain(view.base + ranked.slot as usize),
         encoded: view.content.encoded(ranked.slot),

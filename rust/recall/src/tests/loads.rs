@@ -103,9 +103,9 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug)]
 struct Load {
     user: &'static str,
-    /// The thread; `None` for all of the user.
+    /// The part; `None` for all of the user.
     uid: Option<u64>,
-    /// What the store held when it was read, and what it lacked: of a user's load, the threads that must be filled.
+    /// What the store held when it was read, and what it lacked: of a user's load, the parts that must be filled.
     read: Option<BTreeMap<u64, (Rows, Later)>>,
 }
 
@@ -212,7 +212,7 @@ impl World {
         self.next_revision();
         let places = sequences.into();
         self.deliver(user, uid, Op::Remove { sequences: places });
-        if let Some(rows) = self.store.threads.get_mut(&(user.to_owned(), uid)) {
+        if let Some(rows) = self.store.parts.get_mut(&(user.to_owned(), uid)) {
             rows.retain(|sequence, _| !sequences.contains(sequence));
         }
     }
@@ -220,14 +220,14 @@ impl World {
     fn remove_all(&mut self, user: &str, uid: u64) {
         self.next_revision();
         self.deliver(user, uid, Op::RemoveAll);
-        self.store.threads.remove(&(user.to_owned(), uid));
+        self.store.parts.remove(&(user.to_owned(), uid));
     }
 
     fn drop_conversation(&mut self, uid: u64) {
         let revision = self.next_revision();
         self.recall.drop_conversation(TENANT, uid, revision);
         self.unapplied.push((revision, None, uid, Op::RemoveAll));
-        self.store.threads.retain(|(_, other), _| *other != uid);
+        self.store.parts.retain(|(_, other), _| *other != uid);
     }
 
     fn embed(&mut self, user: &str, uid: u64, sequence: u64, stale: bool, values: [i8; 2]) {
@@ -235,7 +235,7 @@ impl World {
         let values = values.map(f32::from);
         let row = self
             .store
-            .threads
+            .parts
             .get_mut(&(user.to_owned(), uid))
             .and_then(|rows| rows.get_mut(&sequence));
         let of = row.as_ref().map_or(0, |row| row.revision) - u64::from(stale && row.is_some());
@@ -251,7 +251,7 @@ impl World {
     }
 
     fn begin(&mut self, user: &'static str, uid: u64) {
-        if self.recall.begin_thread(TENANT, user, uid) {
+        if self.recall.begin_part(TENANT, user, uid) {
             self.loads.push(Load {
                 user,
                 uid: Some(uid),
@@ -291,7 +291,7 @@ impl World {
             None => {
                 let mut uids = store.uids(load.user);
                 uids.extend(changed.clone().map(|(_, _, uid, _)| uid));
-                self.recall.declare_threads(TENANT, load.user, &uids)
+                self.recall.declare_parts(TENANT, load.user, &uids)
             }
         };
         let later = |uid| {
@@ -321,7 +321,7 @@ impl World {
         for (uid, (rows, later)) in load.read.unwrap_or_default() {
             let documents = Store::documents(&rows);
             self.recall
-                .fill_thread(TENANT, load.user, uid, &conversation(uid), documents, later);
+                .fill_part(TENANT, load.user, uid, &conversation(uid), documents, later);
         }
         if load.uid.is_none() {
             self.recall.finish_user(TENANT, load.user);
@@ -350,7 +350,7 @@ impl World {
 
     /// Whatever is complete is found as in a fresh build; what is not says so.
     fn search(&self, user: &str, uid: Option<u64>) {
-        let scope = uid.map_or(Scope::User { user }, |uid| Scope::Thread { user, uid });
+        let scope = uid.map_or(Scope::User { user }, |uid| Scope::Part { user, uid });
         let fresh = self.store.fresh();
         let profiles = [
             Profile::Hybrid,
@@ -414,7 +414,7 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
     let recall = recall();
     let old = Row::new(1, 1, "old");
     let gone = Row::new(2, 2, "gone");
-    assert!(recall.begin_thread(TENANT, "ann", 1));
+    assert!(recall.begin_part(TENANT, "ann", 1));
     recall.put(key("ann", 1), "c", Row::new(1, 3, "new").encoded(), None, 3);
     recall.remove(key("ann", 1), &[2], 4);
     recall.put(
@@ -426,11 +426,11 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
     );
 
     let stored = vec![old.stored(), gone.stored()];
-    recall.fill_thread(TENANT, "ann", 1, "c", stored, Later::default());
+    recall.fill_part(TENANT, "ann", 1, "c", stored, Later::default());
 
     let found = all().ask(
         &recall,
-        Scope::Thread {
+        Scope::Part {
             user: "ann",
             uid: 1,
         },
@@ -458,7 +458,7 @@ fn what_is_not_in_memory_is_not_kept_and_says_so() {
 
     recall.put(key("ann", 1), "c", Row::new(1, 1, "a").encoded(), None, 1);
 
-    assert_eq!(recall.statistics().threads, 0);
+    assert_eq!(recall.statistics().parts, 0);
     assert_eq!(recall.revision(), 1);
     assert!(!all().ask(&recall, ANN).complete);
 }
@@ -468,18 +468,18 @@ fn a_failed_load_leaves_nothing_behind() {
     let recall = recall();
     assert!(recall.begin_user(TENANT, "ann"));
     recall.put(key("ann", 1), "c", Row::new(1, 1, "a").encoded(), None, 1);
-    assert_eq!(recall.declare_threads(TENANT, "ann", &[1, 2]), [1, 2]);
+    assert_eq!(recall.declare_parts(TENANT, "ann", &[1, 2]), [1, 2]);
 
     recall.abandon(TENANT, "ann", Some(1));
     recall.abandon(TENANT, "ann", Some(2));
     recall.abandon(TENANT, "ann", None);
 
-    assert_eq!(recall.statistics().threads, 0);
+    assert_eq!(recall.statistics().parts, 0);
     assert_eq!(recall.statistics().bytes, 0);
     assert!(!all().ask(&recall, ANN).complete);
 }
 
-/// Loads users of one thread each, in order; the first has the uid 1.
+/// Loads users of one part each, in order; the first has the uid 1.
 fn load_users(recall: &Recall, users: &[&str]) {
     for (uid, user) in (1..).zip(users) {
         let mut store = Store::default();
@@ -551,33 +551,21 @@ fn appends_that_nobody_reads_do_not_fill_the_memory() {
 }
 
 #[test]
-fn threads_of_conversations_that_are_gone_are_forgotten() {
+fn parts_of_conversations_that_are_gone_are_forgotten() {
     let recall = recall();
     load_users(&recall, &["ann"]);
     recall.drop_conversation(TENANT, 1, 9);
     assert_eq!(places(&all().ask_at(&recall, ANN, 8)), [(1, 1)]);
-    assert_eq!(recall.statistics().threads, 1);
+    assert_eq!(recall.statistics().parts, 1);
 
     assert_eq!(places(&all().ask_at(&recall, ANN, 9)), []);
 
-    assert_eq!(recall.statistics().threads, 0);
+    assert_eq!(recall.statistics().parts, 0);
     assert!(all().ask(&recall, ANN).complete);
 }
 
 #[test]
-fn draining_is_no_use() {
-    let recall = recall_for_two();
-    load_users(&recall, &["ann", "bob"]);
-    recall.drain(TENANT, ANN, 9);
-
-    load_users(&recall, &["cid"]);
-
-    let is_whole = |user| all().ask(&recall, Scope::User { user }).complete;
-    assert_eq!(["bob", "ann", "cid"].map(is_whole), [true, false, true]);
-}
-
-#[test]
-fn memory_is_given_back_with_the_threads() {
+fn memory_is_given_back_with_the_parts() {
     let recall = recall();
     load_users(&recall, &["ann"]);
     for revision in 2..50 {
@@ -646,8 +634,8 @@ fn a_user_who_is_held_stays_until_the_release() {
     // Who was used last stays in any case.
     recall.begin_user(TENANT, "bob");
     recall.finish_user(TENANT, "bob");
-    assert_eq!(recall.statistics().threads, 1);
+    assert_eq!(recall.statistics().parts, 1);
     recall.release_user(TENANT, "ann");
 
-    assert_eq!(recall.statistics().threads, 0);
+    assert_eq!(recall.statistics().parts, 0);
 }

@@ -11,13 +11,13 @@ mod scores;
 use bytes::Bytes;
 use model::conversation;
 
-use super::{Op, Recall, ThreadKey, Vector};
+use super::{Op, PartKey, Recall, Vector};
 
 /// The changes that writes deliver.
 impl Recall {
     fn put(
         &self,
-        key: ThreadKey<'_>,
+        key: PartKey<'_>,
         conversation_id: &str,
         encoded: Bytes,
         vector: Option<Vector>,
@@ -27,7 +27,7 @@ impl Recall {
         self.deliver(key, conversation_id, op, revision);
     }
 
-    fn remove(&self, key: ThreadKey<'_>, sequences: &[u64], revision: u64) {
+    fn remove(&self, key: PartKey<'_>, sequences: &[u64], revision: u64) {
         let sequences = sequences.into();
         self.deliver(
             key,

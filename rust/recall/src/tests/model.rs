@@ -10,8 +10,7 @@ use remora_late::Pieces;
 use remora_wire as wire;
 
 use crate::{
-    Filter, Found, Later, Profile, Recall, Scope, Search, StoredDocument, ThreadKey, Vector,
-    Weights,
+    Filter, Found, Later, PartKey, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights,
 };
 
 pub(super) const TENANT: &str = "acme";
@@ -22,8 +21,8 @@ pub(super) fn recall() -> Recall {
     Recall::with_grace(Kernels::best(), usize::MAX, Duration::ZERO)
 }
 
-pub(super) fn key(user: &str, uid: u64) -> ThreadKey<'_> {
-    ThreadKey {
+pub(super) fn key(user: &str, uid: u64) -> PartKey<'_> {
+    PartKey {
         tenant: TENANT,
         user,
         uid,
@@ -123,37 +122,37 @@ pub(super) fn conversation(uid: u64) -> String {
     format!("conversation {uid}")
 }
 
-/// The rows of one thread.
+/// The rows of one part.
 pub(super) type Rows = BTreeMap<u64, Row>;
 
-/// A store: the rows of every thread by (user, uid).
+/// A store: the rows of every part by (user, uid).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Store {
-    pub(super) threads: BTreeMap<(String, u64), Rows>,
+    pub(super) parts: BTreeMap<(String, u64), Rows>,
 }
 
 impl Store {
     pub(super) fn put(&mut self, user: &str, uid: u64, row: Row) {
-        let rows = self.threads.entry((user.to_owned(), uid)).or_default();
+        let rows = self.parts.entry((user.to_owned(), uid)).or_default();
         rows.insert(row.sequence, row);
     }
 
     pub(super) fn rows(&self, user: &str, uid: u64) -> Rows {
-        let rows = self.threads.get(&(user.to_owned(), uid));
+        let rows = self.parts.get(&(user.to_owned(), uid));
         rows.cloned().unwrap_or_default()
     }
 
-    /// The uids of the threads in which a user has rows.
+    /// The uids of the parts in which a user has rows.
     pub(super) fn uids(&self, user: &str) -> Vec<u64> {
-        let threads = self.threads.iter();
-        threads
+        let parts = self.parts.iter();
+        parts
             .filter(|((owner, _), rows)| owner == user && !rows.is_empty())
             .map(|((_, uid), _)| *uid)
             .collect()
     }
 
     pub(super) fn users(&self) -> BTreeSet<String> {
-        self.threads.keys().map(|(user, _)| user.clone()).collect()
+        self.parts.keys().map(|(user, _)| user.clone()).collect()
     }
 
     pub(super) fn documents(rows: &Rows) -> Vec<StoredDocument> {
@@ -165,10 +164,10 @@ impl Store {
         if !recall.begin_user(TENANT, user) {
             return;
         }
-        for uid in recall.declare_threads(TENANT, user, &self.uids(user)) {
+        for uid in recall.declare_parts(TENANT, user, &self.uids(user)) {
             let documents = Self::documents(&self.rows(user, uid));
             let later = Later::default();
-            recall.fill_thread(TENANT, user, uid, &conversation(uid), documents, later);
+            recall.fill_part(TENANT, user, uid, &conversation(uid), documents, later);
         }
         recall.finish_user(TENANT, user);
     }

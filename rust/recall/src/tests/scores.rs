@@ -22,7 +22,7 @@ pub(super) fn direction() -> impl Strategy<Value = Vec<f32>> {
         .prop_map(|values| values.into_iter().map(f32::from).collect())
 }
 
-/// Rows of user "ann" in a few threads; some have a vector.
+/// Rows of user "ann" in a few parts; some have a vector.
 fn store() -> impl Strategy<Value = Store> {
     let row = (1u64..4, text(), prop::option::of(direction()));
     prop::collection::vec(row, 1..30).prop_map(|rows| {
@@ -41,8 +41,8 @@ fn store() -> impl Strategy<Value = Store> {
 pub(super) const ANN: Scope<'static> = Scope::User { user: "ann" };
 
 pub(super) fn rows_of(store: &Store) -> Vec<(u64, Row)> {
-    let threads = store.threads.iter();
-    threads
+    let parts = store.parts.iter();
+    parts
         .flat_map(|((_, uid), rows)| rows.values().map(|row| (*uid, row.clone())))
         .collect()
 }
@@ -177,7 +177,7 @@ proptest! {
         store in store(), profile in profile(), query in text(), values in direction(), after in 0i64..20, excluded in 1u64..20,
     ) {
         let mut store = store;
-        for rows in store.threads.values_mut() {
+        for rows in store.parts.values_mut() {
             for row in rows.values_mut() {
                 row.time = row.sequence as i64;
             }
@@ -327,7 +327,7 @@ fn statistics_are_those_of_the_scope() {
 
     for (scope, users, uids) in [
         (
-            Scope::Thread {
+            Scope::Part {
                 user: "ann",
                 uid: 2,
             },
@@ -339,9 +339,9 @@ fn statistics_are_those_of_the_scope() {
     ] {
         let found = question.ask(&recall, scope);
 
-        let threads = store.threads.iter();
+        let parts = store.parts.iter();
         let inside =
-            threads.filter(|((user, uid), _)| users.contains(&user.as_str()) && uids.contains(uid));
+            parts.filter(|((user, uid), _)| users.contains(&user.as_str()) && uids.contains(uid));
         let rows: Vec<_> = inside
             .flat_map(|((_, uid), rows)| rows.values().map(|row| (*uid, row.clone())))
             .collect();

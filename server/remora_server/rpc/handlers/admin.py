@@ -133,7 +133,7 @@ def _engine(engine: EngineStatus) -> pb.EngineStatus:
         kernels=engine.kernels,
         conversations=engine.conversations,
         window_bytes=engine.window_bytes,
-        indexed_threads=engine.threads,
+        indexed_threads=engine.parts,
         index_bytes=engine.index_bytes,
         record_partitions=engine.record_partitions,
         record_bytes=engine.record_bytes,

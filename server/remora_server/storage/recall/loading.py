@@ -68,7 +68,7 @@ class RecallLoader:
 
     def part(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
         """Have one user's part of a conversation in memory."""
-        if self._recall.begin_thread(tenant_id, user_id, uid):
+        if self._recall.begin_part(tenant_id, user_id, uid):
             with self._loading(tenant_id, user_id, [uid]):
                 unapplied = self._settle(tenant_id, deadline)
                 self._fill(tenant_id, user_id, {uid: conversation_id}, unapplied)
@@ -104,10 +104,10 @@ class RecallLoader:
         if self._recall.begin_user(tenant_id, user_id):
             with self._loading(tenant_id, user_id, [None]):
                 unapplied = self._settle(tenant_id, deadline)
-                changed = unapplied.threads(user_id) if unapplied else []
+                changed = unapplied.parts(user_id) if unapplied else []
                 stored = {uid: (uid, conversation_id, 0) for uid, conversation_id in changed}
                 stored |= {row[0]: row for row in self._database.rows(_PARTS, [tenant_id, user_id])}
-                absent = self._recall.declare_threads(tenant_id, user_id, list(stored))
+                absent = self._recall.declare_parts(tenant_id, user_id, list(stored))
                 with self._loading(tenant_id, user_id, absent):
                     for group in _groups([stored[uid] for uid in absent]):
                         self._fill(tenant_id, user_id, group, unapplied)
@@ -166,7 +166,7 @@ class RecallLoader:
             own = messages.get(uid, [])
             encoded = [stored_message(*row[1:]) for row in own]
             made = [vectors.get(row[:3], []) for row in own]
-            self._recall.fill_thread(tenant_id, user_id, uid, conversation_id, encoded, made, unapplied)
+            self._recall.fill_part(tenant_id, user_id, uid, conversation_id, encoded, made, unapplied)
 
 
 def _groups(parts: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:

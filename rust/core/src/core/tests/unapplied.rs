@@ -198,7 +198,7 @@ fn what_is_followed_counts_as_behind() {
 }
 
 #[test]
-fn threads_are_told_of_by_tenant_and_user() {
+fn parts_are_told_of_by_tenant_and_user() {
     let directory = tempfile::tempdir().unwrap();
     written(directory.path(), |core| {
         commit(core, [creation("chat"), message("chat", 0, 1)]);
@@ -209,10 +209,10 @@ fn threads_are_told_of_by_tenant_and_user() {
 
     let found = core.unapplied(TENANT, 0).unwrap().unwrap();
     assert_eq!(found.users().into_iter().collect::<Vec<_>>(), ["ann"]);
-    assert_eq!(found.threads("ann"), [(1, "chat"), (2, "other")]);
-    assert!(found.threads("bob").is_empty());
+    assert_eq!(found.parts("ann"), [(1, "chat"), (2, "other")]);
+    assert!(found.parts("bob").is_empty());
     let later = core.unapplied(TENANT, 1).unwrap().unwrap();
-    assert_eq!(later.threads("ann"), [(2, "other")]);
+    assert_eq!(later.parts("ann"), [(2, "other")]);
     let nobody = core.unapplied("another", 0).unwrap().unwrap();
     assert!(nobody.users().is_empty());
 }

@@ -20,10 +20,10 @@ use super::inbox::{Inbox, Later, Op};
 use crate::content::{Content, Reading};
 use crate::values::{ModelVector, Vector};
 
-/// What a thread costs besides its content, in bytes: itself, its places in tables, empty tables of its own.
-pub(crate) const THREAD_BYTES: usize = 1024;
+/// What a part costs besides its content, in bytes: itself, its places in tables, empty tables of its own.
+pub(crate) const PART_BYTES: usize = 1024;
 
-pub(crate) struct Thread {
+pub(crate) struct Part {
     uid: u64,
     conversation_id: OnceLock<Box<str>>,
     /// Whether the content is complete; until then changes only gather.
@@ -54,7 +54,7 @@ pub struct StoredDocument {
     pub own_vector: bool,
 }
 
-impl Thread {
+impl Part {
     pub(crate) fn new(uid: u64, ready: bool, kernels: &'static Kernels, account: Account) -> Self {
         let content = Content::new(kernels);
         account.add(content.bytes());
@@ -90,7 +90,7 @@ impl Thread {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Declares that the inbox holds all that the thread ever held.
+    /// Declares that the inbox holds all that the part ever held.
     pub(crate) fn settle(&self) {
         self.ready.store(true, Ordering::Release);
     }
@@ -131,7 +131,7 @@ impl Thread {
         self.waiting.fetch_add(1, Ordering::Release);
     }
 
-    /// Applies the changes up to `published`; changes of a thread that is not ready keep waiting.
+    /// Applies the changes up to `published`; changes of a part that is not ready keep waiting.
     pub(crate) fn drain(&self, published: u64, analyzer: &Analyzer) {
         if !self.is_ready() || self.waiting.load(Ordering::Acquire) == 0 {
             return;
@@ -152,7 +152,7 @@ impl Thread {
         self.waiting.fetch_sub(count, Ordering::Release);
     }
 
-    /// Takes what the store holds, and the changes since then, unless the thread is ready already.
+    /// Takes what the store holds, and the changes since then, unless the part is ready already.
     pub(crate) fn fill(
         &self,
         conversation_id: &str,
@@ -208,7 +208,7 @@ impl Thread {
     }
 }
 
-/// Says that a thread is torn where it is dropped by a panic.
+/// Says that a part is torn where it is dropped by a panic.
 struct TornWherePanicked<'a>(&'a AtomicBool);
 
 impl Drop for TornWherePanicked<'_> {
