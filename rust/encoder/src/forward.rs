@@ -66,8 +66,8 @@ impl Activations {
         let tokens = sequences
             .iter()
             .flat_map(|sequence| sequence.iter().enumerate());
-        for (state, (place, &word)) in hidden.chunks_exact_mut(HIDDEN).zip(tokens) {
-            embeddings.write(word, place, state);
+        for (state, (position, &word)) in hidden.chunks_exact_mut(HIDDEN).zip(tokens) {
+            embeddings.write(word, position, state);
         }
         normalize(kernels, hidden, &embeddings.norm);
     }

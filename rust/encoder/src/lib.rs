@@ -220,13 +220,13 @@ impl Encoder {
     /// The codes of a sequence's pieces, without `[CLS]` and `[SEP]`.
     fn pieces(&self, ids: &[u32], states: &[f32]) -> Pieces {
         let inner = 1..ids.len() - 1;
-        let speaks = |place: &usize| self.tokenizer.speaks(ids[*place]);
-        let all_silent = !inner.clone().any(|place| speaks(&place));
-        let code_of = |place: usize| {
-            let id = u16::try_from(ids[place]).ok()?;
-            Some((id, code(&states[place * HIDDEN..][..HIDDEN], self.vectors)))
+        let speaks = |index: &usize| self.tokenizer.speaks(ids[*index]);
+        let all_silent = !inner.clone().any(|index| speaks(&index));
+        let code_of = |index: usize| {
+            let id = u16::try_from(ids[index]).ok()?;
+            Some((id, code(&states[index * HIDDEN..][..HIDDEN], self.vectors)))
         };
-        let kept = inner.filter(|place| all_silent || speaks(place));
+        let kept = inner.filter(|index| all_silent || speaks(index));
         Pieces::new(kept.filter_map(code_of))
     }
 

@@ -17,14 +17,14 @@ pub(super) struct Weights {
     pub(super) layers: Vec<Layer>,
 }
 
-/// The first step: a word piece and its place become a hidden state. The words stay in the file, mapped: of their 47 MB a
+/// The first step: a word piece and its position become a hidden state. The words stay in the file, mapped: of their 47 MB a
 /// process touches what its texts use.
 #[derive(Debug)]
 pub(super) struct Embeddings {
     file: MappedFile,
     words: Range<usize>,
-    /// Position plus segment, one row for each of the [`MAX_TOKENS`] places.
-    places: Vec<f32>,
+    /// Position plus segment, one row for each of the [`MAX_TOKENS`] positions.
+    positions: Vec<f32>,
     pub(super) norm: Norm,
 }
 
@@ -55,7 +55,7 @@ impl Weights {
     ) -> Result<Self, EncoderError> {
         let tensors = Tensors::read(&file)?;
         let words = tensors.range(WORDS, &[tensors.rows(WORDS)?, HIDDEN])?;
-        let places = read_places(&tensors)?;
+        let positions = read_positions(&tensors)?;
         let norm = Norm::read(&tensors, "embeddings.LayerNorm")?;
         let layers = (0..LAYERS)
             .map(|index| Layer::read(&tensors, index, &mut pack))
@@ -64,7 +64,7 @@ impl Weights {
         let embeddings = Embeddings {
             file,
             words,
-            places,
+            positions,
             norm,
         };
         Ok(Self { embeddings, layers })
@@ -77,16 +77,16 @@ impl Embeddings {
         self.words.len() / (HIDDEN * size_of::<f32>())
     }
 
-    /// Writes the sum of the word's and the place's embedding.
+    /// Writes the sum of the word's and the position's embedding.
     ///
     /// # Panics
-    /// Where the model has no such word or place.
-    pub(super) fn write(&self, word: u32, place: usize, state: &mut [f32]) {
+    /// Where the model has no such word or position.
+    pub(super) fn write(&self, word: u32, position: usize, state: &mut [f32]) {
         let bytes = HIDDEN * size_of::<f32>();
         let word = &self.file[self.words.clone()][word as usize * bytes..][..bytes];
-        let place = &self.places[place * HIDDEN..][..HIDDEN];
-        for ((state, word), place) in state.iter_mut().zip(read_floats(word)).zip(place) {
-            *state = word + place;
+        let position = &self.positions[position * HIDDEN..][..HIDDEN];
+        for ((state, word), position) in state.iter_mut().zip(read_floats(word)).zip(position) {
+            *state = word + position;
         }
     }
 }
@@ -134,8 +134,8 @@ fn read_dense(
     Ok(Dense::new(inputs, weights, bias))
 }
 
-fn read_places(tensors: &Tensors<'_>) -> Result<Vec<f32>, EncoderError> {
-    let mut places = tensors.floats(
+fn read_positions(tensors: &Tensors<'_>) -> Result<Vec<f32>, EncoderError> {
+    let mut positions = tensors.floats(
         "embeddings.position_embeddings.weight",
         &[POSITIONS, HIDDEN],
     )?;
@@ -143,11 +143,11 @@ fn read_places(tensors: &Tensors<'_>) -> Result<Vec<f32>, EncoderError> {
         "embeddings.token_type_embeddings.weight",
         &[SEGMENTS, HIDDEN],
     )?;
-    places.truncate(MAX_TOKENS * HIDDEN);
-    for place in places.chunks_exact_mut(HIDDEN) {
-        for (place, segment) in place.iter_mut().zip(&segments[..HIDDEN]) {
-            *place += segment;
+    positions.truncate(MAX_TOKENS * HIDDEN);
+    for position in positions.chunks_exact_mut(HIDDEN) {
+        for (position, segment) in position.iter_mut().zip(&segments[..HIDDEN]) {
+            *position += segment;
         }
     }
-    Ok(places)
+    Ok(positions)
 }

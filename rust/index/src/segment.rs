@@ -20,7 +20,7 @@ pub struct Segment {
     /// The slot of each row.
     slots: Vec<u32>,
     /// The row of each slot, or [`ABSENT`].
-    places: Vec<u32>,
+    row_numbers: Vec<u32>,
 }
 
 impl Segment {
@@ -31,7 +31,7 @@ impl Segment {
             kernels,
             rows: Rows::new(dim),
             slots: Vec::new(),
-            places: Vec::new(),
+            row_numbers: Vec::new(),
         }
     }
 
@@ -52,7 +52,7 @@ impl Segment {
 
     /// The memory that is allocated, in bytes.
     pub fn bytes(&self) -> usize {
-        let ids = self.slots.capacity() + self.places.capacity();
+        let ids = self.slots.capacity() + self.row_numbers.capacity();
         size_of::<Self>() + self.rows.bytes() + ids * size_of::<u32>()
     }
 
@@ -74,9 +74,9 @@ impl Segment {
         };
         self.rows.swap_remove(row);
         self.slots.swap_remove(row);
-        self.places[slot as usize] = ABSENT;
+        self.row_numbers[slot as usize] = ABSENT;
         if let Some(moved) = self.slots.get(row) {
-            self.places[*moved as usize] = row as u32;
+            self.row_numbers[*moved as usize] = row as u32;
         }
         true
     }
@@ -92,7 +92,7 @@ impl Segment {
         self.row_of(slot).map(|row| &self.rows.get(row)[..self.dim])
     }
 
-    /// Writes the cosine of every vector to `out[slot]`. Other places of `out` keep what they hold; a slot beyond its end
+    /// Writes the cosine of every vector to `out[slot]`. Other values of `out` keep what they hold; a slot beyond its end
     /// is left out.
     ///
     /// # Panics
@@ -116,17 +116,17 @@ impl Segment {
     }
 
     fn push(&mut self, slot: u32) -> &mut [f32] {
-        let place = slot as usize;
-        if place >= self.places.len() {
-            self.places.resize(place + 1, ABSENT);
+        let index = slot as usize;
+        if index >= self.row_numbers.len() {
+            self.row_numbers.resize(index + 1, ABSENT);
         }
-        self.places[place] = self.rows.len() as u32;
+        self.row_numbers[index] = self.rows.len() as u32;
         self.slots.push(slot);
         self.rows.push()
     }
 
     fn row_of(&self, slot: u32) -> Option<usize> {
-        let row = self.places.get(slot as usize).copied()?;
+        let row = self.row_numbers.get(slot as usize).copied()?;
         (row != ABSENT).then_some(row as usize)
     }
 }

@@ -13,7 +13,7 @@ fn next_panic(py: Python<'_>, timeout: f64) -> PyResult<Option<(String, String, 
     let patience = Duration::try_from_secs_f64(timeout);
     let patience = patience.map_err(|_| PyValueError::new_err("not a number of seconds"))?;
     let noted = py.detach(|| panics::next(patience));
-    Ok(noted.map(|panic| (panic.place, panic.thread, panic.thread_id, panic.unnoted)))
+    Ok(noted.map(|panic| (panic.location, panic.thread, panic.thread_id, panic.unnoted)))
 }
 
 /// Adds the names of this module. From now on, panics are noted and not printed.

@@ -1,4 +1,4 @@
-//! Named places where a test makes the engine panic. Inert, at the cost of one relaxed load, unless
+//! Named points at which a test makes the engine panic. Inert, at the cost of one relaxed load, unless
 //! `REMORA_ENGINE_FAILPOINTS` is set when the process loads the engine.
 //!
 //! The variable reads `core_applying=panic@3,held_task=panic`: a panic, once, at the hit after that many passes. The
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 macro_rules! points {
-    ($($name:literal $point:ident: $place:literal,)*) => {
-        /// A place that a panic can be planted in.
+    ($($name:literal $point:ident: $about:literal,)*) => {
+        /// A point at which a panic can be planted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Point {
-            $(#[doc = $place] $point,)*
+            $(#[doc = $about] $point,)*
         }
 
         const NAMES: &[(&str, Point)] = &[$(($name, Point::$point),)*];
@@ -71,14 +71,14 @@ fn reach(point: Point) {
 
 fn is_due(point: Point) -> bool {
     let mut all = ARMED.lock();
-    let Some(place) = all.iter().position(|armed| armed.point == point) else {
+    let Some(index) = all.iter().position(|armed| armed.point == point) else {
         return false;
     };
-    if all[place].passes == 0 {
-        all.remove(place);
+    if all[index].passes == 0 {
+        all.remove(index);
         return true;
     }
-    all[place].passes -= 1;
+    all[index].passes -= 1;
     false
 }
 

@@ -1,4 +1,4 @@
-//! Panics as the process's log is told of them: by place and thread, never by what they say, which may quote contents.
+//! Panics as the process's log is told of them: by location and thread, never by what they say, which may quote contents.
 //!
 //! The hook runs wherever a panic began, perhaps under a lock and with or without the interpreter's: it notes the panic and
 //! does nothing else. Another thread takes the notes and logs them.
@@ -17,7 +17,7 @@ const WAITING: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
     /// The source file and line; empty where they are not known.
-    pub place: String,
+    pub location: String,
     /// The thread's name; empty where Rust did not name it.
     pub thread: String,
     /// The system's number of the thread; 0 where it has none.
@@ -44,15 +44,15 @@ pub fn note_all() {
 }
 
 fn note(info: &PanicHookInfo<'_>) {
-    let place = info.location();
-    let place = place.map(|place| format!("{}:{}", place.file(), place.line()));
+    let location = info.location();
+    let location = location.map(|location| format!("{}:{}", location.file(), location.line()));
     let mut notes = NOTES.lock();
     if notes.panics.len() >= WAITING {
         notes.unnoted += 1;
         return;
     }
     let panic = Panic {
-        place: place.unwrap_or_default(),
+        location: location.unwrap_or_default(),
         thread: thread::current().name().unwrap_or_default().to_owned(),
         thread_id: thread_id(),
         unnoted: std::mem::take(&mut notes.unnoted),

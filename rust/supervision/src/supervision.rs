@@ -1,6 +1,6 @@
 //! What outlives a panic: a future that ends in one, tasks and threads that begin again after one.
 //!
-//! A panic is told of by the process's hook (`panics`), with its place; here it only has to end nothing else.
+//! A panic is told of by the process's hook (`panics`), with its location; here it only has to end nothing else.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

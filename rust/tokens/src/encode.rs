@@ -40,7 +40,7 @@ impl<'v> PieceEncoder<'v> {
         tokens.map(|token| vocabulary.length(*token)).collect()
     }
 
-    /// Takes the longest token that fits the one before it, and goes back from places where none does; each place is
+    /// Takes the longest token that fits the one before it, and goes back from offsets where none does; each offset is
     /// left for good once (the backtracking encoder of the crate `bpe`).
     fn encode(&mut self, piece: &[u8]) -> &[Token] {
         self.tokens.clear();
@@ -63,7 +63,7 @@ impl<'v> PieceEncoder<'v> {
         &self.tokens
     }
 
-    /// The longest token, this one or a prefix of it, that may follow the previous one and ends at a reachable place.
+    /// The longest token, this one or a prefix of it, that may follow the previous one and ends at a reachable offset.
     fn fitting(&self, longest: Token, previous: Option<Token>, at: usize) -> Option<Token> {
         std::iter::successors(Some(longest), |token| self.vocabulary.shorter(*token)).find(
             |token| {
@@ -74,7 +74,7 @@ impl<'v> PieceEncoder<'v> {
     }
 }
 
-/// The places of a piece that have not been found to lead nowhere, one bit each.
+/// The offsets of a piece that have not been found to lead nowhere, one bit each.
 #[derive(Default)]
 struct Reachable(Vec<u64>);
 
@@ -84,11 +84,11 @@ impl Reachable {
         self.0.resize(last / 64 + 1, u64::MAX);
     }
 
-    fn contains(&self, place: usize) -> bool {
-        self.0[place / 64] & (1 << (place % 64)) != 0
+    fn contains(&self, offset: usize) -> bool {
+        self.0[offset / 64] & (1 << (offset % 64)) != 0
     }
 
-    fn remove(&mut self, place: usize) {
-        self.0[place / 64] &= !(1 << (place % 64));
+    fn remove(&mut self, offset: usize) {
+        self.0[offset / 64] &= !(1 << (offset % 64));
     }
 }

@@ -124,7 +124,7 @@ pub fn trim_start(encoding: Encoding, text: &str, max_tokens: usize) -> &str {
     trim::longest_suffix(encoding.tokenizer(), text, max_tokens)
 }
 
-/// The bytes of each token of an encoding, special tokens aside; a token's place is its rank.
+/// The bytes of each token of an encoding, special tokens aside; a token's index is its rank.
 pub fn vocabulary(encoding: Encoding) -> Vec<&'static [u8]> {
     encoding.tokenizer().vocabulary.by_rank()
 }

@@ -8,7 +8,7 @@ use super::vocabulary::Vocabulary;
 
 pub(super) struct Tokenizer {
     pub(super) vocabulary: Vocabulary,
-    /// The end of the piece of a text that begins at a place; depends on nothing before that place.
+    /// The end of the piece of a text that begins at an offset; depends on nothing before that offset.
     pub(super) piece_end: fn(&str, usize) -> usize,
     pub(super) memo: Memo,
 }

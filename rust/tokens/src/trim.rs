@@ -84,8 +84,8 @@ impl<'a> PrefixWindow<'a> {
 
     fn cut(&self) -> usize {
         let cut = if self.end - self.settled.at <= WINDOW {
-            self.places(self.settled.at, self.end)
-                .find(|place| self.excess(*place) == 0)
+            self.boundaries(self.settled.at, self.end)
+                .find(|offset| self.excess(*offset) == 0)
         } else {
             self.estimate(self.exceeding, self.end)
                 .or_else(|| self.estimate(self.settled, self.exceeding.at))
@@ -93,19 +93,19 @@ impl<'a> PrefixWindow<'a> {
         cut.unwrap_or(self.settled.at)
     }
 
-    /// The ends of the characters between two places, the last first.
-    fn places(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
-        let is_boundary = |place: &usize| self.text.is_char_boundary(*place);
+    /// The ends of the characters between two offsets, the last first.
+    fn boundaries(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
+        let is_boundary = |offset: &usize| self.text.is_char_boundary(*offset);
         (start + 1..=end).rev().filter(is_boundary)
     }
 
-    /// By how many tokens the prefix that ends at a place exceeds the most that are allowed.
-    fn excess(&self, place: usize) -> usize {
-        let tokens = self.tokenizer.count(&self.text[self.settled.at..place]);
+    /// By how many tokens the prefix that ends at an offset exceeds the most that are allowed.
+    fn excess(&self, offset: usize) -> usize {
+        let tokens = self.tokenizer.count(&self.text[self.settled.at..offset]);
         (self.settled.tokens + tokens).saturating_sub(self.max_tokens)
     }
 
-    /// A cut after some tokens of the text from a border to a place, taken for one piece, that keeps to the tokens.
+    /// A cut after some tokens of the text from a border to an offset, taken for one piece, that keeps to the tokens.
     fn estimate(&self, from: Border, end: usize) -> Option<usize> {
         let mut budget = self.max_tokens - from.tokens;
         let reach = self.tokenizer.vocabulary.most_bytes(budget);
@@ -114,7 +114,7 @@ impl<'a> PrefixWindow<'a> {
         let lengths = self.tokenizer.encoder().lengths(bytes);
         for _ in 0..TRIES {
             let kept = lengths.iter().take(budget).sum::<usize>();
-            let cut = self.places(from.at, from.at + kept).next()?;
+            let cut = self.boundaries(from.at, from.at + kept).next()?;
             match self.excess(cut) {
                 0 => return Some(cut),
                 excess => budget = budget.checked_sub(excess)?,
@@ -170,42 +170,42 @@ impl<'a> SuffixWindow<'a> {
         }
     }
 
-    /// The first place from `start` on whose suffix fits. Each suffix is a piece and the suffix after it.
+    /// The first offset from `start` on whose suffix fits. Each suffix is a piece and the suffix after it.
     fn search(&self, start: usize) -> usize {
         let mut encoder = self.tokenizer.encoder();
         let mut tokens = vec![usize::MAX; self.kept.at - start];
         tokens.push(self.kept.tokens);
-        for place in self.places(start).rev() {
-            let end = (self.tokenizer.piece_end)(self.text, place);
+        for offset in self.boundaries(start).rev() {
+            let end = (self.tokenizer.piece_end)(self.text, offset);
             let after = match tokens.get(end - start) {
                 Some(after) => *after,
                 None if end - self.kept.at <= WINDOW => self.suffix_tokens(end),
                 None => continue,
             };
-            let count = encoder.count(&self.text.as_bytes()[place..end]);
-            tokens[place - start] = after.saturating_add(count);
+            let count = encoder.count(&self.text.as_bytes()[offset..end]);
+            tokens[offset - start] = after.saturating_add(count);
         }
         let first = tokens.iter().position(|tokens| *tokens <= self.max_tokens);
         start + first.unwrap_or(self.kept.at - start)
     }
 
-    /// The starts of the characters from a place up to `kept`.
-    fn places(&self, start: usize) -> impl DoubleEndedIterator<Item = usize> {
-        let is_boundary = |place: &usize| self.text.is_char_boundary(*place);
+    /// The starts of the characters from an offset up to `kept`.
+    fn boundaries(&self, start: usize) -> impl DoubleEndedIterator<Item = usize> {
+        let is_boundary = |offset: &usize| self.text.is_char_boundary(*offset);
         (start..self.kept.at).filter(is_boundary)
     }
 
-    /// The tokens of the suffix that starts at a place: its pieces soon end where those after `kept` do.
-    fn suffix_tokens(&self, mut place: usize) -> usize {
+    /// The tokens of the suffix that starts at an offset: its pieces soon end where those after `kept` do.
+    fn suffix_tokens(&self, mut offset: usize) -> usize {
         let mut encoder = self.tokenizer.encoder();
         let mut kept = self.kept;
         let mut tokens = 0;
-        while place != kept.at {
-            let start = place.min(kept.at);
+        while offset != kept.at {
+            let start = offset.min(kept.at);
             let end = (self.tokenizer.piece_end)(self.text, start);
             let count = encoder.count(&self.text.as_bytes()[start..end]);
-            if place < kept.at {
-                place = end;
+            if offset < kept.at {
+                offset = end;
                 tokens += count;
             } else {
                 kept.at = end;
@@ -224,7 +224,7 @@ impl<'a> SuffixWindow<'a> {
         let lengths = self.tokenizer.encoder().lengths(bytes);
         for _ in 0..TRIES {
             let kept = lengths.iter().rev().take(budget).sum::<usize>();
-            let cut = self.places(self.kept.at - kept).next()?;
+            let cut = self.boundaries(self.kept.at - kept).next()?;
             match self.suffix_tokens(cut).saturating_sub(self.max_tokens) {
                 0 => return Some(cut),
                 excess => budget = budget.checked_sub(excess)?,

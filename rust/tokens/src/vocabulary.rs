@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::merges::Merges;
 
-/// A token by its place in the order of bytes.
+/// A token by its index in the order of bytes.
 pub(super) type Token = u32;
 
 /// Stands for "no token".

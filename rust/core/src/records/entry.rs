@@ -8,7 +8,7 @@ use super::value::Value;
 /// What is kept of a record for as long as it is not replaced.
 #[derive(Debug, PartialEq)]
 pub struct Content {
-    /// Its place among the changes of its revision.
+    /// Its number among the changes of its revision.
     pub ordinal: u32,
     pub user: Box<str>,
     /// Where set, the body is that of the parts uploaded under this id.
@@ -122,7 +122,7 @@ impl Entry {
         self.is_rooted || self.oldest() <= revision
     }
 
-    /// Adds a version. Returns the one of the same revision, whose place it takes.
+    /// Adds a version. Returns the one of the same revision, which it replaces.
     pub(super) fn push(&mut self, version: Version) -> Option<Version> {
         let is_same = self.newest.revision == version.revision;
         let before = std::mem::replace(&mut self.newest, version);

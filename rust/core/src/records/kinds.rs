@@ -73,8 +73,8 @@ impl Kinds {
     }
 
     pub fn get(&self, number: u32) -> Option<&Arc<Kind>> {
-        let place = self.place(number)?;
-        self.0.get(place)
+        let index = self.index(number)?;
+        self.0.get(index)
     }
 
     /// All kinds, by number.
@@ -83,7 +83,7 @@ impl Kinds {
     }
 
     /// Where a kind stands among all.
-    pub(super) fn place(&self, number: u32) -> Option<usize> {
+    pub(super) fn index(&self, number: u32) -> Option<usize> {
         self.0
             .binary_search_by_key(&number, |kind| kind.number)
             .ok()

@@ -214,15 +214,15 @@ impl Records {
     }
 
     fn touch(&self, kind: &Kind, revision: u64) {
-        if let Some(place) = self.kinds.place(kind.number) {
-            self.touched[place].store(revision, Ordering::Release);
+        if let Some(index) = self.kinds.index(kind.number) {
+            self.touched[index].store(revision, Ordering::Release);
         }
     }
 
     /// The newest accepted revision that touched records of a kind, as far as this process knows.
     pub fn touched(&self, kind: &Kind) -> u64 {
-        let place = self.kinds.place(kind.number);
-        place.map_or(0, |place| self.touched[place].load(Ordering::Acquire))
+        let index = self.kinds.index(kind.number);
+        index.map_or(0, |index| self.touched[index].load(Ordering::Acquire))
     }
 
     /// Works on a partition that is resident or becomes so, up to date.
@@ -469,7 +469,7 @@ impl Records {
             .of_parts((kind.number, tenant, conversation_uid, partition))
     }
 
-    /// The bits that choose a shard are not those by which its maps choose a place.
+    /// The bits that choose a shard are not those by which its maps choose a bucket.
     fn shard(&self, partition: Fingerprint) -> MutexGuard<'_, Shard> {
         self.shards[(partition.half() >> 32) as usize % SHARDS].lock()
     }

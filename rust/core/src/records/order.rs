@@ -45,7 +45,7 @@ pub(super) struct Placed {
     pub(super) content: Arc<Content>,
 }
 
-/// The further orders of a partition: every version that is in memory has its place in each.
+/// The further orders of a partition: every version that is in memory has an entry in each.
 pub(super) struct Orders {
     kind: Arc<Kind>,
     positions: Box<[BTreeMap<Position, Placed>]>,
@@ -80,7 +80,7 @@ impl Orders {
         }
     }
 
-    /// The versions of a further order between two places, ascending.
+    /// The versions of a further order between two positions, ascending.
     pub(super) fn range(
         &self,
         order: usize,
@@ -89,9 +89,9 @@ impl Orders {
         self.positions[order - 1].range::<Position, _>(bounds)
     }
 
-    /// How many places are taken in all of them.
+    /// How many entries all of them have.
     #[cfg(test)]
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn entries(&self) -> usize {
         self.positions.iter().map(BTreeMap::len).sum()
     }
 

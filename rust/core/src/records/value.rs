@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Whether it has a place in an order.
+    /// Whether it has a position in an order.
     pub(super) fn has_order(&self) -> bool {
         match self {
             Self::Null => false,

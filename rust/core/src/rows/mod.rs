@@ -47,7 +47,7 @@ pub enum RowsError {
 
 type Uid = u64;
 /// A conversation and a sequence.
-type Place = (Uid, u64);
+type MessageKey = (Uid, u64);
 /// What a user has in a conversation.
 type Part = (Uid, String);
 
@@ -93,10 +93,10 @@ pub struct Rows {
     deleted: BTreeSet<Uid>,
     conversations: BTreeMap<Uid, ConversationRow>,
     heads: BTreeMap<Uid, HeadRow>,
-    messages: BTreeMap<Place, MessageRow>,
-    moved: BTreeSet<Place>,
+    messages: BTreeMap<MessageKey, MessageRow>,
+    moved: BTreeSet<MessageKey>,
     cleared: BTreeSet<Part>,
-    embeddings: BTreeMap<Place, BTreeMap<String, EmbeddingRow>>,
+    embeddings: BTreeMap<MessageKey, BTreeMap<String, EmbeddingRow>>,
     requests: BTreeMap<(Arc<str>, String), RequestRow>,
     records: RecordRows,
 }
@@ -210,15 +210,15 @@ impl Rows {
         self.deleted.insert(uid);
         self.conversations.remove(&uid);
         self.heads.remove(&uid);
-        self.messages.retain(|place, _| place.0 != uid);
-        self.embeddings.retain(|place, _| place.0 != uid);
+        self.messages.retain(|key, _| key.0 != uid);
+        self.embeddings.retain(|key, _| key.0 != uid);
     }
 
     fn put_message(&mut self, origin: &Origin, put: PutMessage) -> Result<(), DecodeError> {
-        let place = (origin.uid(put.conversation_uid), put.sequence);
+        let key = (origin.uid(put.conversation_uid), put.sequence);
         if put.replaces {
-            self.moved.insert(place);
-            self.embeddings.remove(&place);
+            self.moved.insert(key);
+            self.embeddings.remove(&key);
         }
         if !put.embedding_model.is_empty() {
             let row = EmbeddingRow {
@@ -229,7 +229,7 @@ impl Rows {
                 text_digest: 0,
                 pieces: None,
             };
-            self.embed(place, &put.embedding_model, row);
+            self.embed(key, &put.embedding_model, row);
         }
         let (fields, body) = remora_wire::read_apart(&put.body, TEXT_FIELD)?;
         let row = MessageRow {
@@ -239,7 +239,7 @@ impl Rows {
             put,
             revision: origin.revision,
         };
-        self.messages.insert(place, row);
+        self.messages.insert(key, row);
         Ok(())
     }
 
@@ -248,24 +248,24 @@ impl Rows {
         if gone.all {
             let all = self.messages.range((uid, 0)..=(uid, u64::MAX));
             let theirs = all.filter(|(_, row)| row.put.user_id == gone.user_id);
-            let places: Vec<_> = theirs.map(|(place, _)| *place).collect();
-            self.drop_messages(&places);
+            let keys: Vec<_> = theirs.map(|(key, _)| *key).collect();
+            self.drop_messages(&keys);
             self.cleared.insert((uid, gone.user_id));
         } else {
-            let places: Vec<_> = gone
+            let keys: Vec<_> = gone
                 .sequences
                 .iter()
                 .map(|sequence| (uid, *sequence))
                 .collect();
-            self.drop_messages(&places);
-            self.moved.extend(places);
+            self.drop_messages(&keys);
+            self.moved.extend(keys);
         }
     }
 
-    fn drop_messages(&mut self, places: &[Place]) {
-        for place in places {
-            self.messages.remove(place);
-            self.embeddings.remove(place);
+    fn drop_messages(&mut self, keys: &[MessageKey]) {
+        for key in keys {
+            self.messages.remove(key);
+            self.embeddings.remove(key);
         }
     }
 
@@ -287,8 +287,8 @@ impl Rows {
     }
 
     /// Keeps the vector of the newest text; of two for one text the caller's.
-    fn embed(&mut self, place: Place, model: &str, row: EmbeddingRow) {
-        let models = self.embeddings.entry(place).or_default();
+    fn embed(&mut self, key: MessageKey, model: &str, row: EmbeddingRow) {
+        let models = self.embeddings.entry(key).or_default();
         let rank = |row: &EmbeddingRow| (row.message_revision, row.by_caller);
         if models
             .get(model)

@@ -148,9 +148,9 @@ impl Origin {
 
 impl KindRows {
     fn put(&mut self, origin: &Origin, row: Row) {
-        let place = row.put.address.clone();
-        let partition = origin.partition(&row.put.kind, place.uid, place.partition);
-        let address = (partition, place.key);
+        let named = row.put.address.clone();
+        let partition = origin.partition(&row.put.kind, named.uid, named.partition);
+        let address = (partition, named.key);
         if row.put.replaces {
             self.removed_keys.insert(address.clone());
         }

@@ -84,7 +84,7 @@ impl Rows {
     /// pieces.
     pub fn embeddings(&self) -> Table {
         let rows = self.embeddings.iter();
-        let rows = rows.flat_map(|(place, models)| models.iter().map(move |row| (place, row)));
+        let rows = rows.flat_map(|(key, models)| models.iter().map(move |row| (key, row)));
         let mut table = columns!(rows.clone();
             bytes((_, (_, row)) => row.tenant.as_bytes()),
             numbers(((uid, _), _) => uid.to_ne_bytes()),
@@ -128,7 +128,7 @@ impl Rows {
         columns!(self.heads.keys(); numbers(uid => uid.to_ne_bytes()))
     }
 
-    /// The places whose message goes or is replaced: conversation_uid, sequence.
+    /// The keys of messages that go or are replaced: conversation_uid, sequence.
     pub fn moved(&self) -> Table {
         columns!(self.moved.iter();
             numbers((uid, _) => uid.to_ne_bytes()),

@@ -156,8 +156,8 @@ impl Windows {
     /// In the order of revisions: a load comes with earlier ones than were applied last.
     fn add_unapplied(&self, revision: u64, conversation: Arc<Conversation>) {
         let mut unapplied = self.unapplied.lock();
-        let place = unapplied.partition_point(|(other, _)| *other <= revision);
-        unapplied.insert(place, (revision, conversation));
+        let index = unapplied.partition_point(|(other, _)| *other <= revision);
+        unapplied.insert(index, (revision, conversation));
     }
 
     /// Says that the database has everything up to `applied`, so that it may be dropped here.
@@ -246,12 +246,12 @@ impl Windows {
     ) -> Result<Vec<Option<(u64, i64)>>, Cold> {
         let fingerprint = |id: &S| self.fingerprints.of([user, id.as_ref()]);
         let wanted: Vec<_> = message_ids.iter().map(fingerprint).collect();
-        let place = |messages: &Messages, id| {
+        let find = |messages: &Messages, id| {
             let entry = messages.find(id)?;
             Some((entry.sequence, entry.create_time))
         };
         let found = self.with_accepted(tenant, id, |messages| {
-            wanted.iter().map(|id| place(messages, *id)).collect()
+            wanted.iter().map(|id| find(messages, *id)).collect()
         })?;
         Ok(found.unwrap_or_else(|| vec![None; message_ids.len()]))
     }
@@ -365,7 +365,7 @@ impl Windows {
         self.fingerprints.of([tenant, id])
     }
 
-    /// The bits that choose a shard are not those by which its maps choose a place.
+    /// The bits that choose a shard are not those by which its maps choose a bucket.
     fn shard(&self, key: Fingerprint) -> &Mutex<Shard> {
         &self.shards[(key.half() >> 32) as usize % SHARDS]
     }

@@ -142,7 +142,7 @@ impl QuantizedPanels {
             for (j, row) in rows.chunks_exact(dense.inputs).enumerate() {
                 let scale = scales[panel * PANEL + j];
                 let row = quantize(row, scale);
-                Self::place(&row, j, packed);
+                Self::write(&row, j, packed);
                 sums.push(row.iter().map(|&code| i32::from(code)).sum::<i32>() as f32 * scale);
             }
         }
@@ -156,11 +156,11 @@ impl QuantizedPanels {
     }
 
     /// Writes the codes of output `j` of a panel.
-    fn place(codes: &[i8], j: usize, panel: &mut [u8]) {
+    fn write(codes: &[i8], j: usize, panel: &mut [u8]) {
         let (groups, _) = codes.as_chunks::<{ Self::GROUP }>();
-        let places = panel.chunks_exact_mut(Self::GROUP).skip(j).step_by(PANEL);
-        for (group, place) in groups.iter().zip(places) {
-            place.copy_from_slice(
+        let targets = panel.chunks_exact_mut(Self::GROUP).skip(j).step_by(PANEL);
+        for (group, target) in groups.iter().zip(targets) {
+            target.copy_from_slice(
                 &group.map(|code| code.cast_unsigned().wrapping_add(Self::OFFSET)),
             );
         }

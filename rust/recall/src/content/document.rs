@@ -1,4 +1,4 @@
-//! One message: as it arrives, analysed and not yet placed, and as a part holds it.
+//! One message: as it arrives, analysed and not yet in a slot, and as a part holds it.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -8,7 +8,7 @@ use remora_wire as wire;
 use crate::text::signs::Signs;
 use crate::values::{Scalar, Symbol};
 
-/// A message that has been read and analysed, ready to be placed.
+/// A message that has been read and analysed, ready for a slot.
 pub(crate) struct Reading {
     pub(crate) sequence: u64,
     pub(crate) revision: u64,
@@ -90,7 +90,7 @@ impl Document {
         let found = self
             .attributes
             .binary_search_by(|(other, _)| other.as_ref().cmp(key));
-        found.ok().map(|place| &self.attributes[place].1)
+        found.ok().map(|index| &self.attributes[index].1)
     }
 
     /// The memory held, in bytes, the encoded message included.

@@ -21,7 +21,7 @@ use traits::Arrangement;
 pub(crate) use traits::Traits;
 pub(crate) use vectors::ModelVectors;
 
-/// The documents of one part. Slots are dense and used again, so that a slot says nothing of a document's place.
+/// The documents of one part. Slots are dense and used again, so that a slot says nothing of a document's order.
 pub(crate) struct Content {
     kernels: &'static Kernels,
     documents: Vec<Option<Document>>,
@@ -61,20 +61,20 @@ impl Content {
         }
     }
 
-    /// Places a document; one that is older than what is there changes nothing. `embeddable`: it came without a vector.
+    /// Puts a document in a slot; one that is older than what is there changes nothing. `embeddable`: it came without a vector.
     pub(crate) fn put(&mut self, reading: Reading, embeddable: bool) {
         match self.find(reading.sequence) {
-            Ok(place) => {
-                let slot = self.order[place].1;
+            Ok(index) => {
+                let slot = self.order[index].1;
                 if self.revision_of(slot) < Some(reading.revision) {
                     self.clear(slot);
-                    self.place(slot, reading, embeddable);
+                    self.fill(slot, reading, embeddable);
                 }
             }
-            Err(place) => {
+            Err(index) => {
                 let slot = self.free_slot();
-                self.order.insert(place, (reading.sequence, slot));
-                self.place(slot, reading, embeddable);
+                self.order.insert(index, (reading.sequence, slot));
+                self.fill(slot, reading, embeddable);
             }
         }
     }
@@ -96,10 +96,10 @@ impl Content {
     /// Gives the document at `sequence` a vector, if it is still of `revision`. A vector that no search could use is
     /// passed over.
     pub(crate) fn embed(&mut self, sequence: u64, revision: u64, vector: ModelVector) {
-        let Ok(place) = self.find(sequence) else {
+        let Ok(index) = self.find(sequence) else {
             return;
         };
-        let slot = self.order[place].1;
+        let slot = self.order[index].1;
         if self.revision_of(slot) == Some(revision) {
             self.add_vector(slot, vector);
         }
@@ -259,7 +259,7 @@ impl Content {
     }
 
     /// Fills an empty slot.
-    fn place(&mut self, slot: u32, reading: Reading, embeddable: bool) {
+    fn fill(&mut self, slot: u32, reading: Reading, embeddable: bool) {
         self.layout.take();
         self.words.upsert(slot, &reading.terms);
         self.traits[slot as usize] = self.hold_traits(&reading);
@@ -341,11 +341,11 @@ impl Content {
             .vectors
             .iter()
             .position(|vectors| vectors.is_of(model, dim));
-        let place = found.unwrap_or_else(|| {
+        let index = found.unwrap_or_else(|| {
             self.vectors
                 .push(ModelVectors::new(model, dim, self.kernels));
             self.vectors.len() - 1
         });
-        &mut self.vectors[place]
+        &mut self.vectors[index]
     }
 }

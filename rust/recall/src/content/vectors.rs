@@ -102,15 +102,15 @@ impl ModelVectors {
 
     /// Holds the pieces of a slot in place of those that are there.
     fn put_pieces(&mut self, slot: u32, pieces: Pieces) {
-        let place = slot as usize;
-        if place >= self.pieces.len() {
+        let index = slot as usize;
+        if index >= self.pieces.len() {
             if pieces.ids().is_empty() {
                 return;
             }
-            self.pieces.resize_with(place + 1, Pieces::default);
+            self.pieces.resize_with(index + 1, Pieces::default);
         }
         self.count(&pieces);
-        let before = std::mem::replace(&mut self.pieces[place], pieces);
+        let before = std::mem::replace(&mut self.pieces[index], pieces);
         self.discount(&before);
     }
 

@@ -20,7 +20,7 @@ use super::inbox::{Inbox, Later, Op};
 use crate::content::{Content, Reading};
 use crate::values::{ModelVector, Vector};
 
-/// What a part costs besides its content, in bytes: itself, its places in tables, empty tables of its own.
+/// What a part costs besides its content, in bytes: itself, its entries in tables, empty tables of its own.
 pub(crate) const PART_BYTES: usize = 1024;
 
 pub(crate) struct Part {

@@ -51,7 +51,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The places of the slots among those of the scope.
+    /// The rows of the slots among those of the scope.
     pub(crate) fn range(&self) -> Range<usize> {
         self.base..self.base + self.content.slots()
     }

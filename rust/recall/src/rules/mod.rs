@@ -81,7 +81,7 @@ impl<'a> Rules<'a> {
             column: Column::new(
                 name,
                 weight,
-                self.corpus.buffers.columns.take_any(self.corpus.places),
+                self.corpus.buffers.columns.take_any(self.corpus.rows),
             ),
             write: Box::new(move |view, scores, values| {
                 values.fill(ABSENT);
@@ -104,7 +104,7 @@ impl<'a> Rules<'a> {
         let Corpus {
             analyzer, buffers, ..
         } = self.corpus;
-        let mut values = buffers.columns.take(self.corpus.places, 0.0);
+        let mut values = buffers.columns.take(self.corpus.rows, 0.0);
         let mut passages = Passages::of(self.corpus);
         passages.write(analyzer.analyze(self.words), &mut values);
         passages.give_back(buffers);

@@ -19,7 +19,7 @@ impl<'a> Passages<'a> {
     pub(crate) fn of(corpus: Corpus<'a>) -> Self {
         let Corpus {
             views,
-            places,
+            rows,
             buffers,
             ..
         } = corpus;
@@ -33,7 +33,7 @@ impl<'a> Passages<'a> {
         let documents = views.iter().map(|view| view.content.order().len()).sum();
         let whole: u64 = lengths().copied().map(u64::from).sum();
         let average = whole as f64 / documents as f64;
-        let mut norms = buffers.sums.take(places, 0.0);
+        let mut norms = buffers.sums.take(rows, 0.0);
         for (norm, length) in norms.iter_mut().zip(lengths()) {
             *norm = Parameters::default().norm(f64::from(*length) / average);
         }
@@ -41,7 +41,7 @@ impl<'a> Passages<'a> {
             views,
             documents,
             norms,
-            counts: buffers.counts.take(places, 0),
+            counts: buffers.counts.take(rows, 0),
         }
     }
 

@@ -25,21 +25,21 @@ pub(crate) struct Pool<T> {
 }
 
 impl<T: Copy> Pool<T> {
-    /// `places` values, each `value`.
-    pub(crate) fn take(&self, places: usize, value: T) -> Vec<T> {
+    /// `count` values, each `value`.
+    pub(crate) fn take(&self, count: usize, value: T) -> Vec<T> {
         let mut values = self.spare.lock().pop().unwrap_or_default();
         values.clear();
-        values.resize(places, value);
+        values.resize(count, value);
         values
     }
 
-    /// `places` values, whatever they are, to be written before they are read.
-    pub(crate) fn take_any(&self, places: usize) -> Vec<T>
+    /// `count` values, whatever they are, to be written before they are read.
+    pub(crate) fn take_any(&self, count: usize) -> Vec<T>
     where
         T: Default,
     {
         let mut values = self.spare.lock().pop().unwrap_or_default();
-        values.resize(places, T::default());
+        values.resize(count, T::default());
         values
     }
 

@@ -13,7 +13,7 @@ use crate::memory::View;
 pub(crate) struct Corpus<'a> {
     pub(crate) views: &'a [View<'a>],
     /// Slots of all views.
-    pub(crate) places: usize,
+    pub(crate) rows: usize,
     pub(crate) analyzer: &'a Analyzer,
     pub(crate) kernels: &'static Kernels,
     pub(crate) buffers: &'a Buffers,
@@ -22,7 +22,7 @@ pub(crate) struct Corpus<'a> {
 impl Corpus<'_> {
     /// The cosine of every document with a vector of the model.
     pub(crate) fn cosines(&self, model: &str, vector: &index::Query) -> Vec<f32> {
-        let mut values = self.buffers.columns.take_any(self.places);
+        let mut values = self.buffers.columns.take_any(self.rows);
         for view in self.views {
             write_cosines(view, model, vector, &mut values[view.range()]);
         }
@@ -45,7 +45,7 @@ impl Corpus<'_> {
             view.content.words().count_into(&mut statistics);
         }
         let query = lexical::Query::new(&statistics, Parameters::default());
-        let mut values = self.buffers.columns.take(self.places, 0.0);
+        let mut values = self.buffers.columns.take(self.rows, 0.0);
         for view in self.views {
             view.content
                 .words()

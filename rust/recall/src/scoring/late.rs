@@ -21,10 +21,10 @@ pub(crate) struct Late<'a> {
     kernels: &'static Kernels,
 }
 
-/// A document's place, its cosine and its pieces.
+/// A document's row, its cosine and its pieces.
 #[derive(Clone, Copy)]
 struct Held<'a> {
-    place: usize,
+    row: usize,
     cosine: f32,
     pieces: &'a Pieces,
 }
@@ -57,7 +57,7 @@ impl<'a> Late<'a> {
             .map(|(held, covered)| covered - f64::from(held.cosine));
         let offset = excesses.sum::<f64>() / covered.len() as f64;
         for (held, covered) in compared.iter().zip(covered) {
-            values[held.place] = (covered - offset) as f32;
+            values[held.row] = (covered - offset) as f32;
         }
     }
 
@@ -66,13 +66,13 @@ impl<'a> Late<'a> {
         let mut held = Vec::new();
         for (view, vectors) in &self.parts {
             for &(_, slot) in view.content.order() {
-                let place = view.base + slot as usize;
+                let row = view.base + slot as usize;
                 if let Some(pieces) = vectors.pieces(slot)
-                    && !cosines[place].is_nan()
+                    && !cosines[row].is_nan()
                 {
                     held.push(Held {
-                        place,
-                        cosine: cosines[place],
+                        row,
+                        cosine: cosines[row],
                         pieces,
                     });
                 }
@@ -101,7 +101,7 @@ fn nearest<'a>(held: Vec<Held<'a>>, scores: &[f64]) -> Vec<Held<'a>> {
         return held;
     }
     let mut numbers: Vec<usize> = (0..held.len()).collect();
-    let score = |number: &usize| scores[held[*number].place];
+    let score = |number: &usize| scores[held[*number].row];
     numbers.select_nth_unstable_by(COMPARED, |left, right| {
         score(right).total_cmp(&score(left)).then(left.cmp(right))
     });

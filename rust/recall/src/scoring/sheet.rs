@@ -18,7 +18,7 @@ pub struct Component {
 /// The mark of a value that a document does not have.
 pub(crate) const ABSENT: f32 = f32::NAN;
 
-/// The values of one component, a place for each slot of the scope; [`ABSENT`] where a document has none.
+/// The values of one component, a row for each slot of the scope; [`ABSENT`] where a document has none.
 pub(crate) struct Column {
     name: &'static str,
     weight: f64,
@@ -65,15 +65,15 @@ impl Draft<'_> {
 /// Components, in the order in which they are added up.
 pub(crate) struct Sheet {
     columns: Vec<Column>,
-    /// For each place the sum of value times weight over the columns, added from left to right.
+    /// For each row the sum of value times weight over the columns, added from left to right.
     totals: Vec<f64>,
 }
 
 impl Sheet {
-    pub(crate) fn new(places: usize, buffers: &Buffers) -> Self {
+    pub(crate) fn new(rows: usize, buffers: &Buffers) -> Self {
         Self {
             columns: Vec::new(),
-            totals: buffers.sums.take(places, 0.0),
+            totals: buffers.sums.take(rows, 0.0),
         }
     }
 
@@ -107,20 +107,20 @@ impl Sheet {
         &self.totals
     }
 
-    /// Whether the document at `place` has a value of the first component.
-    pub(crate) fn has_first(&self, place: usize) -> bool {
+    /// Whether the document in `row` has a value of the first component.
+    pub(crate) fn has_first(&self, row: usize) -> bool {
         let first = self.columns.first();
-        first.is_some_and(|column| !column.values[place].is_nan())
+        first.is_some_and(|column| !column.values[row].is_nan())
     }
 
-    /// The components that the document at `place` has; their sum of value times weight, from left to right, is the score.
-    pub(crate) fn explain(&self, place: usize) -> Vec<Component> {
+    /// The components that the document in `row` has; their sum of value times weight, from left to right, is the score.
+    pub(crate) fn explain(&self, row: usize) -> Vec<Component> {
         self.columns
             .iter()
-            .filter(|column| !column.values[place].is_nan())
+            .filter(|column| !column.values[row].is_nan())
             .map(|column| Component {
                 name: column.name,
-                value: f64::from(column.values[place]),
+                value: f64::from(column.values[row]),
                 weight: column.weight,
             })
             .collect()
@@ -151,13 +151,13 @@ impl<'a> Written<'a> {
         }
     }
 
-    fn split(self, place: usize) -> (Self, Self) {
+    fn split(self, row: usize) -> (Self, Self) {
         let Self {
             write,
             weight,
             values,
         } = self;
-        let (first, second) = values.split_at_mut(place);
+        let (first, second) = values.split_at_mut(row);
         let half = |values| Self {
             write,
             weight,
@@ -187,10 +187,10 @@ impl<'a> Rows<'a> {
         join(|| ours.write(first), || theirs.write(second));
     }
 
-    fn split(self, place: usize) -> (Self, Self) {
-        let (totals, rest) = self.totals.split_at_mut(place);
+    fn split(self, row: usize) -> (Self, Self) {
+        let (totals, rest) = self.totals.split_at_mut(row);
         let split =
-            |stage: Vec<Written<'a>>| stage.into_iter().map(|column| column.split(place)).unzip();
+            |stage: Vec<Written<'a>>| stage.into_iter().map(|column| column.split(row)).unzip();
         let (stages, others) = self.stages.into_iter().map(split).unzip();
         (
             Self { totals, stages },

@@ -37,7 +37,7 @@ pub struct Found {
 pub struct FoundMessage {
     /// Its conversation.
     pub uid: u64,
-    /// Its place in the conversation.
+    /// Its number in the conversation.
     pub sequence: u64,
     /// Its conversation's id.
     pub conversation_id: Box<str>,
@@ -85,7 +85,7 @@ impl Recall {
     fn corpus<'a>(&'a self, views: &'a [View<'a>]) -> Corpus<'a> {
         Corpus {
             views,
-            places: views.last().map_or(0, |view| view.range().end),
+            rows: views.last().map_or(0, |view| view.range().end),
             analyzer: &self.analyzer,
             kernels: self.kernels,
             buffers: &self.buffers,

@@ -32,13 +32,13 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    /// The score of the document at a place; `None` where the profile does not consider it.
+    /// The score of the document at a row; `None` where the profile does not consider it.
     #[inline]
-    pub(crate) fn of(&self, place: usize) -> Option<f64> {
-        let score = self.sheet.totals()[place];
+    pub(crate) fn of(&self, row: usize) -> Option<f64> {
+        let score = self.sheet.totals()[row];
         let considered = match self.candidates {
             Candidates::All => true,
-            Candidates::Scored => self.sheet.has_first(place),
+            Candidates::Scored => self.sheet.has_first(row),
             Candidates::Positive => score > 0.0,
         };
         considered.then_some(score)
@@ -59,7 +59,7 @@ pub(crate) struct Scoring<'a> {
 
 impl<'a> Scoring<'a> {
     pub(crate) fn score(&self) -> Scores {
-        scope(self.corpus.places, || self.score_by_profile())
+        scope(self.corpus.rows, || self.score_by_profile())
     }
 
     fn score_by_profile(&self) -> Scores {
@@ -75,14 +75,14 @@ impl<'a> Scoring<'a> {
 
     /// The scores of a profile with one component.
     fn one(&self, name: &'static str, values: Vec<f32>, candidates: Candidates) -> Scores {
-        let mut sheet = Sheet::new(self.corpus.places, self.corpus.buffers);
+        let mut sheet = Sheet::new(self.corpus.rows, self.corpus.buffers);
         sheet.add(Column::new(name, 1.0, values));
         Scores { sheet, candidates }
     }
 
     fn hybrid(&self) -> Scores {
         let weights = &self.search.weights;
-        let mut sheet = Sheet::new(self.corpus.places, self.corpus.buffers);
+        let mut sheet = Sheet::new(self.corpus.rows, self.corpus.buffers);
         let speakers = match weights.speaker {
             0.0 => FxHashSet::default(),
             _ => speakers(self.corpus.views),
@@ -121,7 +121,7 @@ impl<'a> Scoring<'a> {
             column: Column::new(
                 "cosine",
                 weights.cosine,
-                self.corpus.buffers.columns.take_any(self.corpus.places),
+                self.corpus.buffers.columns.take_any(self.corpus.rows),
             ),
             write: Box::new(|view, _, values| {
                 write_cosines(view, self.search.model, vector, values);
@@ -165,10 +165,8 @@ impl<'a> Scoring<'a> {
         match self.vector {
             Some(vector) => self.corpus.similarities(self.search.model, vector),
             None => {
-                let Corpus {
-                    buffers, places, ..
-                } = self.corpus;
-                buffers.columns.take(places, ABSENT)
+                let Corpus { buffers, rows, .. } = self.corpus;
+                buffers.columns.take(rows, ABSENT)
             }
         }
     }

@@ -17,10 +17,10 @@ pub(crate) struct Ranked {
 /// The better one is the greater one: by score, then by ascending (uid, sequence).
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        let place = |ranked: &Self| (ranked.uid, ranked.sequence);
+        let key = |ranked: &Self| (ranked.uid, ranked.sequence);
         self.score
             .total_cmp(&other.score)
-            .then_with(|| place(other).cmp(&place(self)))
+            .then_with(|| key(other).cmp(&key(self)))
     }
 }
 

@@ -55,10 +55,10 @@ impl Names {
         let words = words(text);
         let mut kept = String::with_capacity(text.len());
         let mut from = 0;
-        for (place, word) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
             if self.words.contains(&word.text.to_lowercase()) {
                 kept.push_str(&text[from..word.start]);
-                from = end_of_name(&words[place..]);
+                from = end_of_name(&words[index..]);
             }
         }
         if from == 0 {

@@ -47,17 +47,17 @@ impl Partition {
         revision: u64,
     ) {
         self.touched = revision;
-        let place = (Arc::clone(key), record_revision);
+        let expiring = (Arc::clone(key), record_revision);
         if self
             .expiries
-            .get(&place)
+            .get(&expiring)
             .is_some_and(|newer| newer.is_newer_than(expire_time))
         {
             return;
         }
         let Some(entry) = self.entries.get_mut(key) else {
             if self.whole_since != Some(0) && !self.is_complete_at(key) {
-                self.push_late(place, expire_time, revision);
+                self.push_late(expiring, expire_time, revision);
             }
             return;
         };
@@ -65,9 +65,9 @@ impl Partition {
         if let Some(held) = version.and_then(|version| version.held.as_mut()) {
             held.expire_time = expire_time;
             let lack = Lack::Database { until: revision };
-            self.expiries.insert(place, Expiry { expire_time, lack });
+            self.expiries.insert(expiring, Expiry { expire_time, lack });
         } else if !entry.is_rooted() {
-            self.push_late(place, expire_time, revision);
+            self.push_late(expiring, expire_time, revision);
         }
     }
 
@@ -97,18 +97,21 @@ impl Partition {
         let Some((key, _)) = self.entries.get_key_value(key) else {
             return false;
         };
-        let place = (Arc::clone(key), revision);
-        let newest = self.entries.get_mut(&place.0).map(Entry::newest_mut);
+        let expiring = (Arc::clone(key), revision);
+        let newest = self.entries.get_mut(&expiring.0).map(Entry::newest_mut);
         let newest = newest.filter(|newest| newest.revision == revision);
         let Some(held) = newest.and_then(|newest| newest.held.as_mut()) else {
             return false;
         };
         held.expire_time = expire_time;
-        let since = self.expiries.get(&place).and_then(Expiry::refreshed_since);
+        let since = self
+            .expiries
+            .get(&expiring)
+            .and_then(Expiry::refreshed_since);
         let lack = Lack::Journal {
             since: since.unwrap_or(now),
         };
-        self.expiries.insert(place, Expiry { expire_time, lack });
+        self.expiries.insert(expiring, Expiry { expire_time, lack });
         true
     }
 
@@ -167,12 +170,12 @@ impl Partition {
         if self.expiries.is_empty() {
             return;
         }
-        let place = (Arc::clone(key), record_revision);
+        let expiring = (Arc::clone(key), record_revision);
         if record_revision == revision {
-            self.expiries.remove(&place);
+            self.expiries.remove(&expiring);
             return;
         }
-        let ended = self.expiries.get_mut(&place);
+        let ended = self.expiries.get_mut(&expiring);
         if let Some(expiry) = ended.filter(|expiry| expiry.refreshed_since().is_some()) {
             expiry.lack = Lack::Database { until: revision };
             self.touched = self.touched.max(revision);
@@ -181,12 +184,12 @@ impl Partition {
 
     /// Drops the expire times of a key that the database has.
     pub(super) fn settle_expiries(&mut self, key: &Key, applied: u64) {
-        let places = (Arc::clone(key), 0)..=(Arc::clone(key), u64::MAX);
-        let settled = self.expiries.range(places);
+        let range = (Arc::clone(key), 0)..=(Arc::clone(key), u64::MAX);
+        let settled = self.expiries.range(range);
         let settled = settled.filter(|(_, expiry)| expiry.is_settled(applied));
-        let settled: Vec<_> = settled.map(|(place, _)| place.clone()).collect();
-        for place in settled {
-            self.expiries.remove(&place);
+        let settled: Vec<_> = settled.map(|(expiring, _)| expiring.clone()).collect();
+        for expiring in settled {
+            self.expiries.remove(&expiring);
         }
     }
 

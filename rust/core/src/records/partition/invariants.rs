@@ -27,6 +27,6 @@ impl Partition {
         assert_eq!(self.size.keys, empty + keys.sum::<usize>());
         let versions = entries().flat_map(Entry::versions);
         let held = versions.filter(|version| version.held.is_some()).count();
-        assert_eq!(self.orders.places(), orders * held);
+        assert_eq!(self.orders.entries(), orders * held);
     }
 }

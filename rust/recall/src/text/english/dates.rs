@@ -42,17 +42,17 @@ pub(crate) fn named_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
     let years = question.iter().any(|word| year(word.text).is_some());
     let mut dates = numeric_dates(question);
     dates.extend(days_of_months(question));
-    for (place, word) in question.iter().enumerate() {
-        let Some(month) = month_at(question, place) else {
+    for (index, word) in question.iter().enumerate() {
+        let Some(month) = month_at(question, index) else {
             continue;
         };
         let date = NamedDate {
-            year: year_of(question, place),
+            year: year_of(question, index),
             month: Some(month),
-            day: day_after(question, place),
+            day: day_after(question, index),
         };
         let is_verb = word.text == "may" && date.day.is_none() && !years;
-        if is_verb && !is_month_of_may(question, place) {
+        if is_verb && !is_month_of_may(question, index) {
             continue;
         }
         if !dates.iter().any(|other| date.is_said_by(other)) {
@@ -141,12 +141,12 @@ fn month_closeness(begin: i64, end: i64, days: i64) -> f32 {
 
 /// "7 may", "7th of may".
 fn days_of_months(question: &[Word<'_>]) -> impl Iterator<Item = NamedDate> {
-    (0..question.len()).filter_map(|place| {
-        let day = day(question[place].text)?;
-        let next = question.get(place + 1).filter(|word| word.follows())?;
+    (0..question.len()).filter_map(|index| {
+        let day = day(question[index].text)?;
+        let next = question.get(index + 1).filter(|word| word.follows())?;
         let named = match next.text {
-            "of" => place + 2,
-            _ => place + 1,
+            "of" => index + 2,
+            _ => index + 1,
         };
         let word = question.get(named).filter(|word| word.follows())?;
         Some(NamedDate {
@@ -179,50 +179,50 @@ fn numeric_dates(question: &[Word<'_>]) -> Vec<NamedDate> {
 }
 
 /// The month that a word is: in full, or cut where a day or a year comes after it.
-fn month_at(question: &[Word<'_>], place: usize) -> Option<u32> {
-    let word = question[place].text;
+fn month_at(question: &[Word<'_>], index: usize) -> Option<u32> {
+    let word = question[index].text;
     let numbered = || {
-        let next = word_after(question, place)?;
+        let next = word_after(question, index)?;
         let is_number = day(next).is_some() || year(next).is_some();
         is_number.then(|| cut_month(word))?
     };
     month(word).or_else(numbered)
 }
 
-/// The year of the month at a place: the one that comes next, a day between them or not, or else the question's first.
-fn year_of(question: &[Word<'_>], place: usize) -> Option<i64> {
-    let year_at = |place: usize| year(question.get(place)?.text);
-    let behind_day = || day_after(question, place).and_then(|_| year_at(place + 2));
+/// The year of the month at an index: the one that comes next, a day between them or not, or else the question's first.
+fn year_of(question: &[Word<'_>], index: usize) -> Option<i64> {
+    let year_at = |index: usize| year(question.get(index)?.text);
+    let behind_day = || day_after(question, index).and_then(|_| year_at(index + 2));
     let first = || question.iter().find_map(|word| year(word.text));
-    year_at(place + 1).or_else(behind_day).or_else(first)
+    year_at(index + 1).or_else(behind_day).or_else(first)
 }
 
-fn day_after(question: &[Word<'_>], place: usize) -> Option<u32> {
-    day(word_after(question, place)?)
+fn day_after(question: &[Word<'_>], index: usize) -> Option<u32> {
+    day(word_after(question, index)?)
 }
 
-/// The word behind the one at a place, which may end in a period: it may be cut.
-fn word_after<'a>(question: &[Word<'a>], place: usize) -> Option<&'a str> {
-    let next = question.get(place + 1)?;
+/// The word behind the one at an index, which may end in a period: it may be cut.
+fn word_after<'a>(question: &[Word<'a>], index: usize) -> Option<&'a str> {
+    let next = question.get(index + 1)?;
     [" ", ". "].contains(&next.gap).then_some(next.text)
 }
 
-fn is_month_of_may(question: &[Word<'_>], place: usize) -> bool {
-    let before = place.checked_sub(1).map(|before| question[before].text);
-    question[place].follows() && before.is_some_and(|word| BEFORE_MAY.contains(&word))
+fn is_month_of_may(question: &[Word<'_>], index: usize) -> bool {
+    let before = index.checked_sub(1).map(|before| question[before].text);
+    question[index].follows() && before.is_some_and(|word| BEFORE_MAY.contains(&word))
 }
 
 fn month(word: &str) -> Option<u32> {
-    let place = MONTHS.iter().position(|month| *month == word)?;
-    Some(place as u32 + 1)
+    let index = MONTHS.iter().position(|month| *month == word)?;
+    Some(index as u32 + 1)
 }
 
 fn cut_month(word: &str) -> Option<u32> {
     let is_cut = word.len() == CUT || word == "sept";
-    let place = MONTHS
+    let index = MONTHS
         .iter()
         .position(|month| is_cut && month.starts_with(word))?;
-    Some(place as u32 + 1)
+    Some(index as u32 + 1)
 }
 
 /// A year from 2000 to 2099.
