@@ -146,10 +146,7 @@ def _parts(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def settle(memory: Remora) -> None:
-    """Wait until no message is to be embedded, for the first time or anew, and no conversation to be reviewed.
-
-    A review may find more to do, so that any change is a step. Raises RuntimeError where there is none for a minute.
-    """
+    """Wait until no message is to be embedded. Raises RuntimeError where none is for a minute."""
     last, since = 0, time.monotonic()
     while pending := _pending(memory):
         if pending != last:

@@ -23,23 +23,19 @@ class Level(IntEnum):
     """What has been accepted of conversations: stripes, in their own order."""
     RECORDS = 3
     """The same of partitions of records."""
-    REVIEW = 4
-    """One review of vectors at a time."""
-    SCAN = 5
+    SCAN = 4
     """One scan for messages without vectors at a time."""
-    COPY = 6
+    COPY = 5
     """DuckDB is copied, and not opened again."""
-    READ = 7
+    READ = 6
     """Turns to read DuckDB."""
-    REOPENED = 8
+    REOPENED = 7
     """Which connection DuckDB has."""
-    SPEAKERS = 9
+    SPEAKERS = 8
     """The names in parts of conversations."""
-    QUEUE = 10
+    QUEUE = 9
     """Messages that wait for a vector."""
-    SCHEDULE = 11
-    """Parts of conversations that wait for a review."""
-    LEAF = 12
+    LEAF = 10
     """Whatever is held for a moment in which no other lock is taken."""
 
 

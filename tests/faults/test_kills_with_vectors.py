@@ -109,10 +109,9 @@ def some_points() -> list[object]:
     return [POINTS[0], *(pytest.param(point, marks=pytest.mark.faults) for point in POINTS[1:])]
 
 
-def say(memory: Remora, *contents: str, name: str = "") -> None:
+def say(memory: Remora, *contents: str) -> None:
     """Messages that are acknowledged; the server may be dead right after."""
-    named = {"name": name} if name else {}
-    memory.conversation("talk", user_id="sarah").append([{"role": "user", "content": c, **named} for c in contents])
+    memory.conversation("talk", user_id="sarah").append([{"role": "user", "content": c} for c in contents])
 
 
 def embedded_texts(sidecar: Sidecar) -> dict[str, bool]:
@@ -143,40 +142,6 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
         wait_until_all_is_embedded(memory)
     assert sidecar.stop() == 0
     assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
-
-
-@pytest.mark.parametrize("point", some_points())
-def test_messages_whose_embedding_anew_is_killed_have_their_new_vectors_in_the_end(
-    sidecar: Sidecar, point: str
-) -> None:
-    texts = [f"Rosalind said: {sentence(number)}" for number in range(SAID)]
-    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
-        say(memory, *texts)
-        wait_until_all_is_embedded(memory)
-    assert sidecar.stop() == 0
-    assert embedded_texts(sidecar) == dict.fromkeys(texts, False)
-
-    sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
-    sidecar.start()
-    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
-        say(memory, "now I speak", name="Rosalind")
-    assert sidecar.wait() < 0, "the point was reached"
-
-    sidecar.failpoints = {}
-    wanted = {**dict.fromkeys(texts, True), "now I speak": False}
-    assert eventually_embedded(sidecar, wanted) == wanted
-
-
-def eventually_embedded(sidecar: Sidecar, wanted: dict[str, bool]) -> dict[str, bool]:
-    """What is embedded, looked at now and then, once it is what it should be."""
-
-    def looked_at() -> dict[str, bool]:
-        sidecar.start()
-        time.sleep(2)
-        assert sidecar.stop() == 0
-        return embedded_texts(sidecar)
-
-    return eventually(looked_at, until=lambda found: found == wanted)
 
 
 LEFT, LEFT_IN_FAULTS = 300, 3_000

@@ -237,7 +237,7 @@ class MessageIndex(Protocol):
 
 
 class Unembedded(Struct, frozen=True):
-    """A message with text that has no vector of its tenant's model, or one of another text.
+    """A message with text that has no vector of its tenant's model.
 
     `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it;
     `text_digest` tells it from the message's own, whose digest is 0.

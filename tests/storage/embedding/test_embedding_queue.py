@@ -8,7 +8,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from msgspec.structs import replace
 from tests.patience import PATIENCE
 from tests.storage.opening import WRITE, open_store, take
 from tests.store.asking import draft
@@ -17,7 +16,7 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
 from remora_server.domain.search import Lane, MessageVector, Unembedded
 from remora_server.storage.commit.applier import Applier
-from remora_server.storage.embedding import left_behind, review_schedule
+from remora_server.storage.embedding import left_behind
 from remora_server.storage.embedding.left_behind import LeftBehind
 from remora_server.storage.embedding.order import EmbeddingOrder
 from remora_server.storage.embedding.scopes import ResolvedScope
@@ -145,44 +144,3 @@ def test_a_message_waits_as_soon_as_it_is_acknowledged(store: LocalStore) -> Non
 
     assert pending(store) == LEFT + 1
     assert store.status().embeddings[MODEL].per_second > 0
-
-
-def test_a_message_whose_names_change_waits_again(store: LocalStore) -> None:
-    while waiting := take(store.pending, 100):
-        put(store, waiting)
-    append(store, "ann", "Bob is here")
-    put(store, take(store.pending, 1))
-    append(store, "ann", "hello", name="Bob")
-    store.commits.settle()
-    uid = store.database.rows("SELECT max(conversation_uid) FROM messages")[0][0]
-    scope = ResolvedScope("acme", "ann", uid)
-    assert store.pending.count_reviews(scope) == 1
-
-    [hello] = take(store.pending, 1)
-    put(store, [hello])
-    with store.pending.wanted(scope):
-        again = take(store.pending, 1)
-
-    assert texts(again) == ["is here"]
-    assert store.pending.count_reviews(scope) == 0
-    assert store.pending.count_again(scope) == 1
-    assert store.pending.count_again(replace(scope, user_id="tom")) == 0
-    store.commits.settle()
-    assert pending(store) == 1
-    put(store, again)
-    assert (store.pending.count_again(scope), pending(store)) == (0, 0)
-
-
-def test_a_vector_that_was_made_while_a_name_came_is_made_again(store: LocalStore) -> None:
-    while waiting := take(store.pending, 100):
-        put(store, waiting)
-    append(store, "ann", "Bob is here")
-    without_name = take(store.pending, 1)
-    append(store, "ann", "hello", name="Bob")
-    put(store, take(store.pending, 1))
-    assert take(store.pending, 100) == [], "it has no vector yet that could be of another text"
-
-    with patch.object(review_schedule, "GONE_SECONDS", 0.0):
-        put(store, without_name)
-
-    assert texts(take(store.pending, 100)) == ["is here"]

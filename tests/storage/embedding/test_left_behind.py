@@ -78,15 +78,3 @@ def test_the_newest_of_a_tenant_are_found_with_little_memory(left_behind: LeftBe
 
 def test_all_are_counted_with_little_memory(left_behind: LeftBehind) -> None:
     assert left_behind.count() == MESSAGES - EMBEDDED
-
-
-def test_long_parts_are_read_with_little_memory(left_behind: LeftBehind) -> None:
-    uids = range(1, 1 + CONVERSATIONS, CONVERSATIONS // LONG_PARTS)
-
-    found, _ = left_behind.parts([("acme", "u", uid) for uid in uids])
-
-    assert [(each.message.conversation_uid, each.message.sequence) for each in found] == [
-        (uid, sequence) for uid in uids for sequence in range(1, EACH + 1)
-    ]
-    assert [each.digest for each in found] == [0 if each.message.revision < EMBEDDED else None for each in found]
-    assert sum(len(each.message.text) for each in found) > LEAST

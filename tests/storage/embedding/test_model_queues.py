@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +26,6 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.domain.status import EmbeddingStatus
-from remora_server.storage.embedding import review_schedule
 from remora_server.storage.local_store import LocalStore, StoreOptions
 
 SMALL_MODEL, LARGE_MODEL, SILENT = ServedModel("small"), ServedModel("large"), ServedModel()
@@ -140,9 +138,8 @@ def test_a_refused_message_waits_for_no_vector_after_a_restart_either(tmp_path: 
         assert (len(found.hits), found.index.pending) == (2, 0)
         assert len(search(store, "big", LARGE_MODEL).hits) == 1
         assert store.queues.of(LARGE_MODEL).dimension() == 5
-        with patch.object(review_schedule, "GONE_SECONDS", 0.0):
-            append(store, "big", "poison tea")
-        assert search(store, "big", LARGE_MODEL).index.pending == 2, "another version, and names may have gone"
+        append(store, "big", "poison tea")
+        assert search(store, "big", LARGE_MODEL).index.pending == 1, "another version"
         assert embed(store, LARGE_MODEL) == [("big", "poison tea")]
         assert status(store)["large"] == EmbeddingStatus()
 
@@ -169,16 +166,6 @@ def test_a_search_that_does_not_reach_the_model_says_what_waits_for_it(tmp_path:
     assert len(found.hits) == 1
     assert (found.index.model, found.index.pending) == ("large", 1)
     assert found.index.words_only is WordsOnly.MODEL_UNREACHABLE
-
-
-def test_names_are_reviewed_by_the_model_of_the_tenant_alone(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
-        append(store, "big", "Ann's tea")
-        embed(store, LARGE_MODEL)
-        named = [draft("n", "hello", name="Ann")]
-        store.messages.append(replace(WRITE, tenant_id="big"), "c", "ann", named, None)
-        assert embed(store, SMALL_MODEL) == []
-        assert ("big", "tea") in embed(store, LARGE_MODEL)
 
 
 def test_a_text_never_goes_to_the_model_that_its_tenant_had(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is embedded of a message: its text without the names of those who speak beside it, whenever they came."""
+"""What is embedded of a message: its text without the names of those who have spoken beside it by then."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from tests.store.asking import draft
 from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
-from remora_server.domain.messages import MessageDraft, MessageEmbedding
+from remora_server.domain.messages import MessageDraft
 from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser, Scope
-from remora_server.storage.embedding import review_schedule
-from remora_server.storage.embedding.order import EmbeddingOrder
+from remora_server.storage.embedding.scopes import Part
 from remora_server.storage.local_store import LocalStore
 
 MODEL = "digests"
@@ -33,12 +32,6 @@ TEXTS = ("Ann asks Bob", "Bob's tea", "rain", "ann", "Cy and Ann")
 def vector(text: str) -> bytes:
     """A vector that no other text has."""
     return struct.pack("<16f", *hashlib.blake2b(text.encode(), digest_size=16).digest())
-
-
-@pytest.fixture(autouse=True)
-def _reviews_at_once() -> Iterator[None]:
-    with patch.object(review_schedule, "GONE_SECONDS", 0.0):
-        yield
 
 
 @pytest.fixture
@@ -72,29 +65,37 @@ def test_the_names_of_those_who_speak_are_not_embedded(store: LocalStore) -> Non
     assert embed_all(store) == ["thanks Cy", "Yes,. The user said so.", ", is that tea?"]
 
 
-def test_a_new_speaker_has_those_messages_embedded_again_that_hold_the_name(store: LocalStore) -> None:
+def test_a_name_that_comes_later_leaves_vectors_as_they_are(store: LocalStore) -> None:
     append(store, "Ann", "Bob's tea")
-    append(store, "Ann", "rain")
-    assert embed_all(store) == ["rain", "Bob's tea"]
+    assert embed_all(store) == ["Bob's tea"]
 
     append(store, "Bob", "sun")
 
-    assert embed_all(store) == ["sun", "tea"]
-    assert embed_all(store) == []
-
-
-def test_a_name_that_has_gone_is_put_back(store: LocalStore) -> None:
+    assert embed_all(store) == ["sun"]
     append(store, "Ann", "Bob's tea")
-    append(store, "Bob", "sun", "m")
-    assert embed_all(store) == ["sun", "tea"]
+    assert embed_all(store) == ["tea"]
 
-    store.messages.delete(WRITE, "c", "u", ["m"])
-    assert embed_all(store) == ["Bob's tea"]
 
-    append(store, "Bob", "wind", "m")
+@pytest.mark.parametrize("written", ["append", "clear"])
+def test_names_that_are_written_while_others_are_read_are_known_afterwards(store: LocalStore, written: str) -> None:
+    append(store, "Ann", "sun")
     embed_all(store)
-    append(store, "Ann", "wind", "m")
-    assert "Bob's tea" in embed_all(store)
+    store.pending._speakers._known.clear()
+    append(store, "", "rain")
+    read = store.pending._speakers._read
+
+    def read_slowly(parts: set[Part]) -> dict[Part, set[str]]:
+        found = read(parts)
+        if written == "append":
+            append(store, "Bob", "wind")
+        else:
+            store.users.clear(WRITE, "u")
+        return found
+
+    with patch.object(store.pending._speakers, "_read", read_slowly):
+        take(store.pending, 1)
+    append(store, "", "Ann and Bob's tea")
+    assert ("and tea" if written == "append" else "Ann and Bob's tea") in embed_all(store)
 
 
 def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: LocalStore) -> None:
@@ -115,45 +116,25 @@ def test_names_of_other_conversations_and_users_stay_in(store: LocalStore) -> No
     assert embed_all(store)[-1] == "Ann's tea"
 
 
-def test_a_vector_of_the_callers_is_left_alone(store: LocalStore) -> None:
-    put(store, draft(text="Bob's tea", embedding=MessageEmbedding(MODEL, vector("own"))))
-    append(store, "Bob", "sun")
-
-    assert embed_all(store) == ["sun"]
-
-
-@pytest.mark.parametrize("embedded", [True, False])
-def test_a_store_that_is_opened_again_finds_what_is_to_be_embedded_again(tmp_path: Path, embedded: bool) -> None:
+def test_a_store_that_is_opened_again_knows_the_names(tmp_path: Path) -> None:
     store = open_store(tmp_path, model=MODEL)
-    append(store, "Ann", "Bob's tea")
-    assert embed_all(store) == ["Bob's tea"]
-    append(store, "Bob", "sun")
-    if embedded:
-        store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in take(store.pending, 1)])
+    append(store, "Ann", "sun")
+    append(store, "Bob", "Ann's tea")
     store.close()
 
     store = open_store(tmp_path, model=MODEL)
 
-    assert embed_all(store) == (["tea"] if embedded else ["sun", "tea"])
+    assert set(embed_all(store)) == {"sun", "tea"}
+    append(store, "Cy", "Bob's coffee")
+    assert embed_all(store) == ["coffee"]
     store.close()
 
 
-def test_what_cannot_be_reviewed_is_reviewed_later(store: LocalStore) -> None:
-    append(store, "Ann", "Bob's tea")
-    embed_all(store)
-    append(store, "Bob", "sun")
+def test_messages_whose_names_cannot_be_read_are_embedded_later(store: LocalStore) -> None:
+    append(store, "Ann", "Ann's tea")
+    store.pending._speakers._known.clear()
     with patch.object(store.commits, "settle", side_effect=StoreFailed), pytest.raises(StoreFailed):
         embed_all(store)
-
-    assert set(embed_all(store)) | {"sun"} == {"sun", "tea"}
-
-
-def test_what_finds_no_room_in_the_queue_is_reviewed_later(store: LocalStore) -> None:
-    append(store, "Ann", "Bob's tea")
-    embed_all(store)
-    append(store, "Bob", "sun")
-    with patch.object(EmbeddingOrder, "add_left", return_value=False):
-        assert embed_all(store) == ["sun"]
 
     assert embed_all(store) == ["tea"]
 
@@ -174,13 +155,12 @@ def test_a_question_is_without_the_names_of_its_scope(store: LocalStore) -> None
             assert opened.without_names(question) == text
 
 
-MESSAGES = st.tuples(st.sampled_from(["", "Ann", "Bob", "Cy"]), st.sampled_from(TEXTS), st.sampled_from("1234"))
+MESSAGES = st.tuples(st.sampled_from(["", "Ann", "Bob", "Cy"]), st.sampled_from(TEXTS))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.sampled_from("cd"), st.sampled_from("uv"), MESSAGES),
-        st.tuples(st.just("delete"), st.sampled_from("cd"), st.sampled_from("uv"), st.sampled_from("1234")),
         st.tuples(st.sampled_from(["clear", "forget"]), st.sampled_from("uv")),
-        st.tuples(st.sampled_from(["embed", "take", "reopen"])),
+        st.tuples(st.sampled_from(["embed", "reopen"])),
     ),
     max_size=14,
 )
@@ -188,52 +168,42 @@ STEPS = st.lists(
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
-def test_in_the_end_every_vector_is_of_the_text_without_the_names_that_are_left(
-    steps: list[tuple[object, ...]],
-) -> None:
+def test_what_is_embedded_is_without_the_names_that_are_there(steps: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as directory:
         store = open_store(Path(directory), model=MODEL)
-        for step in steps:
+        for step in [*steps, ("embed",)]:
             store = take_step(store, Path(directory), *step)
-        embed_all(store)
-        store.applier.wait(store.core.published(), None)
-        found = store.database.rows('SELECT conversation_uid, sequence, "values" FROM embeddings ORDER BY 1, 2')
-        assert [(*row[:2], struct.pack("<16f", *row[2])) for row in found] == fresh(store)
         store.close()
 
 
 def take_step(store: LocalStore, directory: Path, kind: object, *rest: object) -> LocalStore:
     match kind, *rest:
-        case "append", str(conversation), str(user), (str(name), str(text), str(message_id)):
-            put(store, draft(message_id, text, name=name), conversation=conversation, user=user)
-        case "delete", str(conversation), str(user), str(message_id) if known(store, conversation):
-            store.messages.delete(WRITE, conversation, user, [message_id])
+        case "append", str(conversation), str(user), (str(name), str(text)):
+            put(store, draft("", text, name=name), conversation=conversation, user=user)
         case "clear", str(user):
+            embed_all(store)
             store.users.clear(WRITE, user)
         case "forget", str(user):
+            embed_all(store)
             store.users.delete(WRITE, user)
         case "embed", *_:
-            embed_all(store)
-        case "take", *_:
-            taken = take(store.pending, 1)
-            store.pending.put_embeddings([MessageVector(each, vector(each.text)) for each in taken])
+            expected = stripped_now(store)
+            assert sorted(embed_all(store)) == expected
         case "reopen", *_:
             store.close()
             return open_store(directory, model=MODEL)
     return store
 
 
-def known(store: LocalStore, conversation: str) -> bool:
+def stripped_now(store: LocalStore) -> list[str]:
+    """What would be embedded of the messages without a vector by the names that are stored."""
     store.applier.wait(store.core.published(), None)
-    return bool(store.database.rows("SELECT 1 FROM conversations WHERE id = ?", [conversation]))
-
-
-def fresh(store: LocalStore) -> list[tuple[int, int, bytes]]:
-    """What a build from nothing would embed."""
-    rows = store.database.rows("SELECT conversation_uid, user_id, sequence, name, text FROM messages ORDER BY 1, 3")
+    rows = store.database.rows("""
+        SELECT m.conversation_uid, m.user_id, m.name, m.text, e.sequence IS NULL FROM messages m
+        LEFT JOIN embeddings e ON e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
+    """)
 
     def stripped(uid: int, user: str, text: str) -> str:
-        names = [row[3] for row in rows if row[:2] == (uid, user)]
-        return _native.strip_names([text], names)[0]
+        return _native.strip_names([text], [row[2] for row in rows if row[:2] == (uid, user)])[0]
 
-    return [(uid, sequence, vector(stripped(uid, user, text))) for uid, user, sequence, _, text in rows]
+    return sorted(stripped(uid, user, text) for uid, user, _, text, waits in rows if waits)

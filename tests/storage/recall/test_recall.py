@@ -41,7 +41,6 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
-from remora_server.storage.embedding import review_schedule
 from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.recall.index import LoadedScope
 from remora_server.storage.recall.loading import RecallLoader
@@ -82,11 +81,6 @@ class Opened:
     def embed_all(self) -> None:
         while waiting := take(self.store.pending, 100, timeout=0.01):
             self.store.pending.put_embeddings([MessageVector(each, embed(each.text)) for each in waiting])
-
-    def review(self) -> None:
-        """Have everything reviewed that is due."""
-        while self.store.pending._review(busy=False):
-            pass
 
     def search(
         self, text: str, scope: Scope = HERE, *, wait: float = 0.0, read: Read = READ, **options: object
@@ -159,20 +153,6 @@ def test_a_search_waits_for_vectors_that_are_on_their_way(here: Opened) -> None:
     embedding.join()
     assert found.index.pending == 0
     assert found.hits[0].components[0].name == "cosine"
-
-
-def test_a_review_that_a_search_waits_for_begins_and_ends_its_wait_at_once(here: Opened) -> None:
-    here.put(draft("m1", "abc", name="Ann"))
-    here.embed_all()
-    here.put(draft("m2", "xyz", name="Bob"))
-    [xyz] = take(here.store.pending, 1)
-    here.store.pending.put_embeddings([MessageVector(xyz, embed(xyz.text))])
-    with ThreadPoolExecutor(2) as workers:
-        indexing = workers.submit(take, here.store.pending, 1, timeout=PATIENCE)
-        found = workers.submit(here.search, "abc", wait=LONG).result(timeout=PATIENCE)
-        assert indexing.result() == [], "no text has the new name"
-
-    assert found.index.pending == 0
 
 
 def test_a_wait_for_vectors_ends_before_the_deadline_and_says_what_is_missing(here: Opened) -> None:
@@ -305,7 +285,7 @@ def test_a_store_that_was_reopened_finds_the_same(
 ) -> None:
     scope: Scope = data.draw(SCOPES)
     directory = tmp_path_factory.mktemp("store") / "data"
-    with patch.object(review_schedule, "GONE_SECONDS", 0.0), opened(directory) as before:
+    with opened(directory) as before:
         before.append("tea", conversation="c")
         before.search(query, scope)
         for number, (conversation, user, text, embedded) in enumerate(writes):
@@ -314,7 +294,6 @@ def test_a_store_that_was_reopened_finds_the_same(
                 before.embed_all()
             if number in removed:
                 before.store.messages.delete(WRITE, conversation, user, [f"m{number // 2}"])
-        before.review()
         expected = comparable(before.search(query, scope))
     with opened(directory) as after:
         assert comparable(after.search(query, scope)) == expected

@@ -476,10 +476,7 @@ class ModelStatus(_message.Message):
     precision: _builtins.str
     """`f32` or `int8`; empty if it is not the built-in one."""
     pending: _builtins.int
-    """How many messages of its tenants wait for a vector: new ones, those with a vector of an earlier model, and those to be
-    embedded again because the names of the speakers have changed; a conversation that is not yet checked for such a
-    change counts as one.
-    """
+    """How many messages of its tenants wait for a vector: new ones, and those with a vector of an earlier model."""
     provider: _builtins.str
     """Where vectors are made: `builtin`, in the server's process, or `openai`, by an endpoint. Empty if there is none."""
     failure: _builtins.str

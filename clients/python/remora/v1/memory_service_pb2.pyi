@@ -69,8 +69,8 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     PROFILE_HYBRID: _Profile.ValueType  # 1
     """The weighted sum of all components of Weights but `late`. Without a model, or while it is unreachable: by words and
     the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
-    only. Texts are embedded without the names of the speakers in their part of the conversation, and the query without
-    those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
+    only. Texts are embedded without the names of those who have spoken in their part of the conversation by then, and
+    the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:
@@ -92,8 +92,8 @@ PROFILE_UNSPECIFIED: Profile.ValueType  # 0
 PROFILE_HYBRID: Profile.ValueType  # 1
 """The weighted sum of all components of Weights but `late`. Without a model, or while it is unreachable: by words and
 the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
-only. Texts are embedded without the names of the speakers in their part of the conversation, and the query without
-those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
+only. Texts are embedded without the names of those who have spoken in their part of the conversation by then, and
+the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:
@@ -677,11 +677,9 @@ class IndexState(_message.Message):
     model: _builtins.str
     """The model of the vectors; empty if none were compared and none could be."""
     pending: _builtins.int
-    """How many messages of the scope wait for a vector of the tenant's model: new ones, which are found by words only, those
-    with a vector of an earlier model, and those to be embedded again because the names of the speakers have changed. A
-    conversation that is not yet checked for such a change counts as one; after a start these are all that have names, of
-    which a server checks thousands per second. So 0 means that nothing is left to do. Also 0 if the query is a vector of
-    a model that is not the server's. Messages that the model refuses do not count.
+    """How many messages of the scope wait for a vector of the tenant's model: new ones, which are found by words only, and
+    those with a vector of an earlier model. So 0 means that nothing is left to do. Also 0 if the query is a vector of a
+    model that is not the server's. Messages that the model refuses do not count.
     """
     words_only: _builtins.bool
     """Whether the ranking is by words alone."""

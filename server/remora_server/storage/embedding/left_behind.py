@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import duckdb
-from msgspec import Struct
 
 from remora_server.domain.models import ServedModel, Tenants
 from remora_server.domain.search import Unembedded
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.chosen import CHOSEN_MESSAGES, UIDS
 from remora_server.storage.database.database import Database
-from remora_server.storage.embedding.scopes import Part, ResolvedScope
+from remora_server.storage.embedding.scopes import ResolvedScope
 
 SCAN_ROWS = 2048
 PLACE_ROWS = 64
@@ -45,31 +44,6 @@ SELECT count(*) FROM embeddings m WHERE {_SERVED} AND m.model = $model AND m.dim
 """  # noqa: S608 - constants
 
 _DIMENSION = "SELECT dimension FROM embeddings WHERE model = $model AND NOT by_caller AND dimension > 0 LIMIT 1"
-
-_OF_PARTS = f"""
-SELECT m.tenant_id, m.conversation_uid, m.user_id, m.sequence, m.revision, m.text, m.name FROM messages m
-WHERE m.conversation_uid IN {UIDS}
-    AND (m.conversation_uid, m.user_id) IN (SELECT (unnest($uids::UBIGINT[]), unnest($users::TEXT[]))) AND {_SERVED}
-"""  # noqa: S608 - constants
-_DIGESTS = f"""
-SELECT conversation_uid, sequence, message_revision, text_digest FROM embeddings
-WHERE conversation_uid IN {UIDS} AND model = $model AND NOT by_caller
-"""  # noqa: S608 - a constant
-_NAMED = f"""
-SELECT m.tenant_id, m.user_id, m.conversation_uid AS uid FROM messages m WHERE m.name <> '' AND {_SERVED}
-UNION SELECT m.tenant_id, m.user_id, m.conversation_uid
-FROM embeddings e JOIN messages m ON m.conversation_uid = e.conversation_uid AND m.sequence = e.sequence
-WHERE e.text_digest <> 0 AND {_SERVED}
-ORDER BY uid
-"""  # noqa: S608 - constants
-
-
-class Embedded(Struct, frozen=True):
-    """A stored message, the name of who speaks, and the digest of the text that its vector is of; None without one."""
-
-    message: Unembedded
-    name: str
-    digest: int | None
 
 
 class LeftBehind:
@@ -116,36 +90,6 @@ class LeftBehind:
     def _found(self, sql: str, parameters: dict[str, object]) -> list[Unembedded]:
         """The messages whose keys a query finds, in its order."""
         return self._database.snapshot(lambda cursor: _messages(cursor, cursor.execute(sql, parameters).fetchall()))
-
-    def named(self) -> list[Part]:
-        """The parts of conversations that have names, or vectors that were made without some, among the applied
-        messages.
-        """
-        rows = self._database.rows(_NAMED, {name: self._of_tenants[name] for name in ("tenants", "others")})
-        return [(tenant_id, user_id, uid) for tenant_id, user_id, uid in rows]
-
-    def parts(self, parts: Sequence[Part]) -> tuple[list[Embedded], int]:
-        """All messages of some parts of conversations, and the revision that shows them."""
-        revision = self._commits.settle()
-        return self._database.snapshot(lambda cursor: self._embedded(cursor, parts)), revision
-
-    def _embedded(self, cursor: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> list[Embedded]:
-        uids, users = [uid for _, _, uid in parts], [user_id for _, user_id, _ in parts]
-        ids = dict(cursor.execute(_IDS, {"uids": uids}).fetchall())
-        digests = {
-            tuple(key): digest for *key, digest in cursor.execute(_DIGESTS, {**self._of_model, "uids": uids}).fetchall()
-        }
-        served = {name: self._of_tenants[name] for name in ("tenants", "others")}
-        rows = cursor.execute(_OF_PARTS, {**served, "uids": uids, "users": users}).fetchall()
-        found = [
-            Embedded(
-                Unembedded(tenant_id, uid, ids[uid], user_id, sequence, revision, text),
-                name,
-                digests.get((uid, sequence, revision)),
-            )
-            for tenant_id, uid, user_id, sequence, revision, text, name in rows
-        ]
-        return sorted(found, key=lambda each: (each.message.conversation_uid, each.message.sequence))
 
 
 def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:

@@ -1,18 +1,19 @@
 """The names of those who speak in each part of a conversation.
 
-What is known of a part covers every accepted message; it may also hold names that have gone since, until the part's
-review.
+What is known of a part covers every accepted message. It may also hold names whose messages have gone since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct, field
 
 from remora_server.domain.messages import Plan
 from remora_server.locking import Level, new_lock
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.database.database import Database
-from remora_server.storage.embedding.review_schedule import ReviewSchedule
 from remora_server.storage.embedding.scopes import Part
 
 KEPT_PARTS = 4096
@@ -23,55 +24,51 @@ WHERE name <> '' AND conversation_uid IN (SELECT unnest(?))
 """
 
 
-class Speakers:
-    """Follows the names of the parts that are written to, and schedules reviews where they change. Safe to share
-    between threads of the process.
-    """
+class _Load(Struct, eq=False):
+    """Names that are being read. What was written to meanwhile is not kept: the names may be others by then."""
 
-    def __init__(self, database: Database, commits: Commits, schedule: ReviewSchedule) -> None:
+    parts: set[Part]
+    written: set[Part] = field(default_factory=set)
+
+
+class Speakers:
+    """Follows the names of the parts that were used last. Safe to share between threads of the process."""
+
+    def __init__(self, database: Database, commits: Commits) -> None:
         self._database = database
         self._commits = commits
-        self._schedule = schedule
         self._lock = new_lock(Level.SPEAKERS)
-        self._known: dict[Part, dict[str, int]] = {}
-        """Names with the revision that last brought them, of the parts that were used last."""
+        self._known: dict[Part, set[str]] = {}
+        self._loads: list[_Load] = []
 
-    def follow(self, tenant_id: str, uid: int, plan: Plan, revision: int) -> None:
+    def follow(self, tenant_id: str, uid: int, plan: Plan) -> None:
         """Take in the names of an accepted plan."""
-        brought: dict[str, set[str]] = {removal.user_id: set() for removal in plan.removals}
-        shrunk = set(brought)
+        brought: dict[str, set[str]] = {}
         for put in plan.puts:
             brought.setdefault(put.user_id, set()).update({put.draft.name} - {""})
-            if put.replaces:
-                shrunk.add(put.user_id)
         with self._lock:
             for user_id, names in brought.items():
-                self._bring((tenant_id, user_id, uid), names, revision, created=plan.head.uid == 0)
-                if user_id in shrunk:
-                    self._lose((tenant_id, user_id, uid))
-
-    def _bring(self, part: Part, names: set[str], revision: int, *, created: bool) -> None:
-        if created:
-            self._keep(part, {})
-        known = self._known.get(part)
-        if names and not created and (known is None or not names <= known.keys()):
-            self._schedule.now(part)
-        if known is not None:
-            known.update(dict.fromkeys(names, revision))
-
-    def _lose(self, part: Part) -> None:
-        """Names may have gone with messages of a part; not where there were none."""
-        if self._known.get(part) != {}:
-            self._schedule.soon([part])
+                part = (tenant_id, user_id, uid)
+                if plan.head.uid == 0:
+                    self._keep(part, names)
+                elif part in self._known:
+                    self._known[part] |= names
+                else:
+                    self._note_written(part)
 
     def erased(self, user_id: str) -> None:
         """Messages of a user may have gone from any conversation."""
         with self._lock:
-            for part in self._known:
-                if part[1] == user_id:
-                    self._lose(part)
+            for part in [part for part in self._known if part[1] == user_id]:
+                del self._known[part]
+            for load in self._loads:
+                load.written.update(part for part in load.parts if part[1] == user_id)
 
-    def _keep(self, part: Part, names: dict[str, int]) -> None:
+    def _note_written(self, part: Part) -> None:
+        for load in self._loads:
+            load.written.add(part)
+
+    def _keep(self, part: Part, names: set[str]) -> None:
         self._known.pop(part, None)
         self._known[part] = names
         if len(self._known) > KEPT_PARTS:
@@ -81,30 +78,37 @@ class Speakers:
         """The names of each of the parts. Those that are not known are read once everything accepted is applied."""
         wanted = set(parts)
         with self._lock:
-            unknown = wanted - self._known.keys()
-        loaded = self._load(unknown) if unknown else {}
-        with self._lock:
-            found = {part: self._known.get(part, loaded.get(part, {})) for part in wanted}
+            found = {part: self._known[part] for part in wanted & self._known.keys()}
             for part, names in found.items():
                 self._keep(part, names)
-            return {part: sorted(names) for part, names in found.items()}
+            named = {part: sorted(names) for part, names in found.items()}
+        return named | self._loaded(wanted - named.keys())
 
-    def _load(self, parts: Iterable[Part]) -> dict[Part, dict[str, int]]:
-        self._commits.settle()
-        uids = list({uid for _, _, uid in parts})
-        loaded: dict[Part, dict[str, int]] = {}
-        for *part, name in self._database.rows(_NAMES, [uids]):
-            loaded.setdefault((part[0], part[1], part[2]), {})[name] = 0
-        return loaded
+    def _loaded(self, parts: set[Part]) -> dict[Part, list[str]]:
+        if not parts:
+            return {}
+        with self._loading(parts) as load:
+            found = self._read(parts)
+            with self._lock:
+                for part in parts - load.written - self._known.keys():
+                    self._keep(part, found[part])
+                return {part: sorted(names) for part, names in found.items()}
 
-    def reviewed(self, present: Mapping[Part, set[str]], revision: int) -> dict[Part, list[str]]:
-        """Take in the names that parts had at a revision, and give those that they have."""
+    @contextmanager
+    def _loading(self, parts: set[Part]) -> Iterator[_Load]:
+        load = _Load(parts)
         with self._lock:
-            return {part: sorted(self._take_in(part, names, revision)) for part, names in present.items()}
+            self._loads.append(load)
+        try:
+            yield load
+        finally:
+            with self._lock:
+                self._loads.remove(load)
 
-    def _take_in(self, part: Part, present: set[str], revision: int) -> dict[str, int]:
-        known = self._known.get(part, {})
-        names = dict.fromkeys(present, 0) | {name: at for name, at in known.items() if at > revision}
-        if part in self._known or len(self._known) < KEPT_PARTS:
-            self._known[part] = names
-        return names
+    def _read(self, parts: set[Part]) -> dict[Part, set[str]]:
+        self._commits.settle()
+        found: dict[Part, set[str]] = {part: set() for part in parts}
+        for tenant_id, user_id, uid, name in self._database.rows(_NAMES, [list({uid for _, _, uid in parts})]):
+            if (tenant_id, user_id, uid) in found:
+                found[tenant_id, user_id, uid].add(name)
+        return found

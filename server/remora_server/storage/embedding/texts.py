@@ -22,12 +22,6 @@ def without_names(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[
     ]
 
 
-def digests(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[int]:
-    """The digests of the texts that are embedded: 0 where that is the message's own."""
-    texts = stripped(messages, names)
-    return [0 if text == message.text else _digest(text) for message, text in zip(messages, texts, strict=True)]
-
-
 def stripped(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]) -> list[str]:
     """The texts of messages without the names in their parts."""
     texts = [message.text for message in messages]

@@ -41,10 +41,8 @@ ANSWER_SECONDS = 0.05
 """What a wait for vectors leaves of the deadline."""
 PAUSE_SECONDS = 0.001
 """Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
-REVIEW_SECONDS = 0.01
-"""Between two looks whether reviews have ended: one that finds nothing makes no revision."""
 FUTILE_RATE = 2000
-"""More messages than this are not embedded in a second, nor more reviews made: a wait for more would lose time."""
+"""More messages than this are not embedded in a second: a wait for more would lose time."""
 
 
 class RecallIndex:
@@ -160,7 +158,7 @@ class LoadedScope:
         """Wait until the scope is embedded, at most `index_wait`; not at all where that is futile or too many wait."""
         if query.vector is None or query.vector.model != self._model:
             return
-        waiting = self._not_compared() + self._without(self._core.published())
+        waiting = self._without(self._core.published())
         if waiting > FUTILE_RATE * query.index_wait:
             self._queue.hint(self._scope)
         elif waiting and self._waiters.acquire(blocking=False):
@@ -171,18 +169,10 @@ class LoadedScope:
                 self._waiters.release()
 
     def _wait(self, until: float) -> None:
-        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions; the end of a review, or of
-        what is embedded again, does not.
-        """
+        """Wait until the scope is embedded or the time is up. Vectors arrive with revisions."""
         with self._queue.wanted(self._scope):
             revision = self._core.published()
-            while True:
-                is_compared = not self._not_compared()
-                if is_compared and not self._without(revision):
-                    break
-                look = until if is_compared else min(until, time.monotonic() + REVIEW_SECONDS)
-                if not self._goes_on(revision, look, until):
-                    break
+            while self._without(revision) and self._goes_on(revision, until):
                 time.sleep(PAUSE_SECONDS)
                 revision = self._core.published()
 
@@ -193,16 +183,10 @@ class LoadedScope:
             scope.tenant_id, user_id=scope.user_id, uid=scope.uid, model=self._model, published=revision
         )
 
-    def _not_compared(self) -> int:
-        """How many messages are known to have a vector that is to be made again, and how many reviews may find more."""
-        # What a review finds counts as that before the review counts no more.
-        reviews = self._queue.count_reviews(self._scope)
-        return reviews + self._queue.count_again(self._scope)
-
-    def _goes_on(self, revision: int, look: float, until: float) -> bool:
-        """Wait for a later revision, until it is time to look; False where the time is up, or none will come."""
+    def _goes_on(self, revision: int, until: float) -> bool:
+        """Wait for a later revision; False where the time is up, or none will come."""
         try:
-            return self._core.wait(revision + 1, remaining(look)) or time.monotonic() < until
+            return self._core.wait(revision + 1, remaining(until))
         except _native.JournalFailed:
             return False
 
@@ -246,11 +230,11 @@ class LoadedScope:
     def _index_state(self, query: SearchQuery, without: int, revision: int) -> IndexState:
         """Only the tenant's own model has vectors that are still to come; `without` messages have none."""
         if query.words_only is WordsOnly.MODEL_UNREACHABLE:
-            return IndexState(self._model, self._not_compared() + self._without(revision), query.words_only)
+            return IndexState(self._model, self._without(revision), query.words_only)
         if query.vector is None:
             return IndexState(model="", pending=0, words_only=query.words_only or WordsOnly.PROFILE)
         model = query.vector.model
-        pending = without + self._not_compared() if model == self._model else 0
+        pending = without if model == self._model else 0
         return IndexState(model, pending, words_only=None)
 
 
