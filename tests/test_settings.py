@@ -31,6 +31,7 @@ VALUES = {
     "threads": "3",
     "waiting_calls": "0",
     "connections": "7",
+    "peer_connections": "6",
     "receive_limit_bytes": "1MiB",
     "default_timeout": "2.5",
     "window_bytes": "2 MiB",

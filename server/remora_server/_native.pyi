@@ -1092,6 +1092,7 @@ class Transport:
         *,
         room: int,
         connections: int,
+        peer_connections: int,
         receive_limit_bytes: int,
         default_timeout: float,
         handshake_timeout: float | None = None,

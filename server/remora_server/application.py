@@ -178,6 +178,7 @@ def _server_options(settings: Settings) -> ServerOptions:
     return ServerOptions(
         transport=settings.transport,
         connections=settings.connections,
+        peer_connections=settings.peer_connections,
         threads=settings.threads,
         waiting=settings.waiting_calls,
         receive_limit_bytes=settings.receive_limit_bytes,

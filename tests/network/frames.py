@@ -86,8 +86,9 @@ def window_update(stream: int, more: int) -> bytes:
 class Peer:
     """One connection. What is sent is sent whole; the server's closing it is no error."""
 
-    def __init__(self, endpoint: str, timeout: float = PATIENCE) -> None:
-        self._socket = connected(endpoint, timeout)
+    def __init__(self, endpoint: str, timeout: float = PATIENCE, source: str = "") -> None:
+        """`source` is the address that it comes from, where it matters."""
+        self._socket = connected(endpoint, timeout, source)
         self._input = b""
         self.is_closed = False
 
@@ -152,11 +153,13 @@ class Peer:
         self._socket.close()
 
 
-def connected(endpoint: str, timeout: float) -> socket.socket:
+def connected(endpoint: str, timeout: float, source: str = "") -> socket.socket:
     """A socket that is connected to `unix:path` or `host:port`."""
     kind, address = _address(endpoint)
     connection = socket.socket(kind, socket.SOCK_STREAM)
     try:
+        if source:
+            connection.bind((source, 0))
         connection.connect(address)  # waits while more wait to be taken than may
     except OSError:
         connection.close()
@@ -173,12 +176,12 @@ def _address(endpoint: str) -> tuple[socket.AddressFamily, str | tuple[str, int]
 
 
 @contextmanager
-def peers(endpoint: str, count: int) -> Iterator[list[Peer]]:
+def peers(endpoint: str, count: int, source: str = "") -> Iterator[list[Peer]]:
     """So many connections, on which nothing was said."""
     opened: list[Peer] = []
     try:
         for _ in range(count):
-            opened.append(Peer(endpoint))  # noqa: PERF401 - those that were opened are closed if one cannot be
+            opened.append(Peer(endpoint, source=source))  # noqa: PERF401 - those that were opened are closed if one cannot be
         yield opened
     finally:
         for peer in opened:

@@ -83,12 +83,15 @@ def _free_port() -> int:
 
 @contextmanager
 def serving(
-    *arguments: str, changes: tuple[str, ...] = (), failpoints: dict[str, str] | None = None
+    *arguments: str,
+    changes: tuple[str, ...] = (),
+    failpoints: dict[str, str] | None = None,
+    token: str | None = None,
 ) -> Iterator[Target]:
-    """A server that answers."""
+    """A server that answers. `token` is one that it takes, if it requires one."""
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         target = Target(Path(directory), *arguments)
-        target.changes, target.failpoints = changes, failpoints or {}
+        target.changes, target.failpoints, target.token = changes, failpoints or {}, token
         target.start()
         try:
             yield target

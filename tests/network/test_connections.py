@@ -6,12 +6,20 @@ import resource
 import time
 from collections.abc import Iterator
 from itertools import cycle
+from pathlib import Path
 
 import pytest
+from tests.network import frames
 from tests.network.frames import PREFACE, SETTINGS, Peer, frame, peers
 from tests.network.honest import honest
+from tests.network.statuses import status_of
 from tests.network.target import Target, serving, unless_grpcio
 from tests.patience import PATIENCE, eventually
+from tests.tokens import token_file
+
+from remora import Remora
+
+OK, UNAUTHENTICATED = 0, 16
 
 MANY = 1000
 CONNECTION_KIB = 48
@@ -46,7 +54,8 @@ def wait_for_sockets(target: Target, count: int, seconds: float = PATIENCE) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "transport"), [("unix", "native"), ("tcp", "native"), ("tcp", "grpcio")])
 def test_half_open_connections_are_closed_and_idle_ones_are_kept(kind: str, transport: str) -> None:
-    with serving("--transport", transport) as target, honest(target.endpoint_of(kind)) as clients:
+    bound = ("--peer-connections", str(4 * MANY))
+    with serving("--transport", transport, *bound) as target, honest(target.endpoint_of(kind)) as clients:
         endpoint, before = target.endpoint_of(kind), target.sockets()
         bounded = target.grows_at_most(2 * MANY * CONNECTION_KIB / 1024)
         with bounded, peers(endpoint, MANY) as half_open, peers(endpoint, MANY) as idle:
@@ -77,25 +86,81 @@ def test_a_connection_with_half_of_its_settings_is_closed_when_it_answers_no_pin
         wait_for_sockets(target, before)
 
 
-@pytest.mark.parametrize(
-    "transport", unless_grpcio("grpcio has no bound of connections but the system's of open files")
-)
-@pytest.mark.parametrize("kind", ["unix", "tcp"])
-def test_connections_beyond_the_bound_are_closed_until_others_end(kind: str, transport: str) -> None:
-    with serving("--connections", "20", "--transport", transport) as target, honest(target.endpoint, 2) as clients:
-        endpoint = target.endpoint_of(kind)
-        with peers(endpoint, 18) as idle:
-            open_idle(idle)
-            for _ in range(200):
-                with Peer(endpoint) as newcomer:
-                    newcomer.open()
-                    assert newcomer.until_closed() == []
-            clients.go_on()
-            assert all(peer.answers() for peer in idle)
+BOUND, PEER_BOUND = 20, 10
+LIST_CONVERSATIONS = "/remora.v1.ConversationService/ListConversations"
+ELSEWHERE = "127.0.0.2"
+"""Another address of this machine: another peer."""
 
-        eventually(lambda: is_served(endpoint))
-        with honest(target.endpoint_of(kind), 1):
-            pass
+
+@pytest.fixture(params=unless_grpcio("grpcio has no bound of connections but the system's of open files"))
+def bounded(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """A server with room for so many connections."""
+    bounds = ("--connections", str(BOUND), "--peer-connections", str(PEER_BOUND))
+    with serving(*bounds, "--transport", request.param) as target:
+        yield target
+
+
+def make_a_call(peer: Peer) -> None:
+    """A valid one, which is answered."""
+    peer.send(frames.call(1, LIST_CONVERSATIONS, b""))
+    assert status_of(peer) == OK
+
+
+def test_idle_connections_without_a_call_make_way_for_newcomers(bounded: Target) -> None:
+    with honest(bounded.tcp, 2) as clients, peers(bounded.tcp, BOUND - 2, ELSEWHERE) as idle:
+        open_as_many_as_may(idle)
+        for _ in range(3 * BOUND):
+            assert is_served(bounded.tcp)
+        clients.go_on()
+
+
+def open_as_many_as_may(idle: list[Peer]) -> None:
+    """Complete connections of one peer; the oldest are closed for the newest."""
+    for peer in idle:
+        peer.open()
+    assert sum(peer.answers() for peer in idle) == PEER_BOUND
+
+
+def test_connections_with_a_valid_call_are_kept_and_newcomers_closed(bounded: Target) -> None:
+    half = BOUND // 2
+    with peers(bounded.tcp, half) as here, peers(bounded.tcp, half, ELSEWHERE) as elsewhere:
+        for peer in (*here, *elsewhere):
+            peer.open()
+            make_a_call(peer)
+        with Peer(bounded.tcp, source="127.0.0.3") as newcomer:
+            newcomer.open()
+            assert newcomer.until_closed() == []
+        assert all(peer.answers() for peer in (*here, *elsewhere))
+
+    eventually(lambda: is_served(bounded.tcp))
+
+
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_a_peer_beyond_its_bound_takes_no_room_of_others(bounded: Target, kind: str) -> None:
+    endpoint = bounded.endpoint_of(kind)
+    with peers(endpoint, PEER_BOUND) as held:
+        for peer in held:
+            peer.open()
+            make_a_call(peer)
+        with Peer(endpoint) as newcomer:
+            newcomer.open()
+            assert newcomer.until_closed() == []
+        with Peer(bounded.tcp, source=ELSEWHERE) as other:
+            other.open()
+            assert other.answers()
+        assert all(peer.answers() for peer in held)
+
+
+def test_idle_connections_without_a_token_lock_nobody_out(tmp_path: Path) -> None:
+    tokens = token_file(tmp_path / "tokens", "secret acme")
+    serves = serving("--connections", str(BOUND), f"--token-file={tokens}", token="secret")
+    with serves as guarded, peers(guarded.tcp, BOUND) as idle:
+        for peer in idle:
+            peer.open()
+            peer.send(frames.call(1, LIST_CONVERSATIONS, b""))
+            assert status_of(peer) == UNAUTHENTICATED
+        with Remora(guarded.tcp, token="secret", timeout=PATIENCE) as memory:
+            assert memory.list_conversations() == []
 
 
 def is_served(endpoint: str) -> bool:
@@ -126,13 +191,3 @@ def test_the_check_of_half_open_connections_finds_a_server_that_waits_for_them()
                 time.sleep(0.05)
             with pytest.raises(AssertionError, match="connections are open"):
                 wait_for_sockets(careless, before, seconds=10.0)
-
-
-@pytest.mark.faults
-def test_the_check_of_connections_beyond_the_bound_finds_a_server_that_takes_them() -> None:
-    with serving() as careless, peers(careless.endpoint, 20) as idle:
-        open_idle(idle)
-        with Peer(careless.endpoint, timeout=2.0) as newcomer:
-            newcomer.open()
-            with pytest.raises(TimeoutError):
-                newcomer.until_closed()

@@ -36,7 +36,7 @@ struct PyTransport {
 impl PyTransport {
     #[new]
     #[pyo3(signature = (
-        *, room, connections, receive_limit_bytes, default_timeout,
+        *, room, connections, peer_connections, receive_limit_bytes, default_timeout,
         handshake_timeout=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None,
         flows=None, connection_flows=None
     ))]
@@ -44,6 +44,7 @@ impl PyTransport {
     fn new(
         room: usize,
         connections: usize,
+        peer_connections: usize,
         receive_limit_bytes: usize,
         default_timeout: f64,
         handshake_timeout: Option<f64>,
@@ -57,6 +58,7 @@ impl PyTransport {
         let options = Options {
             room,
             connections,
+            peer_connections,
             receive_limit_bytes,
             default_timeout: seconds(default_timeout)?,
             handshake_timeout: match handshake_timeout {

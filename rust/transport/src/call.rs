@@ -137,6 +137,7 @@ impl<H: Handler> Call<H> {
         let Some(&(method, answering)) = shared.methods.get(path) else {
             return Err(refusals.unknown_method.clone());
         };
+        peer.connected.prove();
         let places = places(shared, peer, answering);
         let usual = match answering {
             Answering::Stream => head::LONGEST,

@@ -11,19 +11,30 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::call::{self, Accepted};
+use super::connections::Connected;
 use super::handler::Handler;
 use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
 use super::peer::Peer;
 use super::reply::Part;
-use super::room::Place;
 use super::shared::Shared;
 
 /// How many calls of a connection wait for places together.
 const GROUP: usize = 16;
 
 /// Serves a connection until it ends, which a stop makes it do when its calls are answered.
-pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, _place: Place)
+pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, connected: Connected)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let peer = Peer::of(&shared, connected);
+    tokio::select! {
+        () = serve_peer(&shared, socket, &peer) => {}
+        () = peer.connected.until_evicted() => {}
+    }
+}
+
+async fn serve_peer<H: Handler, S>(shared: &Arc<Shared<H>>, socket: S, peer: &Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -32,12 +43,11 @@ where
     let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
         return;
     };
-    let peer = Peer::of(&shared);
     let Some(ping_pong) = connection.ping_pong() else {
         return;
     };
     let gone = keepalive::until_gone(ping_pong, options.keepalive, options.keepalive_timeout);
-    let answered = answer(&shared, &mut connection, &peer);
+    let answered = answer(shared, &mut connection, peer);
     tokio::select! {
         () = answered => {}
         () = gone => {}

@@ -11,6 +11,7 @@ mod authority;
 mod budget;
 mod call;
 mod connection;
+mod connections;
 mod credentials;
 mod flow;
 mod handler;

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_supervision::failpoints::{self, Point};
+use rustix::io::Errno;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use super::authority::Repaired;
 use super::connection;
+use super::connections::Origin;
 use super::handler::Handler;
 use super::shared::Shared;
 
@@ -72,7 +75,20 @@ pub(super) enum OpenListener {
 
 enum Socket {
     Unix(UnixStream),
-    Tcp(TcpStream),
+    Tcp(TcpStream, SocketAddr),
+}
+
+impl Socket {
+    fn origin(&self) -> Origin {
+        match self {
+            Self::Tcp(_, address) => Origin::of_address(address.ip()),
+            // A socket whose other end is gone has no credentials any more.
+            Self::Unix(socket) => match socket.peer_cred() {
+                Ok(peer) => Origin::Process(peer.uid(), peer.pid().unwrap_or(0)),
+                Err(_) => Origin::Process(0, 0),
+            },
+        }
+    }
 }
 
 impl OpenListener {
@@ -87,6 +103,10 @@ impl OpenListener {
                     admit(shared, socket);
                 }
                 Err(error) if concerns_one(&error) => {}
+                // Without a free file descriptor nobody gets in while others say nothing.
+                Err(error) if has_no_file(&error) && shared.connections.evict() => {
+                    yield_now().await;
+                }
                 Err(error) => {
                     if is_well {
                         shared
@@ -104,9 +124,9 @@ impl OpenListener {
         match self {
             Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
             Self::Tcp(listener) => {
-                let socket = listener.accept().await?.0;
+                let (socket, address) = listener.accept().await?;
                 socket.set_nodelay(true)?;
-                Ok(Socket::Tcp(socket))
+                Ok(Socket::Tcp(socket, address))
             }
         }
     }
@@ -114,16 +134,21 @@ impl OpenListener {
 
 /// Serves a connection in a task of its own, or closes it where there are too many.
 fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
-    let Some(place) = shared.connections.take() else {
+    let Some(connected) = shared.connections.take(socket.origin()) else {
         return;
     };
     let shared = Arc::clone(shared);
     match socket {
         Socket::Unix(socket) => {
-            tokio::spawn(connection::serve(shared, Repaired::new(socket), place))
+            tokio::spawn(connection::serve(shared, Repaired::new(socket), connected))
         }
-        Socket::Tcp(socket) => tokio::spawn(connection::serve(shared, socket, place)),
+        Socket::Tcp(socket, _) => tokio::spawn(connection::serve(shared, socket, connected)),
     };
+}
+
+fn has_no_file(error: &io::Error) -> bool {
+    let error = Errno::from_io_error(error);
+    matches!(error, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Whether the next connection is none the worse for it.

@@ -14,8 +14,10 @@ pub struct Options {
     /// The time from one refusal for want of room to the next, of all connections together: refusing takes time from
     /// answering.
     pub refusal_interval: Duration,
-    /// Connections at a time; more are closed as they come.
+    /// Connections at a time. For more, the oldest that has made no valid call is closed; if there is none, they are.
     pub connections: usize,
+    /// Connections of one peer at a time: of an address, or of a process over a Unix socket.
+    pub peer_connections: usize,
     /// Calls that are open at a time, those included that have not sent their request and those whose reply is held.
     pub open_calls: usize,
     /// Bytes of requests that have not been answered.
@@ -49,6 +51,7 @@ impl Default for Options {
             room: 16 + 256,
             refusal_interval: Duration::from_micros(500),
             connections: 4096,
+            peer_connections: 1024,
             open_calls: 16_384,
             request_bytes: 256 << 20,
             reply_bytes: 256 << 20,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::connections::Connected;
 use super::handler::Handler;
 use super::reply::Backlog;
 use super::room::Room;
@@ -9,6 +10,7 @@ use super::shared::Shared;
 
 /// What the other end of a connection holds here: what it has not read of replies, and of streams, whose reader may pause as it likes.
 pub(super) struct Peer {
+    pub(super) connected: Connected,
     pub(super) replies: Arc<Backlog>,
     pub(super) streams: Arc<Backlog>,
     /// Its calls that are answered by streams.
@@ -16,8 +18,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn of<H: Handler>(shared: &Shared<H>) -> Self {
+    pub(super) fn of<H: Handler>(shared: &Shared<H>, connected: Connected) -> Self {
         Self {
+            connected,
             replies: backlog(shared),
             streams: backlog(shared),
             flows: Room::new(shared.options.connection_flows),

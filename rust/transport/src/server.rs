@@ -12,6 +12,7 @@ use tokio::time::{interval, sleep};
 
 use super::admission::Admission;
 use super::budget::Budget;
+use super::connections::Connections;
 use super::handler::{Handler, Method, Publication, Refusals};
 use super::health::Health;
 use super::held::Held;
@@ -60,7 +61,7 @@ impl<H: Handler> Transport<H> {
             admission: Admission::new(options.room, options.refusal_interval),
             open: Room::new(options.open_calls),
             flows: Room::new(options.flows),
-            connections: Room::new(options.connections),
+            connections: Connections::new(options.connections, options.peer_connections),
             requests: Budget::new(options.request_bytes),
             replies: Budget::new(options.reply_bytes),
             pressure: Arc::default(),

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::admission::Admission;
 use super::budget::Budget;
+use super::connections::Connections;
 use super::handler::{Answering, Handler, Refusals};
 use super::health::Health;
 use super::held::Held;
@@ -37,7 +38,7 @@ pub(super) struct Shared<H: Handler> {
     pub(super) open: Arc<Room>,
     /// Calls that are answered by streams.
     pub(super) flows: Arc<Room>,
-    pub(super) connections: Arc<Room>,
+    pub(super) connections: Arc<Connections>,
     pub(super) requests: Arc<Budget>,
     pub(super) replies: Arc<Budget>,
     /// Told when the replies of all have no more room.

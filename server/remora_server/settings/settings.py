@@ -73,6 +73,7 @@ class Settings(Struct, frozen=True):
     threads: int
     waiting_calls: int
     connections: int
+    peer_connections: int
     receive_limit_bytes: int
     default_timeout: float
     window_bytes: int
@@ -237,6 +238,12 @@ KEYS: tuple[Key, ...] = (
     Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
     Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
     Key("connections", "connections at a time, over the native transport", _whole(1, 1_000_000), 4_096),
+    Key(
+        "peer_connections",
+        "connections at a time of one address, or of one process over a Unix socket; likewise",
+        _whole(1, 1_000_000),
+        1_024,
+    ),
     Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
     Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
     Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 48 << 20),

@@ -65,6 +65,7 @@ class NativeTransport:
         self._native = _native.Transport(
             room=options.threads + options.waiting,
             connections=options.connections,
+            peer_connections=options.peer_connections,
             receive_limit_bytes=options.receive_limit_bytes,
             default_timeout=options.default_timeout,
         )

@@ -14,7 +14,8 @@ from remora_server.rpc.transport.listeners import Binder
 
 
 class ServerOptions(Struct, frozen=True):
-    """How much the server takes on: threads that answer, calls that may wait for one, connections, bytes of a request.
+    """How much the server takes on: threads that answer, calls that may wait for one, connections (of all
+    callers, and of one peer: an address, or a process over a Unix socket), bytes of a request.
 
     `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets
     `default_timeout`, in seconds.
@@ -24,6 +25,7 @@ class ServerOptions(Struct, frozen=True):
     threads: int = 16
     waiting: int = 256
     connections: int = 4_096
+    peer_connections: int = 1_024
     receive_limit_bytes: int = 4 * 1024 * 1024
     default_timeout: float = 30.0
 
