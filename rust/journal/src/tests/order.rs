@@ -75,29 +75,6 @@ fn concurrent_submits_share_batches() {
 }
 
 #[test]
-fn records_that_come_soon_after_each_other_gather() {
-    const EACH: u64 = 100;
-    let directory = tempdir().unwrap();
-    let (journal, _) = Journal::open(directory.path(), Options::default()).unwrap();
-    thread::scope(|scope| {
-        for thread in 0..8 {
-            let journal = &journal;
-            scope.spawn(move || {
-                for count in 0..EACH {
-                    append(journal, payload(count, 100));
-                    thread::sleep(Duration::from_micros(20 * thread));
-                }
-            });
-        }
-    });
-    let done = journal.statistics();
-
-    assert_eq!(done.records, 8 * EACH);
-    // Some 100 batches; without gathering 230 to 390.
-    assert!(done.batches * 5 < done.records, "{done:?}");
-}
-
-#[test]
 fn a_panic_while_accepting_ends_the_journal_with_what_was_accepted_before() {
     let directory = tempdir().unwrap();
     for journal in [open(directory.path()).0, Journal::volatile()] {
