@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import resource
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from tests.faults.served_store import ServedStore, refused
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.errors import RemoraError
+from remora.v1.admin_service_pb2 import GetStatusRequest
+from remora.v1.admin_service_pb2_grpc import AdminServiceStub
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +33,7 @@ class Store(ServedStore):
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         super().__init__(directory, f"--segment-bytes={SEGMENT_BYTES}", *arguments)
-        self._idle: list[socket.socket] = []
+        self._callers: list[grpc.Channel] = []
 
     def descriptors(self) -> int:
         """How many the server has."""
@@ -43,22 +45,18 @@ class Store(ServedStore):
         resource.prlimit(self.sidecar.pid, resource.RLIMIT_NOFILE, (descriptors, most))
 
     def exhaust(self) -> None:
-        """Connect until the server can open nothing any more."""
+        """Connect until the server can open nothing any more. Who has made a call keeps its connection."""
         limit = self.descriptors() + 20
         self.limit(limit)
-        path = self.sidecar.endpoint.removeprefix("unix:")
-        for _ in range(2 * limit):
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(path)
-            self._idle.append(connection)
-        self.keep_talking()
-        eventually(lambda: "no connection can be accepted" in self.sidecar.log.read_text())
+        while not self._is_exhausted():
+            channel = grpc.insecure_channel(self.sidecar.endpoint, options=[("grpc.use_local_subchannel_pool", 1)])
+            self._callers.append(channel)
+            call = AdminServiceStub(channel).GetStatus.future(GetStatusRequest(), timeout=PATIENCE)
+            eventually(lambda call=call: call.done() or self._is_exhausted())  # type: ignore[misc]
         assert self.descriptors() >= limit
 
-    def keep_talking(self) -> None:
-        """Begin HTTP/2 on every connection, so that the server keeps it."""
-        for connection in self._idle:
-            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"))
+    def _is_exhausted(self) -> bool:
+        return "no connection can be accepted" in self.sidecar.log.read_text()
 
     def rests(self) -> bool:
         """Whether its threads do little at a time while nobody asks anything."""
@@ -78,9 +76,9 @@ class Store(ServedStore):
 
     def free(self) -> None:
         """Close the connections."""
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
+        for channel in self._callers:
+            channel.close()
+        self._callers.clear()
 
     def close(self) -> None:
         self.free()

@@ -115,16 +115,17 @@ class WireCaller:
 
 @dataclass(frozen=True)
 class DirectCaller:
-    """Calls handlers over a store of their own, as a tenant and as the operator."""
+    """Calls handlers over a store of their own, as a tenant and, unless it is not to be one, as the operator."""
 
     methods: dict[str, Method]
     store: LocalStore
     headers: Headers = ()
+    is_operator: bool = True
 
     def call(self, method: str, request: bytes, headers: Headers = ()) -> Answer:
         try:
             tenant_id = Identity().tenant((*self.headers, *headers))
-            call = Call(method, tenant_id, time.monotonic() + PATIENCE, is_operator=True)
+            call = Call(method, tenant_id, time.monotonic() + PATIENCE, is_operator=self.is_operator)
             return Answer("OK", self.methods[method].answer(call, request)[0])
         except Exception as error:  # noqa: BLE001 - as a transport does
             return refused(to_status(error))

@@ -137,7 +137,7 @@ def with_a_text_in_the_error(caller: DirectCaller, method: str, request: bytes) 
 def direct() -> Iterator[list[DirectCaller]]:
     """A caller of each tenant, without a transport."""
     with direct_caller(MODEL) as caller:
-        yield [replace(caller, headers=headers_of(tenant, "")) for tenant in TENANTS]
+        yield [replace(caller, headers=headers_of(tenant, ""), is_operator=False) for tenant in TENANTS]
 
 
 def test_tenants_without_a_transport_are_apart_too(direct: list[DirectCaller]) -> None:

@@ -109,7 +109,7 @@ def test_a_page_has_what_its_query_names(tenant: Tenant, query: StepQuery, expec
 
 def test_a_page_holds_three_mebibytes_and_one_step_at_least(tenant: Tenant) -> None:
     tenant.append("a")
-    long = "x" * (2 << 20)
+    long = "x" * (7 << 18)
     for number, content in enumerate([2 * long, long, "short"]):
         tenant.store.steps.save(tenant.write, [step_draft(str(number), index=number, content=content)])
 
