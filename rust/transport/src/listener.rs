@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use remora_supervision::failpoints::{self, Point};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::yield_now;
@@ -23,6 +25,8 @@ use super::shared::Shared;
 const BACKLOG: i32 = 1024;
 /// The pause after a failure that more than one connection meets, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long nobody is accepted while all file descriptors are taken and nobody waits.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A socket that listens; nobody is accepted yet.
 #[derive(Debug)]
@@ -103,6 +107,8 @@ impl OpenListener {
                     admit(shared, socket);
                 }
                 Err(error) if concerns_one(&error) => {}
+                // Also said where nobody waits, because the last file descriptor has just been taken.
+                Err(error) if has_no_file(&error) && !self.is_awaited() => sleep(LOOK).await,
                 // Without a free file descriptor nobody gets in while others say nothing.
                 Err(error) if has_no_file(&error) && shared.connections.evict() => {
                     yield_now().await;
@@ -118,6 +124,16 @@ impl OpenListener {
                 }
             }
         }
+    }
+
+    /// Whether a connection waits to be accepted.
+    fn is_awaited(&self) -> bool {
+        let listener = match self {
+            Self::Unix(listener) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        };
+        let mut looked = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];
+        poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     async fn accept(&self) -> io::Result<Socket> {
