@@ -87,6 +87,9 @@ def test_a_connection_with_half_of_its_settings_is_closed_when_it_answers_no_pin
 
 
 BOUND, PEER_BOUND = 20, 10
+ALONE = 4
+"""Sockets of a server that nobody is connected to: two that listen, and two of its own."""
+
 LIST_CONVERSATIONS = "/remora.v1.ConversationService/ListConversations"
 ELSEWHERE = "127.0.0.2"
 """Another address of this machine: another peer."""
@@ -97,6 +100,7 @@ def bounded(request: pytest.FixtureRequest) -> Iterator[Target]:
     """A server with room for so many connections."""
     bounds = ("--connections", str(BOUND), "--peer-connections", str(PEER_BOUND))
     with serving(*bounds, "--transport", request.param) as target:
+        wait_for_sockets(target, ALONE)
         yield target
 
 
@@ -118,7 +122,7 @@ def open_as_many_as_may(idle: list[Peer]) -> None:
     """Complete connections of one peer; the oldest are closed for the newest."""
     for peer in idle:
         peer.open()
-    assert sum(peer.answers() for peer in idle) == PEER_BOUND
+    eventually(lambda: sum(peer.answers() for peer in idle), until=lambda answering: answering == PEER_BOUND)
 
 
 def test_connections_with_a_valid_call_are_kept_and_newcomers_closed(bounded: Target) -> None:
