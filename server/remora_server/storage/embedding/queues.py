@@ -1,9 +1,7 @@
 """Which messages have no vector of their tenant's model yet, and where finished vectors go: a queue for each model.
 
 What is embedded is a message's text without the names of those who speak in its part of the conversation, as far as
-they are known by then. Names that come later leave the vector as it is. Of LoCoMo's first five conversations, each
-message embedded as it comes, vectors that are made again after each change of names find 0.0 to 0.1 points more at 10;
-where a speaker joins late or is imported after the other, 0.1 to 0.3 points.
+they are known by then. Names that come later leave the vector as it is.
 """
 
 from __future__ import annotations
