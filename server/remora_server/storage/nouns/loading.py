@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+import duckdb
 
 from remora_server import _native
 from remora_server._native import Core
@@ -24,6 +25,8 @@ WINDOW_TOKENS = 64 << 10
 RELOAD_SECONDS = 0.1
 
 T = TypeVar("T")
+_MessageRow: TypeAlias = tuple[int, int, str, str, str, int, int, int]
+_Loaded: TypeAlias = tuple[int, _native.Head | None, list[_MessageRow], list[bytes]]
 
 _HEAD_FIELDS = (
     "uid", "user_id", "body", "create_time", "last_sequence", "message_count", "last_time", "update_time", "revision",
@@ -165,21 +168,17 @@ class Loader:
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
     def _read(self, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
-        load = partial(
-            self._core.load_conversation,
-            tenant_id,
-            conversation_id,
-            as_of=self._applier.applied,
-            with_journal=with_journal,
+        applied = self._applier.applied
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> _Loaded:
+            as_of = self._database.applied_revision() if with_journal else applied
+            return as_of, *_stored(cursor, tenant_id, conversation_id)
+
+        # What is not in memory may still change in the database: a write that evicts what it looked at changes it, too.
+        as_of, head, messages, bodies = self._database.snapshot(read)
+        return self._core.load_conversation(
+            tenant_id, conversation_id, head, messages, bodies, as_of=as_of, with_journal=with_journal
         )
-        found = self._database.rows(_HEAD, [tenant_id, conversation_id])
-        if not found:
-            return load(None, [], [])
-        head = _native.Head(**dict(zip(_HEAD_FIELDS, found[0], strict=True)))
-        messages = self._database.rows(_MESSAGES, [head.uid])
-        start = _window_start(messages)
-        bodies = [stored_message(*row) for row in self._database.rows(_BODIES, [head.uid, start])]
-        return load(head, messages, bodies)
 
     def missing(self, access: Access, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
         """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
@@ -193,7 +192,20 @@ class Loader:
         return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]
 
 
-def _window_start(messages: Sequence[tuple[int, int, str, str, str, int, int, int]]) -> int:
+def _stored(
+    cursor: duckdb.DuckDBPyConnection, tenant_id: str, conversation_id: str
+) -> tuple[_native.Head | None, list[_MessageRow], list[bytes]]:
+    """A conversation's head, if it exists, what stands about all of its messages, and the bodies of the newest."""
+    found = cursor.execute(_HEAD, [tenant_id, conversation_id]).fetchone()
+    if found is None:
+        return None, [], []
+    head = _native.Head(**dict(zip(_HEAD_FIELDS, found, strict=True)))
+    messages = cursor.execute(_MESSAGES, [head.uid]).fetchall()
+    bodies = cursor.execute(_BODIES, [head.uid, _window_start(messages)]).fetchall()
+    return head, messages, [stored_message(*row) for row in bodies]
+
+
+def _window_start(messages: Sequence[_MessageRow]) -> int:
     """The sequence of the first message whose body is loaded; the last one's is in any case."""
     start, tokens = 0, 0
     for sequence, *_, token_count in reversed(messages[-WINDOW_MESSAGES:]):
