@@ -119,6 +119,8 @@ class RecordReader:
             found, revision = self.stored(access, place, key, accepted=accepted)
             if found is None:
                 return None, revision
+            if found.body is not None and not found.upload_id:
+                return _record(found, found.body), revision
             return self._completed(access, place, [found], accepted=accepted)[0], revision
 
         return self._until_whole(access, place.kind, read)
@@ -247,7 +249,7 @@ class RecordReader:
     def _load_keys(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
         def load() -> bool:
             as_of = self._applier.applied
-            rows = self._rows(access, place, "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)], body="body")
+            rows = self._rows(access, place, *_keyed(keys), body="body")
             absent = set(keys) - {row[0] for row in rows}
             return self._give(access, place, rows, absent=sorted(absent), as_of=as_of)
 
@@ -347,7 +349,7 @@ class RecordReader:
         if dropped:
             require_time(access.deadline)
             as_of = self._applier.applied
-            rows = self._rows(access, place, "AND key IN (SELECT unnest(?::BLOB[]))", [dropped], body="body")
+            rows = self._rows(access, place, *_keyed(dropped), body="body")
             bodies |= {(row[0], row[1], row[2]): row[6] for row in rows}
             self._give(access, place, rows, as_of=as_of)
         for each in records:
@@ -410,6 +412,13 @@ def _record(stored: StoredRecord, body: bytes) -> Record:
         columns=tuple(stored.columns),
         body=body,
     )
+
+
+def _keyed(keys: Sequence[bytes]) -> tuple[str, list[object]]:
+    """The condition of some keys, and its parameters. DuckDB reads the row of one key faster without a join."""
+    if len(keys) == 1:
+        return "AND key = ?", [keys[0]]
+    return "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)]
 
 
 def _newest_rows(query: PartitionQuery, known: Position | None) -> int | None:

@@ -32,15 +32,14 @@ def encode(types: Iterable[KeyType], parts: Iterable[KeyPart]) -> bytes:
 
 
 def _encode(kind: KeyType, part: KeyPart) -> bytes:
-    match kind, part:
-        case KeyType.TEXT, str():
-            return _text(part)
-        case KeyType.UNSIGNED, int():
-            return _UNSIGNED.pack(part)
-        case KeyType.SIGNED, int():
-            return _UNSIGNED.pack(part + _SIGN)
-        case KeyType.TEXTS, list() | tuple():
-            return encode_leading_texts(part) + _LIST_END
+    if kind is KeyType.TEXT and isinstance(part, str):
+        return _text(part)
+    if kind is KeyType.UNSIGNED and isinstance(part, int):
+        return _UNSIGNED.pack(part)
+    if kind is KeyType.SIGNED and isinstance(part, int):
+        return _UNSIGNED.pack(part + _SIGN)
+    if kind is KeyType.TEXTS and isinstance(part, list | tuple):
+        return encode_leading_texts(part) + _LIST_END
     raise TypeError(f"{part!r} is no {kind.value}")
 
 
