@@ -155,13 +155,19 @@ def fill_the_disk(memory: Remora, sidecar: Sidecar) -> None:
         append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
 
 
-def fill_the_memory(memory: Remora, _: Sidecar) -> None:
-    """The database refuses what it cannot take; until then the server may have more to do than it can."""
+def fill_the_memory(memory: Remora, sidecar: Sidecar) -> None:
+    """The database refuses what it cannot take; until then the server may have more to do than it can.
+
+    DuckDB ends a database for good where a commit finds no memory, which is rare: then another is filled.
+    """
     while True:
         try:
             append(memory, parts=os.urandom(SEGMENT_BYTES // 4))
         except grpc.RpcError as error:
-            if "more work than it can do" not in str(error):
+            if "the store has failed" in str(error):
+                sidecar.stop()
+                sidecar.start()
+            elif "more work than it can do" not in str(error):
                 raise
             time.sleep(0.1)
 
