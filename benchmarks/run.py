@@ -16,7 +16,7 @@ from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
 from benchmarks.slices import Figure
-from benchmarks.workloads import append, backlog, client, overload, recall, records, scale, search, window
+from benchmarks.workloads import append, backlog, client, overload, queries, recall, records, scale, search, window
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "search": search.run,
     "backlog": backlog.run,
     "recall": recall.run,
+    "queries": queries.run,
     "scale": scale.run,
     "records": records.run,
 }
