@@ -249,7 +249,7 @@ class RecordReader:
     def _load_keys(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
         def load() -> bool:
             as_of = self._applier.applied
-            rows = self._rows(access, place, *_keyed(keys), body="body")
+            rows = self._rows(access, place, keys=keys, body="body")
             absent = set(keys) - {row[0] for row in rows}
             return self._give(access, place, rows, absent=sorted(absent), as_of=as_of)
 
@@ -263,7 +263,7 @@ class RecordReader:
 
         def load() -> bool:
             as_of = self._applier.applied
-            rows = self._rows(access, place, ending, [], body=body)
+            rows = self._rows(access, place, ending, body=body)
             if limit is None or len(rows) < limit:
                 return self._give(access, place, rows, whole=True, as_of=as_of)
             known = _position(place.kind, order, rows[-1])
@@ -282,15 +282,23 @@ class RecordReader:
             require_time(access.deadline)
             self._applier.wait(self._core.published(), RELOAD_SECONDS)
 
-    def _rows(self, access: Access, place: Partition, rest: str, parameters: list[object], *, body: str) -> list[Row]:
-        """The database's rows of a partition as the engine takes them."""
+    def _rows(
+        self, access: Access, place: Partition, rest: str = "", *, keys: Sequence[bytes] | None = None, body: str
+    ) -> list[Row]:
+        """The database's rows of a partition as the engine takes them: all, or those of some keys."""
         own = "".join(f", {name}" for name in place.kind.column_names)
         columns = f"key, revision, ordinal, user_id, expire_time, upload_id, {body}{own}"
-        hashed = _native.place(access.tenant_id, place.uid, place.partition)
+        # DuckDB would look at each of these in all rows: together they are looked at where the place is right.
+        names, values = ["tenant_id", "conversation_uid", "partition"], [access.tenant_id, place.uid, place.partition]
+        if keys is not None and len(keys) == 1:
+            names, values = [*names, "key"], [*values, keys[0]]
+        elif keys is not None:
+            rest, values = f"AND key IN (SELECT unnest(?::BLOB[])) {rest}", [*values, list(keys)]
+        marks = ", ".join("?" * len(names))
         return self._database.rows(
             f"""SELECT {columns} FROM {place.kind.name}
-                WHERE place = ? AND tenant_id = ? AND conversation_uid = ? AND partition = ? {rest}""",  # noqa: S608 - ours
-            [hashed, access.tenant_id, place.uid, place.partition, *parameters],
+                WHERE place = ? AND ({", ".join(names)}) = ({marks}) {rest}""",  # noqa: S608 - ours
+            [_native.place(access.tenant_id, place.uid, place.partition), *values],
         )
 
     def _give(
@@ -349,7 +357,7 @@ class RecordReader:
         if dropped:
             require_time(access.deadline)
             as_of = self._applier.applied
-            rows = self._rows(access, place, *_keyed(dropped), body="body")
+            rows = self._rows(access, place, keys=dropped, body="body")
             bodies |= {(row[0], row[1], row[2]): row[6] for row in rows}
             self._give(access, place, rows, as_of=as_of)
         for each in records:
@@ -412,13 +420,6 @@ def _record(stored: StoredRecord, body: bytes) -> Record:
         columns=tuple(stored.columns),
         body=body,
     )
-
-
-def _keyed(keys: Sequence[bytes]) -> tuple[str, list[object]]:
-    """The condition of some keys, and its parameters. DuckDB reads the row of one key faster without a join."""
-    if len(keys) == 1:
-        return "AND key = ?", [keys[0]]
-    return "AND key IN (SELECT unnest(?::BLOB[]))", [list(keys)]
 
 
 def _newest_rows(query: PartitionQuery, known: Position | None) -> int | None:
