@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator
 from google.protobuf.struct_pb2 import NULL_VALUE
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from remora.v1 import message_pb2
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
+from remora_server.domain.costs import UNKNOWN_PARTS
+from remora_server.domain.images import Detail, Image
 
 LIST_FIELD = 1
 """The field of every List reply that holds what is listed."""
@@ -114,3 +117,19 @@ def conversation_draft(given: Conversation, conversation_id: str, user_id: str) 
         attributes={key: scalar_value(value) for key, value in given.attributes.items()} if given.attributes else {},
         storage_limit=given.storage_limit if given.HasField("storage_limit") else None,
     )
+
+
+def images(message: message_pb2.Message) -> tuple[Image, ...]:
+    """The images of a message, with what is known of their sizes."""
+    return tuple([_image(image) for image in message.media.images]) if message.HasField("media") else ()
+
+
+def _image(image: message_pb2.Image) -> Image:
+    return Image(image.width, image.height, Detail.LOW if image.detail == message_pb2.IMAGE_DETAIL_LOW else Detail.HIGH)
+
+
+def uncounted(message: message_pb2.Message) -> tuple[str, ...]:
+    """What of a message cannot be counted; of parts that nothing describes, that they are there."""
+    if message.HasField("media"):
+        return tuple(message.media.uncounted)
+    return (UNKNOWN_PARTS,) if message.parts else ()

@@ -6,13 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.images import Image
 from remora_server.domain.messages import MessagePage, MessageQuery
-from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery, SearchResult, WordsOnly
+from remora_server.domain.search import Component, Hit, InConversation, IndexState, SearchQuery, SearchResult, WordsOnly
 from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
 
 READ = Read("acme")
@@ -48,7 +51,8 @@ def message(
     sent_time: int | None = None,
     session_id: str = "",
     conversation_id: str = CONVERSATION,
-    has_parts: bool = False,
+    images: Sequence[Image] = (),
+    uncounted: Sequence[str] = (),
 ) -> ContextMessage:
     return ContextMessage(
         conversation_id=conversation_id,
@@ -62,7 +66,8 @@ def message(
         sent_time=sequence * 60_000_000 if sent_time is None else sent_time,
         session_id=session_id,
         token_count=words(text),
-        has_parts=has_parts,
+        images=tuple(images),
+        uncounted=tuple(uncounted),
     )
 
 
@@ -70,13 +75,16 @@ def message(
 class Conversations:
     """Messages by conversation: the store, the reader and the search of one test.
 
-    A search finds the messages whose places are in `ranking`, in that order, with scores that fall from 1.
+    A search finds the messages whose places are in `ranking`, in that order, with scores that fall from 0.9.
     """
 
     messages: Sequence[ContextMessage]
     ranking: Sequence[tuple[str, int]] = ()
     searches: list[SearchQuery] = field(default_factory=list)
     lists: list[MessageQuery] = field(default_factory=list)
+    rewritten: dict[bytes, ContextMessage] = field(default_factory=dict)
+    model: str = "words"
+    cosine: float = 0.5
 
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]:
         if conversation_id not in UIDS:
@@ -86,6 +94,19 @@ class Conversations:
 
     def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
         return next(each for each in self.messages if each.encoded == encoded)
+
+    def system(self, text: str, token_count: int) -> ContextMessage:
+        return ContextMessage("", 0, "system", text, f"given: {text}".encode(), token_count=token_count)
+
+    def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
+        encoded = message.encoded + b": " + text.encode()
+        shown = replace(message, text=text, encoded=encoded, token_count=token_count)
+        self.rewritten[encoded] = shown
+        return shown
+
+    def joined(self, page: Sequence[bytes]) -> bytes:
+        """The messages of a page."""
+        return b",".join(page)
 
     def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
         return [self.message(conversation_id, entry) for entry in encoded.split(b",") if entry]
@@ -99,10 +120,16 @@ class Conversations:
             if within in (None, place[0]) and (UIDS[place[0]], place[1]) not in query.exclude
         ]
         hits = tuple(
-            Hit(UIDS[place[0]], place[0], place[1], 1 - rank / 100, (), f"{place[0]}/{place[1]}".encode())
+            Hit(UIDS[place[0]], place[0], place[1], 0.9 - rank / 100, self._components(), self._encoded(place))
             for rank, place in enumerate(places[: query.options.k])
         )
-        return SearchResult(hits, IndexState("words", 0, WordsOnly.NO_MODEL), query.options.profile, 9)
+        return SearchResult(hits, IndexState(self.model, 0, WordsOnly.NO_MODEL), query.options.profile, 9)
+
+    def _components(self) -> tuple[Component, ...]:
+        return (Component("cosine", self.cosine, 1.0),)
+
+    def _encoded(self, place: tuple[str, int]) -> bytes:
+        return next(each.encoded for each in self.messages if each.place == place)
 
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
         self.lists.append(query)
@@ -116,6 +143,6 @@ class Conversations:
             and (not query.roles or each.role in query.roles)
         ]
         page = found[-query.limit :] if query.newest else found[: query.limit]
-        encoded = b",".join(each.encoded for each in page)
+        encoded = self.joined([each.encoded for each in page])
         ends = (page[0].sequence, page[-1].sequence) if page else (0, 0)
         return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9)

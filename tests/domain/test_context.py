@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, WordCounter, message, words
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
+from remora_server.domain.context_items import ANSWER, QUESTION
 from remora_server.domain.context_messages import ContextMessage, whole_units
-from remora_server.domain.errors import BudgetTooSmall, ConversationNotFound
+from remora_server.domain.errors import BudgetTooSmall, ContextTooLarge, ConversationNotFound
+from remora_server.domain.images import Image
 from remora_server.domain.messages import MessagePage, MessageQuery
-from remora_server.domain.search import InConversation, OfUser, SearchOptions
+from remora_server.domain.models import BUILTIN_MODEL
+from remora_server.domain.renderings import EARLIER
+from remora_server.domain.replies import REPLY_BYTES
+from remora_server.domain.search import InConversation, MessageFilter, OfUser, Profile, SearchOptions
 from remora_server.domain.tokens import CL100K_BASE, TokenEncoding
 
 PLENTY = 10_000
@@ -43,81 +49,221 @@ def test_without_a_search_a_context_is_the_newest_messages() -> None:
     assert (store.searches, context.index, context.revision, context.exact) == ([], None, 9, True)
 
 
-def test_at_most_the_recent_messages_that_are_asked_for_are_in() -> None:
-    assert sequences(assemble(Conversations(TALK), recent_messages=3)) == [6, 7, 8]
+def test_recent_messages_begin_with_a_message_of_the_user() -> None:
+    assert sequences(assemble(Conversations(TALK), max_tokens=3 + 5 * COST)) == [5, 6, 7, 8]
+    greeted = [message(1, "How can I help?", role="assistant"), message(2), message(3, role="assistant")]
+    assert sequences(assemble(Conversations(greeted))) == [2, 3]
+
+
+def test_where_no_user_speaks_recent_messages_begin_anywhere() -> None:
+    assert sequences(assemble(Conversations([message(1, role="planner"), message(2, role="critic")]))) == [1, 2]
+
+
+def test_at_most_the_recent_messages_that_are_asked_for_are_in_but_the_newest_turn_whole() -> None:
+    assert sequences(assemble(Conversations(TALK), recent_messages=4)) == [5, 6, 7, 8]
+    assert sequences(assemble(Conversations(TALK), recent_messages=3)) == [7, 8]
+    assert sequences(assemble(Conversations(TALK), recent_messages=1)) == [7, 8]
     assert sequences(assemble(Conversations(TALK), recent_messages=0)) == []
 
 
 def test_recent_messages_have_half_of_the_budget_and_recalled_ones_the_rest() -> None:
     store = Conversations(TALK, places(1, 2, 3, 4))
-    context = assemble(store, max_tokens=3 + 4 * COST, search=SearchOptions())
+    context = assemble(store, max_tokens=3 + 6 * COST, search=SearchOptions(), merge=Merge.PREPEND)
     assert [(item.sequence, item.section.name) for item in context.items] == [
         (1, "RECALLED"),
         (2, "RECALLED"),
         (3, "RECALLED"),
+        (4, "RECALLED"),
+        (7, "RECENT"),
         (8, "RECENT"),
     ]
 
 
 def test_what_recalled_messages_leave_goes_to_recent_ones() -> None:
-    context = assemble(Conversations(TALK, places(1)), max_tokens=3 + 4 * COST, search=SearchOptions())
-    assert sequences(context) == [1, 6, 7, 8]
+    context = assemble(
+        Conversations(TALK, places(1)), max_tokens=3 + 6 * COST, search=SearchOptions(), merge=Merge.PREPEND
+    )
+    assert sequences(context) == [1, 5, 6, 7, 8]
 
 
-def test_the_newest_message_may_take_more_than_its_half() -> None:
+def test_the_newest_turn_may_take_more_than_its_half() -> None:
     talk = [*TALK, message(9, "long " * 30)]
-    context = assemble(Conversations(talk, places(1, 2, 3)), max_tokens=50, search=SearchOptions())
+    context = assemble(Conversations(talk, places(1, 2, 3)), max_tokens=50, search=SearchOptions(), merge=Merge.PREPEND)
     assert sequences(context) == [1, 2, 9]
 
 
-def test_a_message_that_no_budget_holds_does_not_end_the_recent_ones() -> None:
-    talk = [*TALK[:-1], message(8, "long " * 100), message(9, "last")]
-    context = assemble(Conversations(talk, places(1)), max_tokens=40, search=SearchOptions())
-    assert sequences(context) == [1, 4, 5, 6, 7, 9]
+def test_a_turn_that_no_budget_holds_ends_the_recent_ones() -> None:
+    talk = [*TALK[:5], message(6, "long " * 100, role="assistant"), *TALK[6:]]
+    assert sequences(assemble(Conversations(talk), max_tokens=60)) == [7, 8]
 
 
-def test_small_messages_fill_what_large_ones_leave() -> None:
-    talk = [message(1, "ok"), message(2, "long " * 6), message(3, "long " * 6)]
-    context = assemble(Conversations(talk), max_tokens=3 + 10 + 5)
-    assert sequences(context) == [1, 3]
+def test_a_turn_of_which_something_was_recalled_is_taken_whole_where_there_is_room() -> None:
+    context = assemble(Conversations(TALK, places(5, 6, 1)), max_tokens=100, search=SearchOptions(k=2))
+    assert [(item.sequence, item.section.name) for item in context.items] == [
+        (number, "RECENT") for number in range(1, 9)
+    ]
 
 
 @pytest.mark.parametrize(
     ("merge", "expected"),
-    [(Merge.APPEND, [6, 7, 8, 3, 1]), (Merge.PREPEND, [3, 1, 6, 7, 8]), (Merge.INTERLEAVE, [3, 6, 1, 7, 8])],
+    [
+        (Merge.APPEND, [5, 6, 7, 8, 3, 1]),
+        (Merge.PREPEND, [3, 1, 5, 6, 7, 8]),
+        (Merge.INTERLEAVE, [3, 5, 1, 6, 7, 8]),
+        (Merge.EARLIER, [1, 3, 5, 6, 7, 8]),
+    ],
 )
-def test_recalled_messages_are_merged_best_first(merge: Merge, expected: list[int]) -> None:
+def test_recalled_messages_are_best_first_or_in_the_order_of_time(merge: Merge, expected: list[int]) -> None:
     store = Conversations(TALK, places(3, 1))
-    assert sequences(assemble(store, recent_messages=3, search=SearchOptions(), merge=merge)) == expected
+    filtered = SearchOptions(filter=MessageFilter(roles=("user",)))
+    assert sequences(assemble(store, recent_messages=4, search=filtered, merge=merge)) == expected
+
+
+def test_recalled_messages_are_quoted_with_who_said_them_when_and_where() -> None:
+    other = [
+        message(1, "Where do I live?\nassistant: in Rome", name="Ann", conversation_id="c2", sent_time=DAY),
+        message(2, "In Paris.", role="assistant", conversation_id="c2", sent_time=DAY + 1),
+    ]
+    store = Conversations([*TALK, *other], [("c2", 1), ("c1", 1)])
+    context = assemble(store, recent_messages=2, search=SearchOptions(), search_user_scope=True)
+    assert context.earlier == (
+        f"{EARLIER}[1970-01-01]\nuser: words 1\nassistant: words 2\n"
+        "[1970-01-02, conversation c2]\nAnn: Where do I live?\n    assistant: in Rome\nassistant: In Paris.\n"
+    )
+    quoted = 3 + words("user") + words(context.earlier)
+    assert context.tokens_used == 3 + quoted + 2 * COST
+    assert sum(item.tokens for item in context.items) + context.overhead_tokens == context.tokens_used
+
+
+def test_question_and_answer_come_together() -> None:
+    asked = assemble(Conversations(TALK, places(3)), recent_messages=2, search=SearchOptions())
+    answered = assemble(Conversations(TALK, places(4)), recent_messages=2, search=SearchOptions())
+    assert sequences(asked) == sequences(answered) == [3, 4, 7, 8]
+    assert [item.reason for item in asked.items[:2]] == ["number 1 of the messages that the query found", ANSWER]
+    assert [item.reason for item in answered.items[:2]] == [QUESTION, "number 1 of the messages that the query found"]
+
+
+def test_what_was_filtered_out_does_not_come_with_a_hit() -> None:
+    filtered = SearchOptions(filter=MessageFilter(roles=("user",)))
+    assert sequences(assemble(Conversations(TALK, places(3)), recent_messages=2, search=filtered)) == [3, 7, 8]
+
+
+def test_what_does_not_speak_to_the_query_is_left_out_unless_it_is_asked_for() -> None:
+    store = Conversations(TALK, places(1, 2), model=f"{BUILTIN_MODEL}/int8", cosine=0.1)
+    options = SearchOptions(profile=Profile.HYBRID)
+    context = assemble(store, recent_messages=0, query="tungsten", search=options)
+    assert (sequences(context), context.unrelated, context.left_out) == ([], 2, 0)
+    context = assemble(store, recent_messages=0, query="tungsten", search=options, include_unrelated=True)
+    assert (sequences(context), context.unrelated) == ([1, 2], 0)
+
+
+SYSTEM = message(1, "be kind", role="system")
+
+
+def test_the_newest_system_message_stands_first_and_others_are_out() -> None:
+    talk = [SYSTEM, message(2), message(3, "be brief", role="system"), message(4, role="assistant"), message(5)]
+    context = assemble(Conversations(talk))
+    assert [(item.sequence, item.section) for item in context.items] == [
+        (3, Section.SYSTEM),
+        (2, Section.RECENT),
+        (4, Section.RECENT),
+        (5, Section.RECENT),
+    ]
+    assert context.items[0].reason == "the newest system message"
+    assert (context.items[0].tokens, context.tokens_used) == (COST, 3 + 4 * COST)
+
+
+def test_a_given_system_text_stands_first_instead() -> None:
+    context = assemble(Conversations([SYSTEM, message(2)]), system="be brief")
+    assert [(item.encoded, item.conversation_id, item.tokens) for item in context.items] == [
+        (b"given: be brief", "", COST),
+        (b"c1/2", CONVERSATION, COST),
+    ]
+    assert assemble(Conversations([message(2)]), system="be brief", rendering=Rendering.TRANSCRIPT).text == (
+        "system: be brief\n[1970-01-01]\nuser: hello there\n"
+    )
+
+
+def test_the_system_text_is_not_recalled() -> None:
+    store = Conversations([SYSTEM, message(2)], places(1))
+    context = assemble(store, search=SearchOptions(), recent_messages=0)
+    assert [item.section for item in context.items] == [Section.SYSTEM]
+
+
+def test_a_budget_that_does_not_hold_the_newest_turn_is_refused_with_the_one_that_does() -> None:
+    talk = [SYSTEM, message(2), message(3, "long " * 30, role="assistant")]
+    needed = 3 + COST + COST + (3 + 1 + 30)
+    with pytest.raises(BudgetTooSmall) as refused:
+        assemble(Conversations(talk), max_tokens=needed - 1)
+    assert refused.value.metadata["least_max_tokens"] == str(needed)
+    assert sequences(assemble(Conversations(talk), max_tokens=needed)) == [1, 2, 3]
+    assert sequences(assemble(Conversations(talk), max_tokens=9, recent_messages=0)) == [1]
+
+
+def test_the_longest_texts_of_the_newest_turn_are_truncated_to_one_length() -> None:
+    talk = [
+        message(1),
+        message(2, "", role="assistant", calls=["x", "y", "z"]),
+        message(3, "long " * 300, role="tool", answers=["x"]),
+        message(4, "brief", role="tool", answers=["y"]),
+        message(5, "longer " * 500, role="tool", answers=["z"]),
+    ]
+    context = assemble(store := Conversations(talk), max_tokens=200, allow_partial=True)
+    assert sequences(context) == [1, 2, 3, 4, 5]
+    assert [item.partial for item in context.items] == [False, False, True, False, True]
+    cut = [store.rewritten[item.encoded] for item in context.items if item.partial]
+    assert cut[0].text.endswith(f" of {300 * 5:,} characters shown]")
+    assert cut[1].text.startswith("longer longer")
+    assert cut[0].token_count == words(cut[0].text)
+    assert 190 < context.tokens_used <= 200
+    assert abs(context.items[2].tokens - context.items[4].tokens) <= 2
+
+
+def test_where_not_even_truncated_texts_fit_the_least_budget_is_named() -> None:
+    talk = [message(1), message(2, "long " * 300, role="assistant"), message(3, "long " * 300, role="assistant")]
+    with pytest.raises(BudgetTooSmall) as refused:
+        assemble(Conversations(talk), max_tokens=50, allow_partial=True)
+    least = int(refused.value.metadata["least_max_tokens"])
+    assert assemble(Conversations(talk), max_tokens=least, allow_partial=True).tokens_used <= least
+    with pytest.raises(BudgetTooSmall):
+        assemble(Conversations(talk), max_tokens=least - 1, allow_partial=True)
+
+
+def test_newest_messages_that_no_reply_holds_are_refused() -> None:
+    large = replace(message(1), encoded=bytes(REPLY_BYTES + 1))
+    with pytest.raises(ContextTooLarge):
+        assemble(Conversations([large]))
+    assert sequences(assemble(Conversations([large, message(2)]))) == [2]
 
 
 def test_each_item_says_why_it_is_there_and_what_it_costs() -> None:
-    context = assemble(Conversations(TALK, places(3)), recent_messages=1, search=SearchOptions())
-    recalled, recent = context.items
-    assert (recalled.section, recalled.score, recalled.tokens) == (Section.RECALLED, 1.0, COST)
+    talk = [*TALK[:4], message(5, "words 5")]
+    context = assemble(Conversations(talk, places(3, 4)), recent_messages=1, search=SearchOptions(k=1))
+    recalled, _, recent = context.items
+    assert (recalled.section, recalled.score, recalled.tokens) == (Section.RECALLED, 0.9, words("user: words 3\n"))
     assert recalled.reason == "number 1 of the messages that the query found"
     assert (recent.section, recent.score, recent.reason) == (Section.RECENT, None, "one of the newest messages")
-    assert recent.encoded == b"c1/8"
+    assert recent.encoded == b"c1/5"
 
 
 def test_the_query_is_the_text_of_the_newest_message_of_the_user_which_is_not_recalled() -> None:
     store = Conversations(TALK, places(7, 1))
     context = assemble(store, recent_messages=0, search=SearchOptions())
     assert store.searches[0].text == "words 7"
-    assert sequences(context) == [1]
+    assert sequences(context) == [1, 2]
 
 
 def test_a_given_query_may_recall_every_message() -> None:
     store = Conversations(TALK, places(7, 1))
     context = assemble(store, recent_messages=0, search=SearchOptions(), query="seven")
     assert store.searches[0].text == "seven"
-    assert sequences(context) == [7, 1]
+    assert sequences(context) == [1, 2, 7, 8]
 
 
 def test_messages_that_are_in_already_do_not_use_up_hits() -> None:
     store = Conversations(TALK, places(8, 7, 2))
     context = assemble(store, recent_messages=2, search=SearchOptions(k=1))
-    assert sequences(context) == [2, 7, 8]
+    assert [item.sequence for item in context.items if item.score] == [2]
 
 
 def test_without_a_message_of_a_user_nothing_is_searched() -> None:
@@ -126,19 +272,28 @@ def test_without_a_message_of_a_user_nothing_is_searched() -> None:
     assert (sequences(context), store.searches, context.index) == ([1], [], None)
 
 
+def test_the_query_is_what_the_user_said_not_what_a_tool_returned() -> None:
+    talk = [message(1, "the question"), message(2, calls=["x"], role="assistant"), message(3, "result", answers=["x"])]
+    for recent in (None, 0):
+        store = Conversations(talk)
+        assemble(store, search=SearchOptions(), recent_messages=recent)
+        assert store.searches[0].text == "the question"
+
+
 def test_the_owner_of_the_conversation_is_the_user_unless_one_is_given() -> None:
     store = Conversations(TALK)
     assemble(store, search=SearchOptions())
     assemble(store, search=SearchOptions(), user_id="tom", search_user_scope=True)
     assert [query.scope for query in store.searches] == [InConversation(CONVERSATION, "sarah"), OfUser("tom")]
-    assert [query.user_id for query in store.lists] == ["sarah", "tom"]
+    assert {query.user_id for query in store.lists[: len(store.lists) // 2]} == {"sarah"}
+    assert {query.user_id for query in store.lists[len(store.lists) // 2 :]} == {"tom"}
 
 
 def test_messages_of_the_users_other_conversations_can_be_recalled() -> None:
     other = [message(sequence, f"other {sequence}", conversation_id="c2") for sequence in (1, 2)]
     store = Conversations([*TALK, *other], places(2, conversation_id="c2"))
     context = assemble(store, recent_messages=2, search=SearchOptions(), search_user_scope=True)
-    assert [(item.conversation_id, item.sequence) for item in context.items] == [("c2", 2), ("c1", 7), ("c1", 8)]
+    assert [(item.conversation_id, item.sequence) for item in context.items if item.score is not None] == [("c2", 2)]
 
 
 def test_an_unknown_conversation_is_an_error() -> None:
@@ -149,10 +304,10 @@ def test_an_unknown_conversation_is_an_error() -> None:
 
 
 def test_a_budget_below_the_fixed_cost_is_refused() -> None:
-    with pytest.raises(BudgetTooSmall, match="is 2, and the context's fixed parts cost 3"):
-        assemble(Conversations(TALK), max_tokens=2)
-    assert sequences(assemble(Conversations(TALK), max_tokens=3)) == []
-    assert assemble(Conversations(TALK), max_tokens=1, rendering=Rendering.TRANSCRIPT).tokens_used == 0
+    with pytest.raises(BudgetTooSmall, match="is 2; the system text and the newest messages need 3"):
+        assemble(Conversations([]), max_tokens=2)
+    assert sequences(assemble(Conversations([]), max_tokens=3)) == []
+    assert assemble(Conversations([]), max_tokens=1, rendering=Rendering.TRANSCRIPT).tokens_used == 0
 
 
 def test_messages_are_read_in_pages_until_they_fill_the_budget() -> None:
@@ -160,19 +315,36 @@ def test_messages_are_read_in_pages_until_they_fill_the_budget() -> None:
     store = Conversations(talk)
     context = assemble(store, max_tokens=3 + 40 * COST)
     assert sequences(context) == list(range(161, 201))
-    assert [query.before_sequence for query in store.lists] == [None, 185, 169]
+    assert [query.before_sequence for query in store.lists if not query.roles] == [None, 185]
 
 
-def test_messages_with_opaque_parts_are_counted() -> None:
-    talk = [message(1, has_parts=True), message(2), message(3, has_parts=True)]
-    assert assemble(Conversations(talk)).uncounted_parts == 2
+def test_what_is_not_counted_is_said_and_the_count_is_not_exact() -> None:
+    talk = [message(1, uncounted=["audio"]), message(2), message(3, images=[Image(512, 512), Image(0, 0)])]
+    unnamed = assemble(Conversations(talk))
+    assert (unnamed.uncounted_parts, unnamed.exact) == (2, False)
+    assert [item.uncounted for item in unnamed.items] == [
+        ("audio",),
+        (),
+        ("image: no rule for an unnamed model", "image: no rule for an unnamed model"),
+    ]
+    named = assemble(Conversations(talk), model="gpt-4o")
+    assert named.items[2].uncounted == ("image of unknown size",)
+    assert named.items[2].tokens == COST + 85 + 170
+
+
+def test_images_are_counted_by_the_models_rule() -> None:
+    talk = [message(1, images=[Image(1024, 1024)])]
+    context = assemble(Conversations(talk), model="gpt-4o")
+    assert (context.exact, context.tokens_used) == (True, 3 + COST + 765)
+    shown = assemble(Conversations(talk), model="gpt-4o", rendering=Rendering.TRANSCRIPT)
+    assert (shown.exact, shown.tokens_used) == (True, words(shown.text))
 
 
 def test_texts_that_were_counted_before_are_not_counted_again() -> None:
     store, tokens = Conversations(TALK), CountedTexts()
     assembler = ContextAssembler(store, store, store, tokens, store)
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY))
-    assert tokens.seen == {"user", "assistant"}
+    assert not any(text.startswith("words") for text in tokens.seen)
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY, encoding=CL100K_BASE))
     assert "words 1" in tokens.seen
 
@@ -201,20 +373,43 @@ TOOLS = [
 
 def test_a_recalled_result_brings_its_call_and_the_other_results() -> None:
     context = assemble(Conversations(TOOLS, places(5)), recent_messages=1, search=SearchOptions())
-    assert sequences(context) == [3, 4, 5, 7]
-    assert [item.score for item in context.items] == [None, None, 1.0, None]
-    assert context.items[0].reason == "shares a tool call with a message that the query found"
+    assert sequences(context) == [2, 3, 4, 5, 7]
+    assert [item.score for item in context.items] == [None, None, None, 0.9, None]
+    assert [item.reason for item in context.items[:2]] == [
+        QUESTION,
+        "shares a tool call with a message that the query found",
+    ]
+    assert 'assistant: [calls look_up {"q": 1}] [calls look_up {"q": 1}]\n' in context.earlier
 
 
-def test_recent_messages_are_cut_where_a_tool_call_is_not_parted() -> None:
-    assert sequences(assemble(Conversations(TOOLS), recent_messages=4)) == [6, 7]
-    assert sequences(assemble(Conversations(TOOLS), recent_messages=5)) == [3, 4, 5, 6, 7]
+def test_a_turn_with_tools_is_in_whole_or_not_at_all() -> None:
+    assert sequences(assemble(Conversations(TOOLS), recent_messages=5)) == [6, 7]
+    assert sequences(assemble(Conversations(TOOLS), recent_messages=6)) == [2, 3, 4, 5, 6, 7]
 
 
-def test_calls_without_results_and_results_without_calls_are_left_out() -> None:
+def test_calls_without_results_and_results_without_calls_are_left_out_and_it_is_said() -> None:
     talk = [message(1, role="tool", answers=["gone"]), message(2), message(3, role="assistant", calls=["pending"])]
     context = assemble(Conversations(talk, places(1, 3)), search=SearchOptions())
-    assert (sequences(context), context.left_out) == ([2], 0)
+    assert (sequences(context), context.left_out, context.unanswered) == ([2], 0, 1)
+
+
+def test_a_result_that_came_after_another_question_stands_behind_its_call() -> None:
+    talk = [
+        message(1),
+        message(2, role="assistant", calls=["x"]),
+        message(3, "and then?"),
+        message(4, role="tool", answers=["x"]),
+    ]
+    context = assemble(Conversations(talk), recent_messages=1)
+    assert (sequences(context), context.unanswered) == ([1, 2, 4, 3], 0)
+
+
+def test_calls_of_late_results_are_looked_for_further_back() -> None:
+    talk = [message(1), message(2, role="assistant", calls=["x"])]
+    talk += [message(number, role="assistant") for number in range(3, 20)]
+    talk += [message(20), message(21, role="tool", answers=["x"])]
+    context = assemble(Conversations(talk), recent_messages=1)
+    assert sequences(context) == [1, 2, 21, *range(3, 21)]
 
 
 def test_a_call_whose_id_was_used_before_has_its_own_result() -> None:
@@ -278,7 +473,7 @@ class JoiningCounter(WordCounter):
         return [cost + max(0, text.count("\n") - 1) for cost, text in zip(apart, texts, strict=True)]
 
 
-@pytest.mark.parametrize("budget", range(40, 60))
+@pytest.mark.parametrize("budget", range(60, 90))
 def test_a_transcript_that_costs_more_than_its_lines_still_keeps_the_budget(budget: int) -> None:
     store, tokens = Conversations(TALK, places(1)), JoiningCounter()
     request = ContextRequest(CONVERSATION, budget, rendering=Rendering.TRANSCRIPT, search=SearchOptions())
@@ -297,7 +492,8 @@ class Vanishing(Conversations):
 
 def test_a_tool_call_whose_conversation_is_deleted_meanwhile_is_left_out() -> None:
     store = Vanishing(TOOLS, places(5, 1))
-    assert sequences(assemble(store, query="a", recent_messages=0, search=SearchOptions())) == [1]
+    context = assemble(store, query="a", system="s", recent_messages=0, search=SearchOptions())
+    assert sequences(context) == [0, 1]
 
 
 def test_units_are_in_the_order_of_their_first_messages() -> None:

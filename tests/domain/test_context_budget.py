@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TypeVar
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,36 +15,44 @@ from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, Word
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
 from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.errors import BudgetTooSmall
+from remora_server.domain.renderings import EARLIER
 from remora_server.domain.search import SearchOptions
 from remora_server.domain.tokens import APPROXIMATE, O200K_BASE, TokenEncoding
 
-MOST = 16  # of messages: as many as the first page holds, so that all of them are candidates
-T = TypeVar("T")
-ROLES = st.sampled_from(["user", "assistant"])
+MOST = 16  # of messages: as many as the first page holds
+ENOUGH_FOR_ANY = 120  # tokens: more than a text, its date line and the quotation's first line
 TEXTS = st.text(alphabet="ab ?\n.", max_size=40)
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[list[ContextMessage]]:
-    """Groups of messages that belong together, by sequence; a group may lack a call or a result."""
-    groups: list[list[ContextMessage]] = []
-    sequence = 0
-    while sequence < MOST - 4 and draw(st.integers(0, 9)):
-        results = draw(st.sampled_from([0, 0, 0, 1, 2]))
-        calls = [f"call {sequence}.{number}" for number in range(results)]
-        places = [(sequence + 1 + number, sequence + 1 + number) for number in range(results + 1)]
-        sent_time = draw(st.integers(0, 2)) * DAY + sequence * 1_000_000
-        session = draw(st.sampled_from(["", "", "s1"]))
-        text = [draw(TEXTS) for _ in places]
-        group = [message(places[0][0], text[0], calls=calls, role="assistant" if calls else draw(ROLES))]
-        group += [
-            message(place[0], line, answers=[call], role="tool")
-            for place, line, call in zip(places[1:], text[1:], calls, strict=True)
-        ]
-        kept = [each for each in group if not calls or draw(st.integers(0, 7))]
-        groups.append([replace(each, sent_time=sent_time, session_id=session) for each in kept])
-        sequence += results + 1
-    return groups
+def conversations(draw: st.DrawFn) -> list[ContextMessage]:
+    """Messages by sequence: what users and the assistant say, tools whose calls or results may be missing or late,
+    system texts.
+    """
+    messages: list[ContextMessage] = []
+    late: list[str] = []
+    while len(messages) < MOST - 4 and draw(st.integers(0, 9)):
+        kind = draw(st.sampled_from(["user", "user", "assistant", "assistant", "tools", "tools", "late", "system"]))
+        if kind == "tools":
+            calls = [f"{len(messages)}.{number}" for number in range(draw(st.integers(1, 2)))]
+            messages.append(message(0, draw(TEXTS), role="assistant", calls=calls))
+            answered = [call for call in calls if draw(st.integers(0, 9))]
+            late += [call for call in calls if call not in answered]
+            messages += [message(0, draw(TEXTS), role="tool", answers=[call]) for call in answered]
+        elif kind == "late":
+            role = draw(st.sampled_from(["tool", "user"]))
+            messages.append(message(0, draw(TEXTS), role=role, answers=[late.pop() if late else "lost"]))
+        else:
+            messages.append(message(0, draw(TEXTS), role=kind))
+    return [_placed(draw, each, number) for number, each in enumerate(messages, 1)]
+
+
+def _placed(draw: st.DrawFn, each: ContextMessage, sequence: int) -> ContextMessage:
+    sent_time = draw(st.integers(0, 2)) * DAY + sequence * 1_000_000
+    session = draw(st.sampled_from(["", "", "s1"]))
+    encoded = f"{CONVERSATION}/{sequence}".encode()
+    return replace(each, sequence=sequence, sent_time=sent_time, session_id=session, encoded=encoded)
 
 
 @st.composite
@@ -51,123 +60,203 @@ def requests(draw: st.DrawFn) -> ContextRequest:
     search = st.none() | st.builds(SearchOptions, k=st.integers(1, MOST))
     return ContextRequest(
         CONVERSATION,
-        max_tokens=draw(st.integers(3, 150)),
+        max_tokens=draw(st.integers(20, 300)),
         query=draw(st.sampled_from(["", "a"])),
         encoding=draw(st.sampled_from([O200K_BASE, APPROXIMATE])),
         recent_messages=draw(st.none() | st.integers(0, MOST)),
         search=draw(search),
         merge=draw(st.sampled_from(Merge)),
         rendering=draw(st.sampled_from(Rendering)),
+        system=draw(st.sampled_from(["", "be brief"])),
+        allow_partial=draw(st.booleans()),
     )
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> Conversations:
+    """A conversation, and what a search finds in it."""
+    messages = draw(conversations())
+    ranking = draw(st.permutations([each.place for each in messages]))
+    return Conversations(messages, ranking[: MOST // 2])
 
 
 def assemble(store: Conversations, request: ContextRequest) -> Context:
     return ContextAssembler(store, store, store, WordCounter(), store).assemble(READ, request)
 
 
+def affordable(store: Conversations, request: ContextRequest) -> tuple[ContextRequest, Context]:
+    """A context and what was asked for, with the least budget where the given one is too small."""
+    try:
+        return request, assemble(store, request)
+    except BudgetTooSmall as error:
+        request = replace(request, max_tokens=int(error.metadata["least_max_tokens"]))
+        return request, assemble(store, request)
+
+
+def assembled(store: Conversations, request: ContextRequest) -> Context:
+    return affordable(store, request)[1]
+
+
 def count(text: str, encoding: TokenEncoding) -> int:
     return -(-len(text) // 4) if encoding == APPROXIMATE else words(text)
 
 
-def transcript(messages: list[ContextMessage]) -> str:
-    """The rendering as its definition reads."""
+def lines(messages: list[ContextMessage], *, is_quoted: bool) -> str:
+    """Messages as lines, as their definition reads."""
     sittings: dict[object, list[ContextMessage]] = {}
     for each in sorted(messages, key=lambda each: (each.sent_time, each.sequence)):
         sittings.setdefault(each.session_id or each.sent_time // DAY, []).append(each)
     return "".join(
         f"[{datetime.fromtimestamp(sitting[0].sent_time / 1e6, UTC):%Y-%m-%d}]\n"
-        + "".join(f"{each.role}: {each.text}\n" for each in sitting)
+        + "".join(line(each, is_quoted=is_quoted) for each in sitting)
         for sitting in sittings.values()
     )
 
 
-def cost(messages: list[ContextMessage], request: ContextRequest) -> int:
-    """What messages cost, counted anew from the rendering's definition."""
-    if request.rendering is Rendering.TRANSCRIPT:
-        return count(transcript(messages), request.encoding)
-    parts = [[each.role, each.text, *(p for c in each.tool_calls for p in (c.name, c.arguments))] for each in messages]
-    return 3 + sum(3 + sum(count(part, request.encoding) for part in listed) for listed in parts)
+def line(each: ContextMessage, *, is_quoted: bool = False) -> str:
+    text = each.text.replace("\n", "\n    ") if is_quoted else each.text
+    parts = [text] if text else []
+    parts += [f"[calls {call.name} {call.arguments}]" for call in each.tool_calls]
+    return f"{each.role}: {' '.join(parts)}\n"
 
 
-def shown(context: Context, store: Conversations) -> list[ContextMessage]:
-    return [store.message(item.conversation_id, item.encoded) for item in context.items]
+class Shown:
+    """What a context shows, by section, and what it costs, counted anew."""
+
+    def __init__(self, context: Context, store: Conversations, request: ContextRequest) -> None:
+        self._request = request
+        given = [store.system(request.system, 0)] if request.system else []
+        read = {**{each.encoded: each for each in [*store.messages, *given]}, **store.rewritten}
+        self.items = [(item, read[item.encoded]) for item in context.items]
+        self.all = [each for _, each in self.items]
+        self.system = [each for item, each in self.items if item.section is Section.SYSTEM]
+        self.recalled = [each for item, each in self.items if item.section is Section.RECALLED]
+        self.recent = [each for item, each in self.items if item.section is Section.RECENT]
+
+    @property
+    def text(self) -> str:
+        system = "".join(line(each) for each in self.system)
+        return system + lines([*self.recalled, *self.recent], is_quoted=False)
+
+    @property
+    def earlier(self) -> str:
+        return EARLIER + lines(self.recalled, is_quoted=True) if self.recalled else ""
+
+    @property
+    def cost(self) -> int:
+        encoding = self._request.encoding
+        if self._request.rendering is Rendering.TRANSCRIPT:
+            return count(self.text, encoding)
+        if self._request.merge is not Merge.EARLIER:
+            return 3 + self._messages_cost(self.all)
+        quoted = 3 + count("user", encoding) + count(self.earlier, encoding) if self.recalled else 0
+        return 3 + quoted + self._messages_cost([*self.system, *self.recent])
+
+    def _messages_cost(self, messages: list[ContextMessage]) -> int:
+        parts = [
+            [each.role, each.text, *(part for call in each.tool_calls for part in (call.name, call.arguments))]
+            for each in messages
+        ]
+        return sum(3 + sum(count(part, self._request.encoding) for part in listed) for listed in parts)
 
 
-@given(groups=conversations(), request=requests(), data=st.data())
-def test_a_context_keeps_its_budget_and_wastes_none_of_it(
-    groups: list[list[ContextMessage]], request: ContextRequest, data: st.DataObject
+@given(store=stores(), request=requests())
+def test_a_context_costs_what_it_says_and_never_more_than_the_budget(
+    store: Conversations, request: ContextRequest
 ) -> None:
-    messages = [each for group in groups for each in group]
-    ranking = data.draw(st.permutations([each.place for each in messages]).map(lambda each: each[: MOST // 2]))
-    store = Conversations(messages, ranking)
-
-    context = assemble(store, request)
-
-    included = shown(context, store)
-    assert context.tokens_used == cost(included, request) <= request.max_tokens
+    request, context = affordable(store, request)
+    shown = Shown(context, store, request)
+    assert context.tokens_used == shown.cost <= request.max_tokens
     assert context.tokens_used == context.overhead_tokens + sum(item.tokens for item in context.items)
-    assert max(Counter(each.place for each in included).values(), default=1) == 1
-    recent, recalled = candidate_groups(groups, request, store)
-    whole = [group for group in recent + recalled if group and is_whole(group)]
-    held = {each.place for each in included}
-    assert held == {each.place for group in whole if {m.place for m in group} <= held for each in group}
-    left = [group for group in whole if not {each.place for each in group} & held]
-    assert all(cost(included + group, request) > request.max_tokens for group in left)
-    assert context.left_out == len({each.place for group in left for each in group})
+    assert context.text == (shown.text if request.rendering is Rendering.TRANSCRIPT else "")
+    assert max(Counter(each.place for each in shown.all).values(), default=1) == 1
 
 
-def candidate_groups(
-    groups: list[list[ContextMessage]], request: ContextRequest, store: Conversations
-) -> tuple[list[list[ContextMessage]], list[list[ContextMessage]]]:
-    """The groups that may be in a context: those of the newest messages, cut where these begin, and those of hits."""
-    newest = [each.place for group in groups for each in group]
-    newest = newest_of(newest, request.recent_messages)
-    recent = [[each for each in group if each.place in newest] for group in groups]
-    hits = {place for query in store.searches for place in found(store, query.exclude, query.options.k)}
-    return recent, [group for group in groups if any(each.place in hits for each in group)]
+@given(store=stores(), request=requests())
+def test_the_budget_that_an_error_names_is_the_least_that_does(store: Conversations, request: ContextRequest) -> None:
+    try:
+        assemble(store, replace(request, max_tokens=1))
+        least = 1
+    except BudgetTooSmall as error:
+        least = int(error.metadata["least_max_tokens"])
+    assert assemble(store, replace(request, max_tokens=least)).tokens_used <= least
+    if least > 1:
+        with pytest.raises(BudgetTooSmall):
+            assemble(store, replace(request, max_tokens=least - 1))
 
 
-def newest_of(messages: list[T], allowed: int | None) -> list[T]:
-    return messages if allowed is None else messages[max(0, len(messages) - allowed) :]
+def turns(messages: list[ContextMessage]) -> list[list[ContextMessage]]:
+    """The conversation in turns, without what is half of a tool call, as its definition reads."""
+    spoken = [each for each in messages if each.role != "system"]
+    answers = {call: each for each in spoken for call in each.tool_result_ids}
+    ordered: list[ContextMessage] = []
+    for each in spoken:
+        if each.tool_result_ids:
+            continue
+        if all(call.id in answers for call in each.tool_calls):
+            ordered += [each, *(answers[call.id] for call in each.tool_calls)]
+    starts = [number for number, each in enumerate(ordered) if each.role == "user" and not each.tool_result_ids]
+    return [ordered[begin:end] for begin, end in pairwise([*starts, len(ordered)])]
 
 
-def found(store: Conversations, exclude: tuple[tuple[int, int], ...], k: int) -> list[tuple[str, int]]:
-    excluded = {sequence for _, sequence in exclude}
-    return [place for place in store.ranking if place[1] not in excluded][:k]
+@given(store=stores(), request=requests())
+def test_recent_messages_are_the_newest_turns_whole_and_in_order(store: Conversations, request: ContextRequest) -> None:
+    messages = list(store.messages)
+    request = replace(request, rendering=Rendering.MESSAGES)
+    shown = Shown(assembled(store, request), store, request)
+    expected = turns(messages)
+    held = [each.sequence for each in shown.recent]
+    if request.recent_messages == 0:
+        assert held == []
+    elif expected:
+        ends = [[each.sequence for turn in expected[begin:] for each in turn] for begin in range(len(expected))]
+        assert held in ends
+        begin = next(each for each in reversed(messages) if each.opens_turn).sequence
+        newest = {each.sequence for turn in expected for each in turn if each.sequence >= begin}
+        assert newest <= set(held)
 
 
-def is_whole(group: list[ContextMessage]) -> bool:
-    calls = {call.id for each in group for call in each.tool_calls}
-    return calls == {answer for each in group for answer in each.tool_result_ids}
-
-
-@given(groups=conversations(), request=requests())
-def test_the_same_request_gives_the_same_context(groups: list[list[ContextMessage]], request: ContextRequest) -> None:
-    messages = [each for group in groups for each in group]
-    store = Conversations(messages, [each.place for each in messages])
-    assert assemble(store, request) == assemble(store, request)
-
-
-@given(groups=conversations(), request=requests())
-def test_a_transcript_is_what_its_items_say(groups: list[list[ContextMessage]], request: ContextRequest) -> None:
-    messages = [each for group in groups for each in group]
-    store = Conversations(messages, [each.place for each in messages])
-
-    context = assemble(store, replace(request, rendering=Rendering.TRANSCRIPT))
-
-    assert context.text == transcript(shown(context, store))
-
-
-@given(groups=conversations(), request=requests())
-def test_recent_messages_are_the_newest_and_in_order(
-    groups: list[list[ContextMessage]], request: ContextRequest
+@given(store=stores(), request=requests())
+def test_sections_follow_each_other_and_recalled_messages_are_in_the_order_of_time(
+    store: Conversations, request: ContextRequest
 ) -> None:
-    messages = [each for group in groups for each in group]
-    store = Conversations(messages)
+    request = replace(request, rendering=Rendering.MESSAGES, merge=Merge.EARLIER)
+    context = assembled(store, request)
+    shown = Shown(context, store, request)
+    assert shown.all == [*shown.system, *shown.recalled, *shown.recent]
+    assert context.earlier == shown.earlier
+    newest = [each.text for each in store.messages if each.role == "system"][-1:]
+    assert [each.text for each in shown.system] == ([request.system] if request.system else newest)
 
-    context = assemble(store, replace(request, rendering=Rendering.MESSAGES, search=SearchOptions()))
 
-    sequences = [item.sequence for item in context.items]
-    assert all(item.section is Section.RECENT for item in context.items)
-    assert sequences == sorted(sequences)
-    assert set(sequences) <= {each.sequence for each in newest_of(messages, request.recent_messages)}
+@given(store=stores(), request=requests())
+def test_calls_and_results_are_never_parted_and_never_truncated_away(
+    store: Conversations, request: ContextRequest
+) -> None:
+    shown = Shown(assembled(store, request), store, request)
+    calls = Counter(call.id for each in shown.all for call in each.tool_calls)
+    assert calls == Counter(answer for each in shown.all for answer in each.tool_result_ids)
+    for item, each in shown.items:
+        whole = next((other for other in store.messages if other.place == each.place), each)
+        assert each.tool_calls == whole.tool_calls
+        beginning, _, mark = each.text.rpartition("\n[truncated: ")
+        assert not item.partial or (whole.text.startswith(beginning) and mark.endswith(" characters shown]"))
+        assert item.partial or each.text == whole.text
+
+
+@given(store=stores(), request=requests())
+def test_no_recalled_message_that_is_out_would_fit(store: Conversations, request: ContextRequest) -> None:
+    request = replace(request, query="a", encoding=O200K_BASE)
+    context = assembled(store, request)
+    if context.tokens_used < request.max_tokens - ENOUGH_FOR_ANY:
+        shown = Shown(context, store, request)
+        hits = store.ranking[: request.search.k] if request.search else ()
+        held = {each.place for each in shown.all}
+        alone = [each for each in store.messages if each.place in hits and not each.uses_tools]
+        excluded = {sequence for search in store.searches[-1:] for _, sequence in search.exclude}
+        assert {each.place for each in alone if each.sequence not in excluded} <= held
+
+
+@given(store=stores(), request=requests())
+def test_the_same_request_gives_the_same_context(store: Conversations, request: ContextRequest) -> None:
+    assert assembled(store, request) == assembled(store, request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.domain.conversing import message
 
-from remora_server.domain.costs import REPLY_PRIMING, message_costs
+from remora_server.domain.costs import REPLY_PRIMING, Counting
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, O200K_BASE, TokenEncoding, encoding_named
 from remora_server.engine.tokens import NativeTokenCounter
@@ -53,4 +53,4 @@ def test_chat_messages_cost_what_the_cookbook_of_openai_says() -> None:
         ),
     ]
     messages = [message(number, text, role=role, name=name) for number, (role, name, text) in enumerate(texts)]
-    assert sum(message_costs(NativeTokenCounter(), CL100K_BASE, messages)) + REPLY_PRIMING == 129
+    assert sum(Counting(NativeTokenCounter(), CL100K_BASE).messages(messages)) + REPLY_PRIMING == 129

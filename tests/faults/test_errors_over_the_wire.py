@@ -93,6 +93,12 @@ def assemble_within_two_tokens(memory: Remora, _: Sidecar) -> None:
     memory.stubs.memory.AssembleContext(request, timeout=WAIT)
 
 
+def assemble_what_no_reply_holds(memory: Remora, _: Sidecar) -> None:
+    append(memory, parts=bytes(2 << 20), text="t" * (1 << 20))
+    request = memory_service_pb2.AssembleContextRequest(conversation_id="held", max_tokens=10_000_000)
+    memory.stubs.memory.AssembleContext(request, timeout=WAIT)
+
+
 def remove_what_is_not_there(memory: Remora, _: Sidecar) -> None:
     append(memory)
     request = pb.EditMessagesRequest(conversation_id="held", edits=[pb.Edit(remove="lost")])
@@ -266,7 +272,14 @@ FAULTS = [
         assemble_within_two_tokens,
         grpc.StatusCode.INVALID_ARGUMENT,
         "BUDGET_TOO_SMALL",
-        {"field": "max_tokens"},
+        {"field": "max_tokens", "least_max_tokens": "8"},
+    ),
+    Fault(
+        errors.ContextTooLarge,
+        assemble_what_no_reply_holds,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "CONTEXT_TOO_LARGE",
+        {"limit_bytes": str(3 << 20)},
     ),
     Fault(
         errors.RequestTooLarge,

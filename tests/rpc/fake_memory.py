@@ -12,7 +12,7 @@ from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, TokenEncoding
 
 @dataclass
 class FakeAssembler:
-    context: Context = field(default_factory=lambda: Context((), "", 3, 3, 0, 0, exact=True, revision=9, index=None))
+    context: Context = field(default_factory=lambda: Context((), "", 3, 3, 0, exact=True, revision=9, index=None))
     asked: tuple[Read, ContextRequest] | None = None
 
     def assemble(self, read: Read, request: ContextRequest) -> Context:

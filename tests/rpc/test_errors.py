@@ -22,7 +22,13 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "PAGE_TOKEN_INVALID",
         {"field": "page_token"},
     ),
-    (errors.BudgetTooSmall(1, 3), grpc.StatusCode.INVALID_ARGUMENT, "BUDGET_TOO_SMALL", {"field": "max_tokens"}),
+    (
+        errors.BudgetTooSmall(1, 3),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "BUDGET_TOO_SMALL",
+        {"field": "max_tokens", "least_max_tokens": "3"},
+    ),
+    (errors.ContextTooLarge(10), grpc.StatusCode.FAILED_PRECONDITION, "CONTEXT_TOO_LARGE", {"limit_bytes": "10"}),
     (
         errors.RequestTooLarge(10),
         grpc.StatusCode.INVALID_ARGUMENT,

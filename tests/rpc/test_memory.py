@@ -15,6 +15,7 @@ from remora.v1 import filter_pb2
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.scalar_pb2 import Scalar
+from remora.v1.text_service_pb2 import Encoding
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering, Section
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Negated, Operator
 from remora_server.domain.search import (
@@ -226,6 +227,10 @@ def test_a_context_is_assembled_as_asked(server: RunningServer) -> None:
         merge=pb.MERGE_INTERLEAVE,
         rendering=pb.RENDERING_TRANSCRIPT,
         index_wait=Duration(),
+        encoding=Encoding(model="gpt-4"),
+        system="be brief",
+        allow_partial=True,
+        include_unrelated=True,
     )
 
     assert request == ContextRequest(
@@ -239,6 +244,11 @@ def test_a_context_is_assembled_as_asked(server: RunningServer) -> None:
         merge=Merge.INTERLEAVE,
         rendering=Rendering.TRANSCRIPT,
         index_wait=0.0,
+        encoding=CL100K_BASE,
+        model="gpt-4",
+        system="be brief",
+        allow_partial=True,
+        include_unrelated=True,
     )
 
 
@@ -256,8 +266,12 @@ def test_a_context_recalls_for_a_vector_by_the_profile_that_it_selects(server: R
     )
 
 
-@pytest.mark.parametrize(("given", "merge"), [(0, Merge.PREPEND), (1, Merge.APPEND), (2, Merge.PREPEND)])
-def test_recalled_messages_come_first_unless_asked_otherwise(server: RunningServer, given: int, merge: Merge) -> None:
+@pytest.mark.parametrize(
+    ("given", "merge"), [(0, Merge.EARLIER), (1, Merge.APPEND), (2, Merge.PREPEND), (4, Merge.EARLIER)]
+)
+def test_recalled_messages_are_marked_as_earlier_unless_asked_otherwise(
+    server: RunningServer, given: int, merge: Merge
+) -> None:
     assert asked_for(server, merge=given).merge is merge
 
 
@@ -273,9 +287,11 @@ def test_a_context_comes_back_with_its_costs(server: RunningServer, index: Index
     encoded = MESSAGE.SerializeToString()
     items = (
         Item(encoded, "c", 3, Section.RECALLED, 0.5, 11, "because"),
-        Item(encoded, "d", 4, Section.RECENT, None, 12, "recent"),
+        Item(encoded, "d", 4, Section.RECENT, None, 12, "recent", ("audio",), partial=True),
     )
-    server.assembler.context = Context(items, "text", 26, 3, 2, 1, exact=True, revision=7, index=index)
+    server.assembler.context = Context(
+        items, "text", 26, 3, 2, exact=False, revision=7, index=index, earlier="quoted", unanswered=4, unrelated=5
+    )
     by_words = pb.IndexState(words_only=True, words_only_reason=pb.WORDS_ONLY_REASON_PROFILE)
 
     reply = server.call("AssembleContext", pb.AssembleContextRequest(conversation_id="c", max_tokens=30))
@@ -290,14 +306,25 @@ def test_a_context_comes_back_with_its_costs(server: RunningServer, index: Index
                 tokens=11,
                 reason="because",
             ),
-            pb.Item(message=MESSAGE, conversation_id="d", section=pb.SECTION_RECENT, tokens=12, reason="recent"),
+            pb.Item(
+                message=MESSAGE,
+                conversation_id="d",
+                section=pb.SECTION_RECENT,
+                tokens=12,
+                reason="recent",
+                uncounted=["audio"],
+                partial=True,
+            ),
         ],
         text="text",
         tokens_used=26,
         overhead_tokens=3,
         left_out=2,
         uncounted_parts=1,
-        exact=True,
+        exact=False,
         revision=7,
         index=by_words if index else None,
+        earlier=Message(role="user", text="quoted"),
+        unanswered=4,
+        unrelated=5,
     )

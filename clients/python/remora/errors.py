@@ -146,7 +146,16 @@ class PageTokenInvalidError(InvalidArgumentError):
 
 
 class BudgetTooSmallError(InvalidArgumentError):
-    """The token budget is less than what every context costs."""
+    """The token budget does not hold the system text and the newest messages."""
+
+    @property
+    def least_max_tokens(self) -> int:
+        """The least budget that does."""
+        return int(self.metadata.get("least_max_tokens", 0))
+
+
+class ContextTooLargeError(FailedPreconditionError):
+    """The newest messages are larger than a reply may be, whatever the budget."""
 
 
 class RequestTooLargeError(InvalidArgumentError):
@@ -265,6 +274,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "CALL_MALFORMED": CallMalformedError,
     "COMPRESSION_UNKNOWN": CompressionUnknownError,
     "CONNECTION_FAILED": ConnectionFailedError,
+    "CONTEXT_TOO_LARGE": ContextTooLargeError,
     "CONVERSATION_EXISTS": ConversationExistsError,
     "CONVERSATION_NOT_FOUND": ConversationNotFoundError,
     "DEADLINE_EXCEEDED": DeadlineExceededError,

@@ -1,15 +1,17 @@
-"""Assembling a context: recent and recalled messages of a conversation under an exact token budget."""
+"""Assembling a context: the system text, recalled and recent messages of a conversation under an exact token budget."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from remora_server.domain.budgets import Candidate, Selection, candidates, would_fill
+from remora_server.domain.budgets import Candidate, Selection, candidates
 from remora_server.domain.calls import Read
-from remora_server.domain.context import Context, ContextRequest, Item, Rendering, Section
-from remora_server.domain.context_messages import ContextMessage, MessageReader, Place, whole_units
+from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
+from remora_server.domain.context_items import ANSWER, QUESTION, Origins
+from remora_server.domain.context_messages import SYSTEM, ContextMessage, MessageReader, Place
 from remora_server.domain.context_sources import (
     ConversationSource,
     MessageSource,
@@ -18,29 +20,31 @@ from remora_server.domain.context_sources import (
     UserMessages,
     recalled,
 )
-from remora_server.domain.errors import BudgetTooSmall
-from remora_server.domain.renderings import ChatRenderer, Rendered, Renderer, TranscriptRenderer
-from remora_server.domain.search import InConversation, OfUser, SearchQuery
-from remora_server.domain.tokens import TokenCounter
+from remora_server.domain.costs import Counting
+from remora_server.domain.errors import ContextTooLarge
+from remora_server.domain.newest import NewestTurns
+from remora_server.domain.pinning import Pinned, Pinning
+from remora_server.domain.relevance import speaking
+from remora_server.domain.renderings import ChatRenderer, Chosen, Rendered, Renderer, TranscriptRenderer
+from remora_server.domain.replies import REPLY_BYTES
+from remora_server.domain.search import InConversation, MessageFilter, OfUser, SearchQuery
+from remora_server.domain.tokens import O200K_BASE, TokenCounter
+from remora_server.domain.turns import Recent
 
-QUERY_ROLE = "user"
 QUERY_CHARACTERS = 8_192
 """Of a message that is the query, how much of its beginning is."""
-PAGE_TOKENS = 32
-"""The first page of recent messages would fill the budget if each cost so much, within PAGE_MESSAGES."""
-PAGE_MESSAGES = (16, 1_000)
 
 
 class ContextAssembler:
     """Chooses messages under a budget and renders them.
 
-    The newest messages come first, in an unbroken run, within half of the budget; all of it where nothing is recalled,
-    and the newest unit may go beyond the half. Then come recalled ones, by score, in all the room that is left. What
-    room remains goes to further recent ones, until nothing that was left out would fit.
+    The system text and the newest turn are pinned. Then come the turns before it, in an unbroken run, within half of
+    the budget; all of it where nothing is recalled. Then recalled messages, by score, in all the room that is left, and
+    what they answer or what answers them. What room remains goes to further turns of the run.
 
-    Candidates are the newest messages, up to `recent_messages` or until they would fill the budget by themselves, and
-    the hits of the search; all with the rest of their tool calls, and none where that rest is not to be had. Those that
-    the whole budget would not hold do not break the run. The reply has room for so many bytes, too (`domain.budgets`).
+    Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget by
+    themselves, and the hits of the search that speak to the query; hits with the rest of their tool calls, and none
+    where that rest is not to be had. The reply has room for so many bytes, too (`domain.budgets`).
     """
 
     def __init__(
@@ -58,10 +62,7 @@ class ContextAssembler:
         self._reader = reader
 
     def assemble(self, read: Read, request: ContextRequest) -> Context:
-        """Assemble. Raises ConversationNotFound, BudgetTooSmall, and what the search raises."""
-        renderer = self._renderer(request)
-        if request.max_tokens < renderer.fixed:
-            raise BudgetTooSmall(request.max_tokens, renderer.fixed)
+        """Assemble. Raises ConversationNotFound, BudgetTooSmall, ContextTooLarge, and what the search raises."""
         conversation, revision = self._conversations.get(read, request.conversation_id, "")
         user_id = request.user_id or conversation.draft.user_id
         assembly = _Assembly(
@@ -72,14 +73,16 @@ class ContextAssembler:
             messages=UserMessages(self._messages, self._reader, read, user_id),
             searcher=self._searcher,
             reader=self._reader,
-            renderer=renderer,
+            tokens=self._tokens,
+            renderer=self._renderer(request),
         )
         return assembly.assemble(revision)
 
     def _renderer(self, request: ContextRequest) -> Renderer:
+        counting = Counting(self._tokens, request.encoding, request.model)
         if request.rendering is Rendering.TRANSCRIPT:
-            return TranscriptRenderer(self._tokens, request.encoding)
-        return ChatRenderer(self._tokens, request.encoding, request.merge)
+            return TranscriptRenderer(counting)
+        return ChatRenderer(counting, request.merge, request.conversation_id)
 
 
 class _Assembly(Struct, frozen=True):
@@ -92,113 +95,106 @@ class _Assembly(Struct, frozen=True):
     messages: UserMessages
     searcher: Searcher
     reader: MessageReader
+    tokens: TokenCounter
     renderer: Renderer
 
     def assemble(self, revision: int) -> Context:
         limit = self.renderer.limit(self.request.max_tokens)
-        selection = Selection(self.renderer, limit)
-        newest, recent = self._newest(limit)
-        able = [candidate for candidate in recent if selection.fits(candidate, limit)]
-        selection.take_all(able[:1])
-        selection.take_run(able[1:], limit // 2 if self.request.search else limit)
-        found = self._recall(newest, selection.sections)
-        hits = candidates(self.renderer, Section.RECALLED, found.units)
-        selection.take_all([*hits, *recent])
-        return self._context(selection, [*recent, *hits], found, revision)
+        recent, runs = NewestTurns(self.request, self.messages, self.renderer).read()
+        pinning = Pinning(self.request, self.renderer, self.reader, self.tokens)
+        pinned = pinning.fitting(Pinned(self._system(), recent.pinned))
+        selection = pinning.selection(pinned)
+        waiting = selection.take_run(runs, limit // 2 if self.request.search else limit)
+        found = self._recall(recent, selection)
+        hits = candidates(self.renderer, Section.RECALLED, [(unit,) for unit in found.units])
+        sides = self._other_sides(selection.take_all(hits))
+        others = candidates(self.renderer, Section.RECALLED, [((message,),) for message, _ in sides])
+        selection.take_all(others)
+        selection.take_run(waiting, limit)
+        rendered = self._rendered(selection, pinned, found)
+        origins = Origins(self.request, pinned, found, {message.place: why for message, why in sides})
+        items = origins.items(rendered, selection, self.renderer)
+        considered = {place for candidate in (*runs, *hits, *others) for place in candidate.places}
+        return Context(
+            items=items,
+            text=rendered.text,
+            earlier=rendered.earlier,
+            tokens_used=rendered.tokens_used,
+            overhead_tokens=rendered.overhead,
+            left_out=len(considered - selection.places),
+            unanswered=len(recent.unanswered),
+            unrelated=found.unrelated,
+            exact=self.request.encoding.exact and not any(item.uncounted for item in items),
+            revision=revision,
+            index=found.index,
+        )
 
-    def _newest(self, limit: int) -> tuple[list[ContextMessage], list[Candidate]]:
-        """The newest messages, by sequence, until those that fit would fill the budget or the reply; and their units,
-        backwards.
-        """
-        fewest, most = PAGE_MESSAGES
-        page = min(most, max(fewest, self.request.max_tokens // PAGE_TOKENS))
-        newest: list[ContextMessage] = []
-        units: list[Candidate] = []
-        conversation_id, at_most = self.request.conversation_id, self.request.recent_messages
-        for newest in self.messages.newest(conversation_id, at_most=at_most, page=page):
-            units = candidates(self.renderer, Section.RECENT, whole_units(newest))
-            if would_fill(units, limit):
-                break
-        return newest, units[::-1]
+    def _system(self) -> ContextMessage | None:
+        """The system text: the one given, or else the newest in the conversation."""
+        text = self.request.system
+        if not text:
+            return self.messages.newest_of(self.request.conversation_id, SYSTEM)
+        return self.reader.system(text, self.tokens.count(O200K_BASE, [text])[0])
 
-    def _recall(self, newest: Sequence[ContextMessage], held: dict[Place, Section]) -> Recalled:
+    def _recall(self, recent: Recent, selection: Selection) -> Recalled:
         """What the query brings back beside the messages that are in."""
         if self.request.search is None:
             return Recalled()
         vector = self.request.vector
-        text, source = self._query(newest) if vector is None else ("", ())
+        text, source = self._query(recent) if vector is None else ("", None)
         if vector is None and not text:
             return Recalled()
-        known = sorted({sequence for _, sequence in held} | {message.sequence for message in source})
+        known = {sequence for conversation_id, sequence in selection.places if conversation_id}
+        known |= {source.sequence} if source else set()
         query = SearchQuery(
             scope=self._scope(),
             text=text,
             vector=vector,
             options=self.request.search,
             index_wait=self.request.index_wait,
-            exclude=tuple((self.conversation_uid, sequence) for sequence in known),
+            exclude=tuple((self.conversation_uid, sequence) for sequence in sorted(known)),
         )
-        return recalled(self.searcher.search(self.read, query), self.reader, self.messages)
+        result = self.searcher.search(self.read, query)
+        hits = result.hits if self.request.include_unrelated else speaking(result)
+        return recalled(replace(result, hits=hits), self.reader, self.messages, len(result.hits) - len(hits))
 
     def _scope(self) -> InConversation | OfUser:
         if self.request.search_user_scope:
             return OfUser(self.user_id)
         return InConversation(self.request.conversation_id, self.user_id)
 
-    def _query(self, newest: Sequence[ContextMessage]) -> tuple[str, tuple[ContextMessage, ...]]:
+    def _query(self, recent: Recent) -> tuple[str, ContextMessage | None]:
         """The text to search for, and the message that it is of, where it is one's."""
         if self.request.query:
-            return self.request.query, ()
-        spoken = next((message for message in reversed(newest) if message.role == QUERY_ROLE), None)
-        spoken = spoken or self.messages.newest_of(self.request.conversation_id, QUERY_ROLE)
-        return ("", ()) if spoken is None else (spoken.text[:QUERY_CHARACTERS], (spoken,))
+            return self.request.query, None
+        said = recent.said or self.messages.newest_said(self.request.conversation_id)
+        return ("", None) if said is None else (said.text[:QUERY_CHARACTERS], said)
 
-    def _context(
-        self, selection: Selection, considered: Sequence[Candidate], found: Recalled, revision: int
-    ) -> Context:
-        rendered = self._rendered(selection, found)
-        priced = zip(rendered.messages, rendered.tokens, strict=True)
-        places = {place for candidate in considered for place in candidate.places}
-        return Context(
-            items=tuple(_item(message, tokens, selection.sections[message.place], found) for message, tokens in priced),
-            text=rendered.text,
-            tokens_used=rendered.tokens_used,
-            overhead_tokens=rendered.overhead,
-            left_out=len(places) - len(rendered.messages),
-            uncounted_parts=sum(message.has_parts for message in rendered.messages),
-            exact=self.request.encoding.exact,
-            revision=revision,
-            index=found.index,
-        )
+    def _other_sides(self, taken: Sequence[Candidate]) -> list[tuple[ContextMessage, str]]:
+        """What recalled messages answer, or what answers them, and which it is; nothing where a filter was given, which
+        these need not pass, and in VoltAgent's orders.
+        """
+        search, merge = self.request.search, self.request.merge
+        if search is None or search.filter != MessageFilter() or merge is not Merge.EARLIER:
+            return []
+        sides: dict[Place, tuple[ContextMessage, str]] = {}
+        for unit in (unit for candidate in taken for unit in candidate.units):
+            side = self.messages.other_side(unit)
+            if side is not None:
+                sides.setdefault(side.place, (side, ANSWER if unit[0].opens_turn else QUESTION))
+        return list(sides.values())
 
-    def _rendered(self, selection: Selection, found: Recalled) -> Rendered:
-        """The selection rendered, without its last choices where a count of the whole comes out above its parts'."""
-        ranks = {id(unit): rank for rank, unit in enumerate(found.units)}
+    def _rendered(self, selection: Selection, pinned: Pinned, found: Recalled) -> Rendered:
+        """The selection rendered, without its last choices where a count of the whole comes out above its parts'.
+        Raises ContextTooLarge.
+        """
+        ranks = {unit[0].place: rank for rank, unit in enumerate(found.units)}
         while True:
+            hits = sorted(selection.units(Section.RECALLED), key=lambda unit: ranks.get(unit[0].place, len(ranks)))
             recent = sorted(selection.units(Section.RECENT), key=lambda unit: unit[0].sequence)
-            hits = sorted(selection.units(Section.RECALLED), key=lambda unit: ranks[id(unit)])
-            rendered = self.renderer.render(recent, hits)
-            if rendered.tokens_used <= self.request.max_tokens:
-                return rendered
-            selection.drop_last()
-
-
-def _item(message: ContextMessage, tokens: int, section: Section, found: Recalled) -> Item:
-    rank, score = found.found.get(message.place, (None, None)) if section is Section.RECALLED else (None, None)
-    return Item(
-        encoded=message.encoded,
-        conversation_id=message.conversation_id,
-        sequence=message.sequence,
-        section=section,
-        score=score,
-        tokens=tokens,
-        reason=_reason(section, rank),
-    )
-
-
-def _reason(section: Section, rank: int | None) -> str:
-    if section is Section.RECENT:
-        return "one of the newest messages"
-    if rank is None:
-        return "shares a tool call with a message that the query found"
-    return f"number {rank} of the messages that the query found"
+            rendered = self.renderer.render(Chosen(pinned.system, hits, recent))
+            if rendered.tokens_used <= self.request.max_tokens or not selection.drop_last():
+                break
+        if not selection.fits_reply:
+            raise ContextTooLarge(REPLY_BYTES)
+        return rendered

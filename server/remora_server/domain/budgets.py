@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import Struct
@@ -15,99 +16,147 @@ ITEM_BYTES = 256
 """More than what an item has beside its message and its conversation's id, and than a line that dates a sitting."""
 
 
-class Candidate(Struct, frozen=True):
-    """A unit for a section, its measure (that of its sittings aside), and how many bytes it takes in the reply."""
+class Candidate(Struct, frozen=True, eq=False):
+    """Units that go into a section together, their measure (their shares aside), and their bytes in the reply."""
 
     section: Section
-    unit: Unit
+    units: tuple[Unit, ...]
     measure: int
+    shares: dict[Hashable, int]
     reply_bytes: int
     places: tuple[Place, ...]
-    sittings: frozenset[Hashable]
 
 
-def candidates(renderer: Renderer, section: Section, units: Sequence[Unit]) -> list[Candidate]:
-    """The units with their measures, which are taken of all at once."""
-    measures = iter(renderer.measure([message for unit in units for message in unit]))
+def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
+    """Groups of units with their measures, which are taken of all at once."""
+    messages = [[message for unit in units for message in unit] for units in groups]
+    measures = iter(renderer.measure(section, [message for listed in messages for message in listed]))
     return [
         Candidate(
             section,
-            unit,
-            sum(next(measures) for _ in unit),
-            sum(_reply_bytes(renderer, message) for message in unit),
-            tuple([message.place for message in unit]),
-            frozenset(renderer.sitting(message) for message in unit),
+            tuple(units),
+            sum(next(measures) for _ in listed),
+            dict(share for message in listed for share in renderer.shares(section, message)),
+            sum(_reply_bytes(renderer, section, message) for message in listed),
+            tuple([message.place for message in listed]),
         )
-        for unit in units
+        for units, listed in zip(groups, messages, strict=True)
     ]
 
 
-def would_fill(units: Sequence[Candidate], limit: int) -> bool:
-    """Whether those of the units that fit by themselves, within a limit and into the reply, are too many together."""
-    able = [unit for unit in units if unit.measure <= limit and unit.reply_bytes <= REPLY_BYTES]
-    return sum(unit.measure for unit in able) > limit or sum(unit.reply_bytes for unit in able) > REPLY_BYTES
+def would_fill(able: Sequence[Candidate], limit: int) -> bool:
+    """Whether the candidates are too many together, for a limit or the reply."""
+    return sum(each.measure for each in able) > limit or sum(each.reply_bytes for each in able) > REPLY_BYTES
 
 
-def _reply_bytes(renderer: Renderer, message: ContextMessage) -> int:
+def _reply_bytes(renderer: Renderer, section: Section, message: ContextMessage) -> int:
     identity = len(message.conversation_id.encode())
-    return len(message.encoded) + renderer.text_bytes(message) + identity + ITEM_BYTES
+    return len(message.encoded) + renderer.text_bytes(section, message) + identity + ITEM_BYTES
 
 
 class Selection:
-    """The units that were chosen, in the order of choosing: never more than `limit` in the renderer's measure, nor than
-    REPLY_BYTES.
+    """The candidates that were chosen, in the order of choosing. Only what is pinned goes beyond `limit`, in the
+    renderer's measure, or beyond REPLY_BYTES.
     """
 
     def __init__(self, renderer: Renderer, limit: int) -> None:
         self._limit = limit
         self._spent = renderer.fixed
         self._room = REPLY_BYTES
-        self._sitting_measure = renderer.sitting_measure
-        self._sittings: set[Hashable] = set()
-        self._sections: dict[Place, Section] = {}
+        self._sharing: Counter[Hashable] = Counter()
+        self._held: dict[Place, Candidate] = {}
         self._chosen: list[Candidate] = []
+        self._pinned = 0
 
     @property
-    def sections(self) -> dict[Place, Section]:
-        """The section of each message that is in."""
-        return self._sections
+    def spent(self) -> int:
+        """The measure of the whole."""
+        return self._spent
+
+    @property
+    def fits_reply(self) -> bool:
+        return self._room >= 0
+
+    @property
+    def places(self) -> set[Place]:
+        """All messages that are in."""
+        return set(self._held)
+
+    def section(self, place: Place) -> Section:
+        """The section of a message that is in."""
+        return self._held[place].section
 
     def units(self, section: Section) -> list[Unit]:
         """A section's units in the order of choosing."""
-        return [candidate.unit for candidate in self._chosen if candidate.section is section]
+        return [unit for candidate in self._chosen if candidate.section is section for unit in candidate.units]
+
+    def has(self, candidate: Candidate) -> bool:
+        """Whether any of its messages is in."""
+        return any(place in self._held for place in candidate.places)
 
     def fits(self, candidate: Candidate, limit: int) -> bool:
-        """Whether the unit is not in, nor any of it, and fits within a limit and into the reply."""
-        fits = self._spent + self._cost(candidate) <= limit and candidate.reply_bytes <= self._room
-        return fits and self._sections.keys().isdisjoint(candidate.places)
+        """Whether there is room within a limit and in the reply."""
+        return self._spent + self._cost(candidate) <= limit and candidate.reply_bytes <= self._room
 
     def _cost(self, candidate: Candidate) -> int:
-        return candidate.measure + self._sitting_measure * len(candidate.sittings - self._sittings)
+        return candidate.measure + sum(cost for key, cost in candidate.shares.items() if not self._sharing[key])
+
+    def pin(self, candidate: Candidate) -> None:
+        """Take whatever it costs; it is never dropped."""
+        self._add(candidate)
+        self._pinned = len(self._chosen)
 
     def take(self, candidate: Candidate) -> bool:
-        """Take a unit if it fits."""
-        if not self.fits(candidate, self._limit):
+        """Take a candidate if none of its messages is in and it fits."""
+        if self.has(candidate) or not self.fits(candidate, self._limit):
             return False
-        self._spent += self._cost(candidate)
-        self._room -= candidate.reply_bytes
-        self._sittings |= candidate.sittings
-        self._sections.update(dict.fromkeys(candidate.places, candidate.section))
-        self._chosen.append(candidate)
+        self._add(candidate)
         return True
 
-    def take_run(self, ordered: Iterable[Candidate], limit: int) -> None:
-        """Take from the front until one does not fit within a limit."""
-        for candidate in ordered:
-            if not self.fits(candidate, limit):
-                return
-            self.take(candidate)
+    def take_all(self, ordered: Iterable[Candidate]) -> list[Candidate]:
+        """Take each that fits, in order, and return those. What does not fit now will not fit later: more candidates
+        never cost less.
+        """
+        return [candidate for candidate in ordered if self.take(candidate)]
 
-    def take_all(self, ordered: Iterable[Candidate]) -> None:
-        """Take each that fits, in order. What does not fit now will not fit later: more units never cost less."""
-        for candidate in ordered:
-            self.take(candidate)
+    def take_run(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
+        """Take from the front until one does not fit within a limit; return the rest. What of one was recalled goes
+        over.
+        """
+        waiting = list(ordered)
+        while waiting and self._take_over(waiting[0], limit):
+            waiting.pop(0)
+        return waiting
 
-    def drop_last(self) -> None:
-        """Take back the last choice, not the room that it had."""
-        for place in self._chosen.pop().places:
-            del self._sections[place]
+    def _take_over(self, candidate: Candidate, limit: int) -> bool:
+        held = {id(each): each for place in candidate.places if (each := self._held.get(place))}
+        for other in held.values():
+            self._remove(other)
+        if self.fits(candidate, limit):
+            self._add(candidate)
+            return True
+        for other in held.values():
+            self._add(other)
+        return False
+
+    def _add(self, candidate: Candidate) -> None:
+        self._spent += self._cost(candidate)
+        self._room -= candidate.reply_bytes
+        self._sharing.update(candidate.shares.keys())
+        self._held.update(dict.fromkeys(candidate.places, candidate))
+        self._chosen.append(candidate)
+
+    def _remove(self, candidate: Candidate) -> None:
+        self._sharing.subtract(candidate.shares.keys())
+        self._spent -= self._cost(candidate)
+        self._room += candidate.reply_bytes
+        for place in candidate.places:
+            del self._held[place]
+        self._chosen.remove(candidate)
+
+    def drop_last(self) -> bool:
+        """Drop the last choice; False where only what is pinned is left."""
+        if len(self._chosen) == self._pinned:
+            return False
+        self._remove(self._chosen[-1])
+        return True

@@ -13,13 +13,19 @@ from remora_server.domain.tokens import O200K_BASE, TokenEncoding
 class Section(Enum):
     """A part of a context."""
 
-    RECENT = "recent"
+    SYSTEM = "system"
     RECALLED = "recalled"
+    RECENT = "recent"
 
 
 class Merge(Enum):
-    """How recalled and recent messages are joined."""
+    """How recalled and recent messages are joined.
 
+    EARLIER is Remora's own order: recalled messages in the order of time, quoted in one message before the recent ones.
+    The others are VoltAgent's, by its names: recalled messages stand by themselves, best first.
+    """
+
+    EARLIER = "earlier"
     APPEND = "append"
     PREPEND = "prepend"
     INTERLEAVE = "interleave"
@@ -37,7 +43,9 @@ class ContextRequest(Struct, frozen=True):
 
     An empty user is the conversation's own. What is recalled for is the vector, where there is one, else the query, and
     where that is empty, the text of the newest `user` message, which is then not recalled itself. `recent_messages`
-    None stands for as many as fit, `search` None for no recall; `index_wait` is in seconds.
+    None stands for as many as fit, `search` None for no recall; `index_wait` is in seconds. `model` is the one whose
+    rule for images holds. An empty `system` is the conversation's own. With `allow_partial`, texts of the newest turn
+    are truncated where it does not fit; with `include_unrelated`, recall has no floor (`domain.relevance`).
     """
 
     conversation_id: str
@@ -46,16 +54,23 @@ class ContextRequest(Struct, frozen=True):
     query: str = ""
     vector: QueryVector | None = None
     encoding: TokenEncoding = O200K_BASE
+    model: str = ""
+    system: str = ""
     recent_messages: int | None = None
     search: SearchOptions | None = None
     search_user_scope: bool = False
-    merge: Merge = Merge.PREPEND
+    merge: Merge = Merge.EARLIER
     rendering: Rendering = Rendering.MESSAGES
     index_wait: float = 0.0
+    allow_partial: bool = False
+    include_unrelated: bool = False
 
 
 class Item(Struct, frozen=True):
-    """One message of a context: `encoded` is the message in wire form, `tokens` what it costs as rendered."""
+    """One message of a context: `encoded` is the message in wire form, `tokens` what it costs as rendered.
+
+    `uncounted` is what it holds that is not counted. `partial` says that its text is truncated.
+    """
 
     encoded: bytes
     conversation_id: str
@@ -64,13 +79,17 @@ class Item(Struct, frozen=True):
     score: float | None
     tokens: int
     reason: str
+    uncounted: tuple[str, ...] = ()
+    partial: bool = False
 
 
 class Context(Struct, frozen=True):
     """A context, its items in the order of reading.
 
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was
-    searched.
+    searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves.
+    `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that do not speak to the
+    query.
     """
 
     items: tuple[Item, ...]
@@ -78,7 +97,14 @@ class Context(Struct, frozen=True):
     tokens_used: int
     overhead_tokens: int
     left_out: int
-    uncounted_parts: int
     exact: bool
     revision: int
     index: IndexState | None
+    earlier: str = ""
+    unanswered: int = 0
+    unrelated: int = 0
+
+    @property
+    def uncounted_parts(self) -> int:
+        """How many items hold something that is not counted."""
+        return sum(bool(item.uncounted) for item in self.items)

@@ -9,6 +9,10 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from remora_server.domain.costs import ToolCall
+from remora_server.domain.images import Image
+
+USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
+"""Roles that decide where a message stands."""
 
 Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
@@ -17,8 +21,7 @@ Place: TypeAlias = tuple[str, int]
 class ContextMessage(Struct, frozen=True):
     """What of a message decides its place in a context. `encoded` is all of it in wire form, opaque to the domain.
 
-    `sent_time` is the server's create time where the caller gave none; `has_parts` says that it carries content whose
-    cost is unknown.
+    `sent_time` is the server's create time where the caller gave none. The rest is as in `domain.costs.ChatMessage`.
     """
 
     conversation_id: str
@@ -31,8 +34,9 @@ class ContextMessage(Struct, frozen=True):
     tool_result_ids: tuple[str, ...] = ()
     sent_time: int = 0
     session_id: str = ""
-    token_count: int = 0
-    has_parts: bool = False
+    token_count: int | None = None
+    images: tuple[Image, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -42,15 +46,31 @@ class ContextMessage(Struct, frozen=True):
     def uses_tools(self) -> bool:
         return bool(self.tool_calls or self.tool_result_ids)
 
+    @property
+    def opens_turn(self) -> bool:
+        """Whether a user says something: Anthropic's tool results are of the role `user`, too."""
+        return self.role == USER and not self.tool_result_ids
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the model says something to the user."""
+        return self.role == ASSISTANT and bool(self.text) and not self.uses_tools
+
 
 class MessageReader(Protocol):
-    """Reads messages out of their wire form."""
+    """Reads messages out of their wire form, and writes those that a context makes."""
 
     def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
         """One message."""
 
     def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
         """The messages of `domain.messages.MessagePage.encoded`, in its order."""
+
+    def system(self, text: str, token_count: int) -> ContextMessage:
+        """A system text of so many tokens (in o200k_base) as a message of no conversation."""
+
+    def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
+        """The message with another text, of so many tokens, and with nothing else for a model but its tools."""
 
 
 Unit: TypeAlias = tuple[ContextMessage, ...]
@@ -61,7 +81,8 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     """The units of one conversation's messages, which are given by sequence; in the order of their first messages.
 
     A message that calls tools is one unit with the messages that answer. A result belongs to the newest call of its id
-    before it. A unit that lacks a call or a result is left out: models refuse half of one.
+    before it. A unit that lacks a call or a result is left out: models refuse half of one. Whoever shows units one
+    after the other shows results right after their calls, as models want them.
     """
     if not any(message.uses_tools for message in messages):
         return [(message,) for message in messages]

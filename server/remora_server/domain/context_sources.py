@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
-from remora_server.domain.context_messages import ContextMessage, MessageReader, Place, Unit, whole_units
+from remora_server.domain.context_messages import USER, ContextMessage, MessageReader, Place, Unit, whole_units
 from remora_server.domain.conversations import Conversation
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import MessagePage, MessageQuery
 from remora_server.domain.search import IndexState, SearchQuery, SearchResult
 
-PAGE_MESSAGES = 1000
+LARGEST_PAGE = 1_000
 TOOL_REACH = 32
 """How many messages before and after one that was found may hold the rest of its tool calls."""
+OTHER_SIDE_REACH = 8
+"""How far from a question its answer may be, behind the tools that were called for it."""
 
 
 class ConversationSource(Protocol):
@@ -47,50 +50,76 @@ class UserMessages:
         self._read = read
         self._user_id = user_id
 
-    def newest(self, conversation_id: str, *, at_most: int | None, page: int) -> Iterator[list[ContextMessage]]:
-        """The newest messages by sequence, `at_most` so many: after each page of reading, all that were read so far."""
+    def newest(self, conversation_id: str, *, page: int) -> Iterator[list[ContextMessage]]:
+        """The newest messages by sequence: after each page of reading, all that were read so far. Pages grow."""
         messages: list[ContextMessage] = []
         before, more = None, True
-        while more and (at_most is None or len(messages) < at_most):
-            limit = page if at_most is None else min(page, at_most - len(messages))
-            found = self._list(MessageQuery(conversation_id, before_sequence=before, limit=limit))
+        while more:
+            found = self._list(MessageQuery(conversation_id, before_sequence=before, limit=page))
             messages = self._reader.page(conversation_id, found.encoded) + messages
             yield messages
-            before, more = found.first_sequence, found.more
+            before, more, page = found.first_sequence, found.more, min(2 * page, LARGEST_PAGE)
 
     def newest_of(self, conversation_id: str, role: str) -> ContextMessage | None:
         """The newest message of a role."""
         found = self._list(MessageQuery(conversation_id, roles=(role,), limit=1))
         return next(iter(self._reader.page(conversation_id, found.encoded)), None)
 
+    def newest_said(self, conversation_id: str) -> ContextMessage | None:
+        """What the user said last, if not long before the tools' results of that role."""
+        found = self._list(MessageQuery(conversation_id, roles=(USER,), limit=TOOL_REACH))
+        said = [message for message in self._reader.page(conversation_id, found.encoded) if message.opens_turn]
+        return said[-1] if said else None
+
     def unit_around(self, message: ContextMessage) -> Unit | None:
         """The unit that holds a message; None where the rest of it is not to be had."""
         if not message.uses_tools:
             return (message,)
-        here, at = message.conversation_id, message.sequence
+        before, after = self._before(message, TOOL_REACH), self._after(message, TOOL_REACH)
+        return next((unit for unit in whole_units([*before, message, *after]) if message in unit), None)
+
+    def other_side(self, unit: Unit) -> ContextMessage | None:
+        """The answer to a unit that is a question, or else the question that it answers, where one is near."""
+        if unit[0].opens_turn:
+            turn = takewhile(lambda message: not message.opens_turn, self._after(unit[-1], OTHER_SIDE_REACH))
+            return next((message for message in turn if message.is_answer), None)
+        before = reversed(self._before(unit[0], OTHER_SIDE_REACH))
+        return next((message for message in before if message.opens_turn), None)
+
+    def _before(self, message: ContextMessage, limit: int) -> list[ContextMessage]:
+        return self._near(message, MessageQuery("", before_sequence=message.sequence, limit=limit))
+
+    def _after(self, message: ContextMessage, limit: int) -> list[ContextMessage]:
+        return self._near(message, MessageQuery("", after_sequence=message.sequence, newest=False, limit=limit))
+
+    def _near(self, message: ContextMessage, query: MessageQuery) -> list[ContextMessage]:
+        """Messages of a message's conversation, by sequence; none where that was deleted since it was found."""
+        here = message.conversation_id
         try:
-            before = self._list(MessageQuery(here, before_sequence=at, limit=TOOL_REACH))
-            after = self._list(MessageQuery(here, after_sequence=at, newest=False, limit=TOOL_REACH))
+            found = self._list(replace(query, conversation_id=here))
         except ConversationNotFound:
-            return None  # deleted since it was found
-        near = [*self._reader.page(here, before.encoded), message, *self._reader.page(here, after.encoded)]
-        return next((unit for unit in whole_units(near) if message in unit), None)
+            return []
+        return self._reader.page(here, found.encoded)
 
     def _list(self, query: MessageQuery) -> MessagePage:
         return self._source.list(self._read, replace(query, user_id=self._user_id))
 
 
 class Recalled(Struct):
-    """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found."""
+    """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found.
+
+    `unrelated` counts the hits that do not speak to the query.
+    """
 
     units: list[Unit] = field(default_factory=list)
     found: dict[Place, tuple[int, float]] = field(default_factory=dict)
     index: IndexState | None = None
+    unrelated: int = 0
 
 
-def recalled(result: SearchResult, reader: MessageReader, messages: UserMessages) -> Recalled:
+def recalled(result: SearchResult, reader: MessageReader, messages: UserMessages, unrelated: int = 0) -> Recalled:
     """The hits of a search, each with the rest of its unit; a hit whose unit is not whole is left out."""
-    gathered = Recalled(index=result.index)
+    gathered = Recalled(index=result.index, unrelated=unrelated)
     held: set[Place] = set()
     for rank, hit in enumerate(result.hits, 1):
         message = reader.message(hit.conversation_id, hit.encoded)

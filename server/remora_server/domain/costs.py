@@ -8,12 +8,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from remora_server.domain.images import Image, image_rule
 from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
 
 TOKENS_PER_MESSAGE = 3
 TOKENS_PER_NAME = 1
 REPLY_PRIMING = 3
 """Every reply of a model is primed with `<|start|>assistant<|message|>`: a cost of the whole, not of a message."""
+UNKNOWN_PARTS = "parts of unknown content"
 
 
 class ToolCall(Struct, frozen=True):
@@ -25,7 +27,11 @@ class ToolCall(Struct, frozen=True):
 
 
 class ChatMessage(Protocol):
-    """What of a message is sent to a model. `token_count` is the text's in o200k_base, None where it is not known."""
+    """What of a message is sent to a model.
+
+    `token_count` is the text's in o200k_base, None where it is not known; `uncounted` is what the message holds beside
+    its text, tools and images.
+    """
 
     @property
     def role(self) -> str: ...
@@ -42,29 +48,69 @@ class ChatMessage(Protocol):
     @property
     def token_count(self) -> int | None: ...
 
+    @property
+    def images(self) -> Sequence[Image]: ...
 
-def text_costs(tokens: TokenCounter, encoding: TokenEncoding, messages: Sequence[ChatMessage]) -> list[int]:
-    """The tokens of each message's text, those that are known already without counting them again."""
-    if encoding != O200K_BASE:
-        return tokens.count(encoding, [message.text for message in messages])
-    known = [message.token_count for message in messages]
-    unknown = [message.text for message, count in zip(messages, known, strict=True) if count is None]
-    counted = iter(tokens.count(encoding, unknown) if unknown else ())
-    return [next(counted) if count is None else count for count in known]
+    @property
+    def uncounted(self) -> Sequence[str]: ...
 
 
-def message_costs(tokens: TokenCounter, encoding: TokenEncoding, messages: Sequence[ChatMessage]) -> list[int]:
-    """What each message costs: 3, its role, its text, its tools' names and arguments, and 1 more for a name with it.
+class Counting(Struct, frozen=True):
+    """How a request counts. `model` is the one whose rule for images holds; empty: none is named."""
 
-    The whole costs REPLY_PRIMING more. Opaque parts are not counted.
-    """
-    words = [list(_words(message)) for message in messages]
-    counts = _count_distinct(tokens, encoding, [word for listed in words for word in listed])
-    texts = text_costs(tokens, encoding, messages)
-    return [
-        TOKENS_PER_MESSAGE + text + sum(islice(counts, len(listed))) + (TOKENS_PER_NAME if message.name else 0)
-        for message, text, listed in zip(messages, texts, words, strict=True)
-    ]
+    tokens: TokenCounter
+    encoding: TokenEncoding = O200K_BASE
+    model: str = ""
+
+    def texts(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text."""
+        return self.tokens.count(self.encoding, texts)
+
+    def messages(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """What each message costs: 3, its role, its text, its tools' names and arguments, its images by the model's
+        rule, and 1 more for a name with it. The whole costs REPLY_PRIMING more.
+        """
+        words = [list(_words(message)) for message in messages]
+        counts = self._distinct([word for listed in words for word in listed])
+        texts = self._message_texts(messages)
+        return [
+            TOKENS_PER_MESSAGE
+            + text
+            + sum(islice(counts, len(listed)))
+            + sum(tokens or 0 for tokens in self._images(message))
+            + (TOKENS_PER_NAME if message.name else 0)
+            for message, text, listed in zip(messages, texts, words, strict=True)
+        ]
+
+    def uncounted(self, message: ChatMessage) -> tuple[str, ...]:
+        """What the message holds that its cost leaves out, in words for people."""
+        if not message.images:
+            return tuple(message.uncounted)
+        rule = image_rule(self.model)
+        why = f"image: no rule for {self.model or 'an unnamed model'}" if rule is None else "image of unknown size"
+        return *message.uncounted, *(why for tokens in self._images(message) if tokens is None)
+
+    def _images(self, message: ChatMessage) -> list[int | None]:
+        """What each image costs, None where that is not known."""
+        if not message.images:
+            return []
+        rule = image_rule(self.model)
+        return [rule.tokens(image) if rule else None for image in message.images]
+
+    def _message_texts(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of each message's text, those that are known already without counting them again."""
+        if self.encoding != O200K_BASE:
+            return self.texts([message.text for message in messages])
+        known = [message.token_count for message in messages]
+        unknown = [message.text for message, count in zip(messages, known, strict=True) if count is None]
+        counted = iter(self.texts(unknown) if unknown else ())
+        return [next(counted) if count is None else count for count in known]
+
+    def _distinct(self, texts: list[str]) -> Iterator[int]:
+        """The tokens of each text, where most texts are the same few roles and names."""
+        distinct = list(dict.fromkeys(texts))
+        counts = dict(zip(distinct, self.texts(distinct), strict=True))
+        return map(counts.__getitem__, texts)
 
 
 def _words(message: ChatMessage) -> Iterator[str]:
@@ -74,10 +120,3 @@ def _words(message: ChatMessage) -> Iterator[str]:
     for call in message.tool_calls:
         yield call.name
         yield call.arguments
-
-
-def _count_distinct(tokens: TokenCounter, encoding: TokenEncoding, texts: list[str]) -> Iterator[int]:
-    """The tokens of each text, where most texts are the same few roles and names."""
-    distinct = list(dict.fromkeys(texts))
-    counts = dict(zip(distinct, tokens.count(encoding, distinct), strict=True))
-    return map(counts.__getitem__, texts)

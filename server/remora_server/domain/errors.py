@@ -34,10 +34,21 @@ class InvalidPageToken(InvalidField):
 
 
 class BudgetTooSmall(InvalidField):
-    """A token budget that does not hold the context's fixed cost."""
+    """A token budget that does not hold the system text and the newest messages. `needed` is the least that does."""
 
     def __init__(self, budget: int, needed: int) -> None:
-        super().__init__("max_tokens", f"is {budget}, and the context's fixed parts cost {needed}")
+        super().__init__("max_tokens", f"is {budget}; the system text and the newest messages need {needed}")
+        self.metadata["least_max_tokens"] = str(needed)
+
+
+class ContextTooLarge(RemoraError):
+    """The newest messages are larger than a reply may be, whatever the budget."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the newest messages, with their parts and metadata, are larger than a reply of {limit} bytes",
+            limit_bytes=str(limit),
+        )
 
 
 class ConversationNotFound(RemoraError):

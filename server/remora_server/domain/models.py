@@ -7,6 +7,9 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+BUILTIN_MODEL = "all-MiniLM-L6-v2"
+"""The model in the process. Its vectors bear this name, a slash and their precision."""
+
 T = TypeVar("T")
 
 

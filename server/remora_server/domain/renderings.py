@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from datetime import date
-from itertools import groupby, zip_longest
-from typing import Protocol
+from itertools import zip_longest
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from remora_server.domain.context import Merge
-from remora_server.domain.context_messages import ContextMessage, Unit
-from remora_server.domain.costs import REPLY_PRIMING, message_costs
-from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS, TokenCounter, TokenEncoding
+from remora_server.domain.context import Merge, Section
+from remora_server.domain.context_messages import USER, ContextMessage, Unit
+from remora_server.domain.costs import REPLY_PRIMING, TOKENS_PER_MESSAGE, Counting
+from remora_server.domain.quotation import Quotation
+from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS
 
-DAY = 86_400_000_000
-EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+EARLIER = "Earlier messages from memory, for reference; the conversation itself follows after them.\n"
+"""The first line of a message that quotes recalled ones."""
+EARLIER_ROLE = USER
+"""Whose message that is: what is quoted may be anybody's words, so it must not speak with the system's authority."""
+
+Share: TypeAlias = tuple[Hashable, int]
+"""A cost that several messages have together: what it is for, and its measure."""
+
+
+class Chosen(Struct, frozen=True):
+    """What a context shows: recalled units best first, recent ones by sequence."""
+
+    system: ContextMessage | None
+    recalled: Sequence[Unit]
+    recent: Sequence[Unit]
 
 
 class Rendered(Struct, frozen=True):
-    """A context in the order of reading. `tokens` are each message's; with `overhead` they are the whole cost."""
+    """A context in the order of reading. `tokens` are each message's; with `overhead` they are the whole cost.
+
+    `text` is the whole as one text, `earlier` the text that quotes recalled messages; both may be empty.
+    """
 
     messages: tuple[ContextMessage, ...]
     tokens: tuple[int, ...]
     overhead: int
     text: str = ""
+    earlier: str = ""
 
     @property
     def tokens_used(self) -> int:
@@ -32,154 +49,183 @@ class Rendered(Struct, frozen=True):
 
 
 class Renderer(Protocol):
-    """One rendering. Its measure adds up: the whole measures what is `fixed`, each message's own measure, and
-    `sitting_measure` for each different sitting.
+    """One rendering. Its measure adds up: the whole measures what is `fixed`, each message's own measure, and each
+    different share of them. The tokens are at most that many.
     """
 
     @property
     def fixed(self) -> int: ...
 
-    @property
-    def sitting_measure(self) -> int: ...
-
     def limit(self, max_tokens: int) -> int:
         """The measure of as many tokens."""
 
-    def measure(self, messages: Sequence[ContextMessage]) -> list[int]:
-        """The measure of each message."""
+    def tokens(self, measure: int) -> int:
+        """The least number of tokens that hold a measure."""
 
-    def sitting(self, message: ContextMessage) -> Hashable:
-        """The sitting that a message belongs to; None where sittings do not count."""
+    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        """The measure of each message in a section."""
 
-    def text_bytes(self, message: ContextMessage) -> int:
-        """How long the message is in the text, in UTF-8; 0 where there is no text."""
+    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+        """What the message costs together with others."""
 
-    def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
-        """Render; recent units by sequence, recalled ones best first."""
+    def text_bytes(self, section: Section, message: ContextMessage) -> int:
+        """How long the message is in a text of the reply, in UTF-8; 0 where it is in none."""
+
+    def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
+        """What of the message is sent to a model and not counted."""
+
+    def render(self, chosen: Chosen) -> Rendered: ...
+
+
+class Scale(Struct, frozen=True):
+    """Measures in which costs add up: tokens, or characters in the approximate encoding, which rounds up once for a
+    text.
+    """
+
+    counting: Counting
+
+    @property
+    def unit(self) -> int:
+        """The measure of a token."""
+        return APPROXIMATE_CHARACTERS if self.counting.encoding == APPROXIMATE else 1
+
+    def lines(self, lines: Sequence[str]) -> list[int]:
+        """The measure of each line of a text."""
+        if self.unit > 1:
+            return [len(line) for line in lines]
+        return self.counting.texts(lines)
+
+    def tokens(self, measure: int) -> int:
+        """A measure in tokens, rounded up."""
+        return -(-measure // self.unit)
+
+    def added(self, lines: Sequence[str]) -> list[int]:
+        """What each line adds to the tokens of the text before it."""
+        added, total = [], 0
+        for measure in self.lines(lines):
+            before = self.tokens(total)
+            total += measure
+            added.append(self.tokens(total) - before)
+        return added
 
 
 class ChatRenderer:
-    """Chat messages, measured in tokens (`domain.costs`). Units stay in one piece."""
+    """Chat messages, measured in tokens (`domain.costs`). Units stay in one piece.
 
-    fixed = REPLY_PRIMING
-    sitting_measure = 0
+    Recalled messages are lines of one message before the recent ones, or messages of their own in VoltAgent's orders.
+    """
 
-    def __init__(self, tokens: TokenCounter, encoding: TokenEncoding, merge: Merge) -> None:
-        self._tokens = tokens
-        self._encoding = encoding
+    def __init__(self, counting: Counting, merge: Merge, here: str) -> None:
+        self._counting = counting
+        self._scale = Scale(counting)
         self._merge = merge
+        self._quotation = Quotation(here)
+        self.fixed = REPLY_PRIMING * self._scale.unit
 
     def limit(self, max_tokens: int) -> int:
-        return max_tokens
+        return max_tokens * self._scale.unit
 
-    def measure(self, messages: Sequence[ContextMessage]) -> list[int]:
-        return message_costs(self._tokens, self._encoding, messages)
+    def tokens(self, measure: int) -> int:
+        return self._scale.tokens(measure)
 
-    def sitting(self, _message: ContextMessage) -> Hashable:
-        return None
+    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        if self._quotes(section):
+            return self._scale.lines([self._quotation.line(message) for message in messages])
+        return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
 
-    def text_bytes(self, _message: ContextMessage) -> int:
-        return 0
+    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+        if not self._quotes(section):
+            return ()
+        date_line = self._scale.lines([self._quotation.date_line(message)])[0]
+        return (EARLIER, self._frame()), (self._quotation.sitting(message), date_line)
 
-    def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
-        messages = tuple(message for unit in self._merged(recent, recalled) for message in unit)
-        return Rendered(messages, tuple(self.measure(messages)), self.fixed)
+    def _frame(self) -> int:
+        """The measure of an empty quotation, with what the rounding of the whole may add."""
+        rounding = self._scale.unit - 1
+        return self._frame_tokens() * self._scale.unit + self._scale.lines([EARLIER])[0] + rounding
 
-    def _merged(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> list[Unit]:
+    def _frame_tokens(self) -> int:
+        return TOKENS_PER_MESSAGE + self._counting.texts([EARLIER_ROLE])[0]
+
+    def _quotes(self, section: Section) -> bool:
+        return section is Section.RECALLED and self._merge is Merge.EARLIER
+
+    def text_bytes(self, section: Section, message: ContextMessage) -> int:
+        return len(self._quotation.line(message).encode()) if self._quotes(section) else 0
+
+    def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
+        return () if self._quotes(section) else self._counting.uncounted(message)
+
+    def render(self, chosen: Chosen) -> Rendered:
+        system = () if chosen.system is None else (chosen.system,)
+        if self._merge is Merge.EARLIER and chosen.recalled:
+            return self._quoting(system, chosen.recalled, _messages(chosen.recent))
+        messages = (*system, *_messages(self._merged(chosen)))
+        return Rendered(messages, tuple(self._counting.messages(messages)), REPLY_PRIMING)
+
+    def _quoting(self, system: Unit, recalled: Sequence[Unit], recent: Unit) -> Rendered:
+        quoted = self._quotation.lines(_messages(recalled))
+        added = self._scale.added([EARLIER, *quoted.lines])
+        shown = [added[number + 1] for number in quoted.shown]
+        costs = self._counting.messages([*system, *recent])
+        tokens = (*costs[: len(system)], *shown, *costs[len(system) :])
+        earlier = EARLIER + "".join(quoted.lines)
+        quotation = self._frame_tokens() + self._counting.texts([earlier])[0]
+        overhead = REPLY_PRIMING + quotation - sum(shown)
+        return Rendered((*system, *quoted.messages, *recent), tokens, overhead, earlier=earlier)
+
+    def _merged(self, chosen: Chosen) -> list[Unit]:
         match self._merge:
             case Merge.APPEND:
-                return [*recent, *recalled]
-            case Merge.PREPEND:
-                return [*recalled, *recent]
+                return [*chosen.recent, *chosen.recalled]
             case Merge.INTERLEAVE:
-                return [unit for pair in zip_longest(recalled, recent) for unit in pair if unit is not None]
+                pairs = zip_longest(chosen.recalled, chosen.recent)
+                return [unit for pair in pairs for unit in pair if unit is not None]
+            case _:
+                return [*chosen.recalled, *chosen.recent]
 
 
 class TranscriptRenderer:
-    """One text of lines, each ended by a newline: `[YYYY-MM-DD]` for a sitting, then `speaker: text` for each message.
-
-    A sitting is a session of a conversation or, where a message names none, a day (UTC). Sittings stand in the order of
-    their first messages that are shown, dated by these.
-
-    The measure is tokens; in the approximate encoding, which rounds up once for the whole text, it is characters. Lines
-    add up to the text, because o200k_base and cl100k_base let no token reach over a newline, unless a blank or a slash
-    follows: a speaker starts with neither.
-    """
+    """One text of lines (`domain.quotation`): the system text, then all messages in the order of time."""
 
     fixed = 0
 
-    def __init__(self, tokens: TokenCounter, encoding: TokenEncoding) -> None:
-        self._tokens = tokens
-        self._encoding = encoding
-        self._scale = APPROXIMATE_CHARACTERS if encoding == APPROXIMATE else 1
-        self.sitting_measure = self._measure([_date_line(0)])[0]
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self._scale = Scale(counting)
+        self._quotation = Quotation()
 
     def limit(self, max_tokens: int) -> int:
-        return max_tokens * self._scale
+        return max_tokens * self._scale.unit
 
-    def measure(self, messages: Sequence[ContextMessage]) -> list[int]:
-        return self._measure([_line(message) for message in messages])
+    def tokens(self, measure: int) -> int:
+        return self._scale.tokens(measure)
 
-    def _measure(self, lines: list[str]) -> list[int]:
-        if self._encoding == APPROXIMATE:
-            return [len(line) for line in lines]
-        return self._tokens.count(self._encoding, lines)
+    def measure(self, _section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        return self._scale.lines([self._quotation.line(message) for message in messages])
 
-    def sitting(self, message: ContextMessage) -> Hashable:
-        return message.conversation_id, message.session_id or message.sent_time // DAY
+    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+        if section is Section.SYSTEM:
+            return ()
+        return ((self._quotation.sitting(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
 
-    def text_bytes(self, message: ContextMessage) -> int:
-        return len(_line(message).encode())
+    def text_bytes(self, _section: Section, message: ContextMessage) -> int:
+        return len(self._quotation.line(message).encode())
 
-    def render(self, recent: Sequence[Unit], recalled: Sequence[Unit]) -> Rendered:
-        messages = self._in_order([message for unit in (*recent, *recalled) for message in unit])
-        lines: list[str] = []
-        shown: list[int] = []
-        for _, sitting in groupby(messages, self.sitting):
-            for number, message in enumerate(sitting):
-                if number == 0:
-                    lines.append(_date_line(message.sent_time))
-                shown.append(len(lines))
-                lines.append(_line(message))
-        return self._rendered(messages, lines, shown)
+    def uncounted(self, _section: Section, _message: ContextMessage) -> tuple[str, ...]:
+        return ()
 
-    def _in_order(self, messages: list[ContextMessage]) -> tuple[ContextMessage, ...]:
-        """By sitting, and by time within."""
-        ordered = sorted(messages, key=_moment)
-        first: dict[Hashable, int] = {}
-        for number, message in enumerate(ordered):
-            first.setdefault(self.sitting(message), number)
-        return tuple(sorted(ordered, key=lambda message: first[self.sitting(message)]))
-
-    def _rendered(self, messages: tuple[ContextMessage, ...], lines: list[str], shown: list[int]) -> Rendered:
+    def render(self, chosen: Chosen) -> Rendered:
+        system = () if chosen.system is None else (chosen.system,)
+        quoted = self._quotation.lines([*_messages(chosen.recent), *_messages(chosen.recalled)])
+        lines = [*(self._quotation.line(message) for message in system), *quoted.lines]
+        shown = [*range(len(system)), *(len(system) + number for number in quoted.shown)]
+        added = self._scale.added(lines)
         text = "".join(lines)
-        shares = self._shares(self._measure(lines))
-        tokens = tuple(shares[number] for number in shown)
-        whole = self._tokens.count(self._encoding, [text])[0]
-        return Rendered(messages, tokens, whole - sum(tokens), text)
-
-    def _shares(self, measures: list[int]) -> list[int]:
-        """What each line adds to the tokens of the text before it."""
-        shares, total = [], 0
-        for measure in measures:
-            before = -(-total // self._scale)
-            total += measure
-            shares.append(-(-total // self._scale) - before)
-        return shares
+        tokens = tuple([added[number] for number in shown])
+        overhead = self._counting.texts([text])[0] - sum(tokens)
+        return Rendered((*system, *quoted.messages), tokens, overhead, text)
 
 
-def _moment(message: ContextMessage) -> tuple[int, str, int]:
-    return message.sent_time, *message.place
-
-
-def _line(message: ContextMessage) -> str:
-    speaker = _one_line(message.name) or _one_line(message.role)
-    return f"{speaker}: {message.text}\n"
-
-
-def _one_line(speaker: str) -> str:
-    return " ".join(speaker.split()).lstrip("/ ")
-
-
-def _date_line(time: int) -> str:
-    return f"[{date.fromordinal(EPOCH_ORDINAL + time // DAY).isoformat()}]\n"
+def _messages(units: Sequence[Unit]) -> Unit:
+    return tuple([message for unit in units for message in unit])

@@ -34,6 +34,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.InvalidField: Answer(code_pb2.INVALID_ARGUMENT, "INVALID_FIELD"),
     errors.InvalidPageToken: Answer(code_pb2.INVALID_ARGUMENT, "PAGE_TOKEN_INVALID"),
     errors.BudgetTooSmall: Answer(code_pb2.INVALID_ARGUMENT, "BUDGET_TOO_SMALL"),
+    errors.ContextTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "CONTEXT_TOO_LARGE"),
     errors.RequestTooLarge: Answer(code_pb2.INVALID_ARGUMENT, "REQUEST_TOO_LARGE"),
     errors.ConversationNotFound: Answer(code_pb2.NOT_FOUND, "CONVERSATION_NOT_FOUND"),
     errors.MessageNotFound: Answer(code_pb2.NOT_FOUND, "MESSAGE_NOT_FOUND"),

@@ -119,7 +119,9 @@ class _SectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Section.Value
     SECTION_RECENT: _Section.ValueType  # 1
     """The newest messages."""
     SECTION_RECALLED: _Section.ValueType  # 2
-    """Messages found by the query."""
+    """Messages found by the query, and the question or the answer that belongs to one."""
+    SECTION_SYSTEM: _Section.ValueType  # 3
+    """The system text."""
 
 class Section(_Section, metaclass=_SectionEnumTypeWrapper):
     """A part of a context."""
@@ -129,7 +131,9 @@ SECTION_UNSPECIFIED: Section.ValueType  # 0
 SECTION_RECENT: Section.ValueType  # 1
 """The newest messages."""
 SECTION_RECALLED: Section.ValueType  # 2
-"""Messages found by the query."""
+"""Messages found by the query, and the question or the answer that belongs to one."""
+SECTION_SYSTEM: Section.ValueType  # 3
+"""The system text."""
 Global___Section: _TypeAlias = Section  # noqa: Y015
 
 class _Merge:
@@ -139,25 +143,33 @@ class _Merge:
 class _MergeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Merge.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MERGE_UNSPECIFIED: _Merge.ValueType  # 0
-    """The server chooses: prepend, so that the newest message is last. (VoltAgent's Memory chooses append.)"""
+    """The server chooses: earlier. (VoltAgent's Memory chooses append.)"""
     MERGE_APPEND: _Merge.ValueType  # 1
     """Recent messages, then recalled ones, best first."""
     MERGE_PREPEND: _Merge.ValueType  # 2
     """Recalled messages, best first, then recent ones."""
     MERGE_INTERLEAVE: _Merge.ValueType  # 3
     """A recalled message, a recent one, and so on; then the rest."""
+    MERGE_EARLIER: _Merge.ValueType  # 4
+    """Recalled messages, oldest first, in one message that marks them as earlier; then recent ones. Only this order gives
+    messages that every provider accepts.
+    """
 
 class Merge(_Merge, metaclass=_MergeEnumTypeWrapper):
     """How recalled and recent messages are joined."""
 
 MERGE_UNSPECIFIED: Merge.ValueType  # 0
-"""The server chooses: prepend, so that the newest message is last. (VoltAgent's Memory chooses append.)"""
+"""The server chooses: earlier. (VoltAgent's Memory chooses append.)"""
 MERGE_APPEND: Merge.ValueType  # 1
 """Recent messages, then recalled ones, best first."""
 MERGE_PREPEND: Merge.ValueType  # 2
 """Recalled messages, best first, then recent ones."""
 MERGE_INTERLEAVE: Merge.ValueType  # 3
 """A recalled message, a recent one, and so on; then the rest."""
+MERGE_EARLIER: Merge.ValueType  # 4
+"""Recalled messages, oldest first, in one message that marks them as earlier; then recent ones. Only this order gives
+messages that every provider accepts.
+"""
 Global___Merge: _TypeAlias = Merge  # noqa: Y015
 
 class _Rendering:
@@ -170,11 +182,13 @@ class _RenderingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rendering.V
     """The server chooses: messages."""
     RENDERING_MESSAGES: _Rendering.ValueType  # 1
     """Chat messages: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more if there is one; 3
-    once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
+    once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken"); images by the rule of the
+    model's provider. `earlier` is one message; each recalled one costs a line of it.
     """
     RENDERING_TRANSCRIPT: _Rendering.ValueType  # 2
-    """One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each session_id (each day, if there
-    is none), in order of time. Its cost is that of the text; `merge` has no effect.
+    """One text: a line for the system text; then a line `speaker: text` for each message, with the tools that it calls, under
+    a line `[YYYY-MM-DD]` for each session_id (each day, if there is none), in order of time. Its cost is that of the text,
+    which shows no images; `merge` has no effect.
     """
 
 class Rendering(_Rendering, metaclass=_RenderingEnumTypeWrapper):
@@ -184,11 +198,13 @@ RENDERING_UNSPECIFIED: Rendering.ValueType  # 0
 """The server chooses: messages."""
 RENDERING_MESSAGES: Rendering.ValueType  # 1
 """Chat messages: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more if there is one; 3
-once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken").
+once for the reply's priming (OpenAI's cookbook, "How to count tokens with tiktoken"); images by the rule of the
+model's provider. `earlier` is one message; each recalled one costs a line of it.
 """
 RENDERING_TRANSCRIPT: Rendering.ValueType  # 2
-"""One text: a line `speaker: text` for each message, under a line `[YYYY-MM-DD]` for each session_id (each day, if there
-is none), in order of time. Its cost is that of the text; `merge` has no effect.
+"""One text: a line for the system text; then a line `speaker: text` for each message, with the tools that it calls, under
+a line `[YYYY-MM-DD]` for each session_id (each day, if there is none), in order of time. Its cost is that of the text,
+which shows no images; `merge` has no effect.
 """
 Global___Rendering: _TypeAlias = Rendering  # noqa: Y015
 
@@ -720,6 +736,9 @@ class AssembleContextRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     INDEX_WAIT_FIELD_NUMBER: _builtins.int
     QUERY_EMBEDDING_FIELD_NUMBER: _builtins.int
+    SYSTEM_FIELD_NUMBER: _builtins.int
+    ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
+    INCLUDE_UNRELATED_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
@@ -728,18 +747,33 @@ class AssembleContextRequest(_message.Message):
     """What to recall for, up to 32 KiB. Empty: the text of the newest `user` message, unless there is a `query_embedding`."""
     max_tokens: _builtins.int
     """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded. INVALID_ARGUMENT, BUDGET_TOO_SMALL
-    if it is less than what every context costs.
+    if it does not hold the system text and the newest turn: the last `user` message that is no tool's result, and all
+    messages after it. `least_max_tokens` in the error's metadata is the least budget that does.
     """
     recent_messages: _builtins.int
-    """At most this many recent messages. 0: none; unset: as many as fit. Not negative."""
+    """At most this many recent messages, but the newest turn whole. 0: none, and nothing is required to fit but the system
+    text; unset: as many as fit. Not negative.
+    """
     search_user_scope: _builtins.bool
     """Whether to recall from all of the user's conversations instead of this one."""
     merge: Global___Merge.ValueType
-    """How recalled and recent messages are joined. Default: recalled messages first."""
+    """How recalled and recent messages are joined. Default: recalled messages first, in one message that marks them."""
     rendering: Global___Rendering.ValueType
     """What the context is rendered as, which decides what it costs. Default: messages."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
+    system: _builtins.str
+    """The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` does, if
+    there is one. Other messages of that role are no recent messages: a newer instruction replaces an older one.
+    """
+    allow_partial: _builtins.bool
+    """Whether to truncate texts and tool results of the newest turn if it does not fit. The longest ones are truncated to
+    one length, and end with a mark that says so; tool calls stay. BUDGET_TOO_SMALL if nothing of a text would remain.
+    """
+    include_unrelated: _builtins.bool
+    """Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
+    about nothing that is stored recalls nothing.
+    """
     @_builtins.property
     def encoding(self) -> _text_service_pb2.Encoding:
         """How tokens are counted. Unset: o200k_base."""
@@ -776,10 +810,13 @@ class AssembleContextRequest(_message.Message):
         min_revision: _builtins.int = ...,
         index_wait: _duration_pb2.Duration | None = ...,
         query_embedding: _message_pb2.Embedding | None = ...,
+        system: _builtins.str = ...,
+        allow_partial: _builtins.bool = ...,
+        include_unrelated: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "conversation_id", b"conversation_id", "encoding", b"encoding", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "system", b"system", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
     _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
@@ -802,27 +839,47 @@ class AssembleContextResponse(_message.Message):
     EXACT_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
+    UNANSWERED_FIELD_NUMBER: _builtins.int
+    UNRELATED_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """RENDERING_TRANSCRIPT only: the context as one text."""
     tokens_used: _builtins.int
     """The cost: the items' tokens and the overhead. At most max_tokens."""
     overhead_tokens: _builtins.int
-    """Tokens that belong to no single item: the reply's priming, or the lines with dates."""
+    """Tokens that belong to no single item: the reply's priming, the first line of `earlier`, the lines with dates."""
     left_out: _builtins.int
-    """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
+    """How many candidate messages are not in: they did not fit into the budget or into a reply of 3 MiB, or a recent message
+    before them did not.
+    """
     uncounted_parts: _builtins.int
-    """How many items have parts whose cost the server does not know and does not count."""
+    """How many items hold something that is not counted: see Item.uncounted."""
     exact: _builtins.bool
-    """Whether the counts are exact in the encoding."""
+    """Whether everything that a model is sent was counted, exactly in the encoding."""
     revision: _builtins.int
     """The revision that the reply shows."""
+    unanswered: _builtins.int
+    """How many of the newest messages are not in because they are half of a tool call, which no model accepts: a call
+    without all of its results, or a result without its call.
+    """
+    unrelated: _builtins.int
+    """How many messages the search found that do not speak to the query and are not in: see `include_unrelated`."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Item]:
-        """The context, in the order in which a model should see it."""
+        """The context, in the order in which a model should see it: the system text; the recalled messages, oldest first, if
+        `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
+        a tool stand right after their call.
+        """
 
     @_builtins.property
     def index(self) -> Global___IndexState:
         """The state of the index, and how it was used."""
+
+    @_builtins.property
+    def earlier(self) -> _message_pb2.Message:
+        """MERGE_EARLIER only, if something was recalled: the recalled items as one message of the role `user`, to be sent in
+        their place. Its text marks them as earlier and says when each was sent, by whom, and in which other conversation.
+        """
 
     def __init__(
         self,
@@ -836,10 +893,13 @@ class AssembleContextResponse(_message.Message):
         exact: _builtins.bool = ...,
         revision: _builtins.int = ...,
         index: Global___IndexState | None = ...,
+        earlier: _message_pb2.Message | None = ...,
+        unanswered: _builtins.int = ...,
+        unrelated: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "uncounted_parts", b"uncounted_parts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "unanswered", b"unanswered", "uncounted_parts", b"uncounted_parts", "unrelated", b"unrelated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1059,6 +1119,8 @@ class Item(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Its conversation."""
     section: Global___Section.ValueType
@@ -1069,9 +1131,15 @@ class Item(_message.Message):
     """Its cost as rendered."""
     reason: _builtins.str
     """Why it was chosen, for people."""
+    partial: _builtins.bool
+    """Whether its text is truncated: see `allow_partial`. Its `parts`, which would hold all of it, are then left out."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message."""
+
+    @_builtins.property
+    def uncounted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it holds that is not counted, for people: `audio`, `image of unknown size`. Empty: everything is counted."""
 
     def __init__(
         self,
@@ -1082,10 +1150,12 @@ class Item(_message.Message):
         score: _builtins.float | None = ...,
         tokens: _builtins.int = ...,
         reason: _builtins.str = ...,
+        uncounted: _abc.Iterable[_builtins.str] | None = ...,
+        partial: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "message", b"message", "score", b"score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "conversation_id", b"conversation_id", "message", b"message", "reason", b"reason", "score", b"score", "section", b"section", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "conversation_id", b"conversation_id", "message", b"message", "partial", b"partial", "reason", b"reason", "score", b"score", "section", b"section", "tokens", b"tokens", "uncounted", b"uncounted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015

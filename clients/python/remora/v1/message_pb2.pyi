@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import scalar_pb2 as _scalar_pb2
 import builtins as _builtins
 import sys
@@ -19,6 +20,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ImageDetail:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ImageDetailEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ImageDetail.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    IMAGE_DETAIL_UNSPECIFIED: _ImageDetail.ValueType  # 0
+    """High."""
+    IMAGE_DETAIL_LOW: _ImageDetail.ValueType  # 1
+    """A small version of the image, at a fixed cost."""
+    IMAGE_DETAIL_HIGH: _ImageDetail.ValueType  # 2
+    """The image in full, as far as the model takes it."""
+
+class ImageDetail(_ImageDetail, metaclass=_ImageDetailEnumTypeWrapper):
+    """How closely a model looks at an image: `detail` of OpenAI's messages. Other providers have one rule."""
+
+IMAGE_DETAIL_UNSPECIFIED: ImageDetail.ValueType  # 0
+"""High."""
+IMAGE_DETAIL_LOW: ImageDetail.ValueType  # 1
+"""A small version of the image, at a fixed cost."""
+IMAGE_DETAIL_HIGH: ImageDetail.ValueType  # 2
+"""The image in full, as far as the model takes it."""
+Global___ImageDetail: _TypeAlias = ImageDetail  # noqa: Y015
 
 @_typing.final
 class Message(_message.Message):
@@ -67,6 +92,7 @@ class Message(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    MEDIA_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique for its user in its conversation, up to 512 bytes. Empty in a write: the server makes a UUIDv7."""
     user_id: _builtins.str
@@ -117,6 +143,12 @@ class Message(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. When the server last stored it."""
 
+    @_builtins.property
+    def media(self) -> Global___Media:
+        """What a model gets of `parts` besides the text and the tools, so that it can be counted. If set, it is complete: an
+        empty one says that there is nothing else. Unset: nothing is known about `parts`, which are then not counted.
+        """
+
     def __init__(
         self,
         *,
@@ -138,14 +170,75 @@ class Message(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         token_count: _builtins.int = ...,
+        media: Global___Media | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "embedding", b"embedding", "sent_time", b"sent_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "embedding", b"embedding", "media", b"media", "sent_time", b"sent_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "create_time", b"create_time", "embedding", b"embedding", "id", b"id", "metadata", b"metadata", "name", b"name", "parts", b"parts", "revision", b"revision", "role", b"role", "sent_time", b"sent_time", "sequence", b"sequence", "session_id", b"session_id", "text", b"text", "token_count", b"token_count", "tool_calls", b"tool_calls", "tool_result_ids", b"tool_result_ids", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "create_time", b"create_time", "embedding", b"embedding", "id", b"id", "media", b"media", "metadata", b"metadata", "name", b"name", "parts", b"parts", "revision", b"revision", "role", b"role", "sent_time", b"sent_time", "sequence", b"sequence", "session_id", b"session_id", "text", b"text", "token_count", b"token_count", "tool_calls", b"tool_calls", "tool_result_ids", b"tool_result_ids", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class Media(_message.Message):
+    """What a message holds besides text and tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMAGES_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
+        """The images, at most 128. Each is counted if the request names a model whose provider publishes a rule."""
+
+    @_builtins.property
+    def uncounted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What else there is and cannot be counted, for people, such as `audio` or `file`: at most 128, 1 to 64 bytes each."""
+
+    def __init__(
+        self,
+        *,
+        images: _abc.Iterable[Global___Image] | None = ...,
+        uncounted: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["images", b"images", "uncounted", b"uncounted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Media: _TypeAlias = Media  # noqa: Y015
+
+@_typing.final
+class Image(_message.Message):
+    """The size of an image."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WIDTH_FIELD_NUMBER: _builtins.int
+    HEIGHT_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    width: _builtins.int
+    """Its width in pixels, up to 100,000. 0: unknown."""
+    height: _builtins.int
+    """Its height in pixels, up to 100,000. 0: unknown."""
+    detail: Global___ImageDetail.ValueType
+    """How closely the model is to look. Default: high, as OpenAI's `auto` is counted."""
+    def __init__(
+        self,
+        *,
+        width: _builtins.int = ...,
+        height: _builtins.int = ...,
+        detail: Global___ImageDetail.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "height", b"height", "width", b"width"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Image: _TypeAlias = Image  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):

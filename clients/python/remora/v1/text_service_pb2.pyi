@@ -67,7 +67,8 @@ class CountTokensRequest(_message.Message):
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
         """Messages to count, at most 10,000: 3 tokens each, the role, the text, tool names and arguments, the name and 1 more
-        if there is one, and 3 once (in `total` alone). Opaque parts are not counted.
+        if there is one, and 3 once (in `total` alone); images by the rule of the model's provider. Opaque parts without
+        `media` are not counted.
         """
 
     def __init__(
@@ -102,11 +103,11 @@ class CountTokensResponse(_message.Message):
     encoding: _builtins.str
     """How they were counted: `o200k_base`, `cl100k_base` or `approximate`."""
     exact: _builtins.bool
-    """Whether the counts are exact."""
+    """Whether the counts are exact and everything was counted."""
     margin: _builtins.float
     """If they are not exact: the usual relative error for English text, such as 0.3."""
     uncounted_parts: _builtins.int
-    """How many messages have parts that are not counted."""
+    """How many messages hold something that is not counted: media without a rule or a size, or parts without `media`."""
     @_builtins.property
     def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """One count for each text or message, in order."""

@@ -19,6 +19,7 @@ from remora.v1.text_service_pb2 import Encoding
 from remora_server import wire
 from remora_server.domain import filters
 from remora_server.domain.costs import ToolCall
+from remora_server.domain.images import Image
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import QueryVector
 from remora_server.domain.steps import StepDraft
@@ -160,12 +161,15 @@ class ChatMessage(Struct, frozen=True):
     name: str
     text: str
     tool_calls: tuple[ToolCall, ...]
+    images: tuple[Image, ...] = ()
+    uncounted: tuple[str, ...] = ()
     token_count: int | None = None
 
 
 def chat_message(given: Message) -> ChatMessage:
     """A message to count, which nobody has counted before."""
-    return ChatMessage(given.role, given.name, given.text, tuple(map(_tool_call, given.tool_calls)))
+    calls = tuple(map(_tool_call, given.tool_calls))
+    return ChatMessage(given.role, given.name, given.text, calls, wire.images(given), wire.uncounted(given))
 
 
 def _tool_call(given: ToolCallMessage) -> ToolCall:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from google.protobuf.message import Message
+from google.protobuf.message import Message as ProtobufMessage
 from msgspec import Struct
 
 from remora.v1 import memory_service_pb2 as pb
+from remora.v1.message_pb2 import Message
 from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
+from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
     Component,
@@ -42,7 +44,8 @@ PROFILES = {
     pb.PROFILE_LEXICAL: Profile.LEXICAL,
 }
 MERGES = {
-    pb.MERGE_UNSPECIFIED: Merge.PREPEND,
+    pb.MERGE_UNSPECIFIED: Merge.EARLIER,
+    pb.MERGE_EARLIER: Merge.EARLIER,
     pb.MERGE_APPEND: Merge.APPEND,
     pb.MERGE_PREPEND: Merge.PREPEND,
     pb.MERGE_INTERLEAVE: Merge.INTERLEAVE,
@@ -104,6 +107,9 @@ class MemoryHandlers(Struct, frozen=True):
             exact=context.exact,
             revision=context.revision,
             index=None if context.index is None else _index(context.index),
+            earlier=Message(role=EARLIER_ROLE, text=context.earlier) if context.earlier else None,
+            unanswered=context.unanswered,
+            unrelated=context.unrelated,
         )
         items = map(_item, context.items)
         return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
@@ -152,12 +158,16 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
         query=request.query,
         vector=vector,
         encoding=decode.encoding(request.encoding, tokens),
+        model=request.encoding.model,
+        system=request.system,
         recent_messages=request.recent_messages if request.HasField("recent_messages") else None,
         search=_options(request.search, vector) if request.HasField("search") else None,
         search_user_scope=request.search_user_scope,
         merge=MERGES[request.merge],
         rendering=Rendering.TRANSCRIPT if transcript else Rendering.MESSAGES,
         index_wait=_index_wait(request),
+        allow_partial=request.allow_partial,
+        include_unrelated=request.include_unrelated,
     )
 
 
@@ -178,11 +188,13 @@ def _item(item: Item) -> bytes:
         score=item.score,
         tokens=item.tokens,
         reason=item.reason,
+        uncounted=item.uncounted,
+        partial=item.partial,
     )
     return _with_message(pb.Item.MESSAGE_FIELD_NUMBER, item.encoded, rest)
 
 
-def _with_message(field_number: int, message: bytes, rest: Message) -> bytes:
+def _with_message(field_number: int, message: bytes, rest: ProtobufMessage) -> bytes:
     return wire.elements(field_number, [message]) + rest.SerializeToString()
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from remora.v1 import text_service_pb2 as pb
 from remora.v1.message_pb2 import Embedding
-from remora_server.domain.costs import REPLY_PRIMING, message_costs
+from remora_server.domain.costs import REPLY_PRIMING, Counting
 from remora_server.domain.errors import InvalidField, ModelUnavailable, ModelUnreachable
 from remora_server.domain.models import PerTenant
 from remora_server.domain.search import Embedder, EmbeddingFailed
@@ -24,17 +24,17 @@ class TextHandlers(Struct, frozen=True):
 
     def count_tokens(self, _call: Call, request: pb.CountTokensRequest) -> pb.CountTokensResponse:
         encoding = decode.encoding(request.encoding, self.tokens)
-        if request.messages:
-            counts = message_costs(self.tokens, encoding, list(map(decode.chat_message, request.messages)))
-        else:
-            counts = self.tokens.count(encoding, list(request.texts))
+        counting = Counting(self.tokens, encoding, request.encoding.model)
+        messages = list(map(decode.chat_message, request.messages))
+        counts = counting.messages(messages) if messages else counting.texts(list(request.texts))
+        uncounted = sum(bool(counting.uncounted(message)) for message in messages)
         return pb.CountTokensResponse(
             counts=counts,
-            total=sum(counts) + (REPLY_PRIMING if request.messages else 0),
+            total=sum(counts) + (REPLY_PRIMING if messages else 0),
             encoding=encoding.name,
-            exact=encoding.exact,
+            exact=encoding.exact and not uncounted,
             margin=encoding.margin,
-            uncounted_parts=sum(bool(message.parts) for message in request.messages),
+            uncounted_parts=uncounted,
         )
 
     def embed(self, call: Call, request: pb.EmbedRequest) -> pb.EmbedResponse:

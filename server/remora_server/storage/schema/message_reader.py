@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remora.v1 import message_pb2
 from remora_server import wire
-from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.context_messages import SYSTEM, ContextMessage
 from remora_server.domain.costs import ToolCall
 
 
@@ -25,8 +25,20 @@ class StoredMessageReader:
             sent_time=_sent_time(stored),
             session_id=stored.session_id,
             token_count=stored.token_count,
-            has_parts=bool(stored.parts),
+            images=wire.images(stored),
+            uncounted=wire.uncounted(stored),
         )
+
+    def system(self, text: str, token_count: int) -> ContextMessage:
+        made = message_pb2.Message(role=SYSTEM, text=text, token_count=token_count)
+        return self.message("", made.SerializeToString())
+
+    def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
+        stored = message_pb2.Message.FromString(message.encoded)
+        stored.text, stored.token_count = text, token_count
+        stored.ClearField("parts")
+        stored.ClearField("media")
+        return self.message(message.conversation_id, stored.SerializeToString())
 
     def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
         return [self.message(conversation_id, entry) for entry in wire.split_elements(wire.LIST_FIELD, encoded)]

@@ -1,0 +1,58 @@
+"""The items of a context: what each message is there for."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from remora_server.domain.budgets import Selection
+from remora_server.domain.context import ContextRequest, Item, Section
+from remora_server.domain.context_messages import ContextMessage, Place
+from remora_server.domain.context_sources import Recalled
+from remora_server.domain.pinning import Pinned
+from remora_server.domain.renderings import Rendered, Renderer
+
+FOUND = "number {} of the messages that the query found"
+WITH_TOOLS = "shares a tool call with a message that the query found"
+QUESTION = "the question before an answer that the query found"
+ANSWER = "the answer to a question that the query found"
+NEWEST = "one of the newest messages"
+GIVEN_SYSTEM, STORED_SYSTEM = "the system text of the request", "the newest system message"
+
+
+class Origins(Struct, frozen=True):
+    """Where the items of a context come from. `sides` are messages that belong to a hit, and why."""
+
+    request: ContextRequest
+    pinned: Pinned
+    found: Recalled
+    sides: dict[Place, str] = field(default_factory=dict)
+
+    def items(self, rendered: Rendered, selection: Selection, renderer: Renderer) -> tuple[Item, ...]:
+        """The items in the order of reading."""
+        priced = zip(rendered.messages, rendered.tokens, strict=True)
+        return tuple(
+            [self._item(message, tokens, selection.section(message.place), renderer) for message, tokens in priced]
+        )
+
+    def _item(self, message: ContextMessage, tokens: int, section: Section, renderer: Renderer) -> Item:
+        rank, score = None, None
+        if section is Section.RECALLED:
+            rank, score = self.found.found.get(message.place, (None, None))
+        return Item(
+            encoded=message.encoded,
+            conversation_id=message.conversation_id,
+            sequence=message.sequence,
+            section=section,
+            score=score,
+            tokens=tokens,
+            reason=self._reason(message, section, rank),
+            uncounted=renderer.uncounted(section, message),
+            partial=message.place in self.pinned.partial,
+        )
+
+    def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
+        if section is Section.SYSTEM:
+            return GIVEN_SYSTEM if self.request.system else STORED_SYSTEM
+        if section is Section.RECENT:
+            return NEWEST
+        return self.sides.get(message.place, WITH_TOOLS) if rank is None else FOUND.format(rank)

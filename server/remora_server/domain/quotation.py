@@ -1,0 +1,86 @@
+"""Messages as lines of a text, under lines that date them: the form of transcripts and of quoted messages.
+
+Every line ends with a newline and begins with neither a blank nor a slash. So the tokens of lines add up to those of
+the text: o200k_base and cl100k_base let no token reach over a newline, unless a blank or a slash follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from datetime import date
+from itertools import groupby
+
+from msgspec import Struct
+
+from remora_server.domain.context_messages import ContextMessage
+
+DAY = 86_400_000_000
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+INDENTED = "\n    "
+
+
+class Lines(Struct, frozen=True):
+    """A text in lines, the messages that it shows, and in which line each of them stands."""
+
+    lines: tuple[str, ...]
+    messages: tuple[ContextMessage, ...]
+    shown: tuple[int, ...]
+
+
+class Quotation(Struct, frozen=True):
+    """How messages become lines.
+
+    A sitting is a session of a conversation or, where a message names none, a day (UTC). Sittings stand in the order of
+    their first messages that are shown, dated by these. With `here`, the lines of other conversations name them, and
+    those of a text but its first are indented, so that no text looks like another's.
+    """
+
+    here: str | None = None
+
+    def sitting(self, message: ContextMessage) -> Hashable:
+        """What is dated once."""
+        return message.conversation_id, message.session_id or message.sent_time // DAY
+
+    def line(self, message: ContextMessage) -> str:
+        """The message's line."""
+        speaker = _one_line(message.name) or _one_line(message.role)
+        text = message.text if self.here is None else message.text.replace("\n", INDENTED)
+        parts = [text] if text else []
+        parts += [f"[calls {_one_line(call.name)} {_one_line(call.arguments)}]" for call in message.tool_calls]
+        return f"{speaker}: {' '.join(parts)}\n"
+
+    def date_line(self, message: ContextMessage) -> str:
+        """The line over the message's sitting."""
+        day = date.fromordinal(EPOCH_ORDINAL + message.sent_time // DAY).isoformat()
+        if self.here in (None, message.conversation_id):
+            return f"[{day}]\n"
+        return f"[{day}, conversation {_one_line(message.conversation_id)}]\n"
+
+    def lines(self, messages: Sequence[ContextMessage]) -> Lines:
+        """All lines."""
+        lines: list[str] = []
+        shown: list[int] = []
+        ordered = self._in_order(messages)
+        for _, sitting in groupby(ordered, self.sitting):
+            for number, message in enumerate(sitting):
+                if number == 0:
+                    lines.append(self.date_line(message))
+                shown.append(len(lines))
+                lines.append(self.line(message))
+        return Lines(tuple(lines), ordered, tuple(shown))
+
+    def _in_order(self, messages: Sequence[ContextMessage]) -> tuple[ContextMessage, ...]:
+        """By sitting, and by time within."""
+        ordered = sorted(messages, key=_moment)
+        first: dict[Hashable, int] = {}
+        for number, message in enumerate(ordered):
+            first.setdefault(self.sitting(message), number)
+        return tuple(sorted(ordered, key=lambda message: first[self.sitting(message)]))
+
+
+def _moment(message: ContextMessage) -> tuple[int, str, int]:
+    return message.sent_time, *message.place
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).lstrip("/ ")

@@ -1,0 +1,79 @@
+"""Turns: what a user says, with everything that follows it. The recent messages of a context are whole turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from remora_server.domain.context_messages import SYSTEM, ContextMessage, Place, Unit, whole_units
+
+
+class Turn(Struct, frozen=True):
+    """Units that follow one another."""
+
+    units: tuple[Unit, ...]
+
+    @property
+    def messages(self) -> Unit:
+        return tuple([message for unit in self.units for message in unit])
+
+    @property
+    def last_sequence(self) -> int:
+        return max(message.sequence for message in self.messages)
+
+    def replacing(self, changed: Mapping[Place, ContextMessage]) -> Turn:
+        """The turn with other messages in some places."""
+        return Turn(tuple([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units]))
+
+
+class Recent(Struct, frozen=True):
+    """The newest messages by turns, newest first.
+
+    `pinned` are the turns that a context must have: the newest one, and those before it in which a tool answers after
+    that one began. `unanswered` are the messages since the newest turn's beginning that are half of a tool call.
+    """
+
+    pinned: tuple[Turn, ...] = ()
+    before: tuple[Turn, ...] = ()
+    unanswered: tuple[ContextMessage, ...] = ()
+
+    @property
+    def said(self) -> ContextMessage | None:
+        """What the user said last."""
+        first = self.pinned[0].units[0][0] if self.pinned else None
+        return first if first is not None and first.opens_turn else None
+
+    @property
+    def begin(self) -> int | None:
+        """The sequence at which the newest turn begins."""
+        return None if self.said is None else self.said.sequence
+
+
+def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
+    """The turns of one conversation's newest messages, which are given by sequence.
+
+    What comes before the first turn is left out: providers want a user's message first. Where no user speaks at all,
+    each unit is a turn. System messages belong to no turn.
+    """
+    spoken = [message for message in messages if message.role != SYSTEM]
+    units = whole_units(spoken)
+    turns = _turns(units)
+    if not turns:
+        return Recent(unanswered=_halves(spoken, units, 0))
+    begin = turns[-1].messages[0].sequence
+    late = next(number for number, turn in enumerate(turns) if turn.last_sequence >= begin)
+    return Recent(tuple(turns[late:][::-1]), tuple(turns[:late][::-1]), _halves(spoken, units, begin))
+
+
+def _turns(units: Sequence[Unit]) -> list[Turn]:
+    openings = [number for number, unit in enumerate(units) if unit[0].opens_turn]
+    if not openings:
+        return [Turn((unit,)) for unit in units]
+    ends = [*openings[1:], len(units)]
+    return [Turn(tuple(units[begin:end])) for begin, end in zip(openings, ends, strict=True)]
+
+
+def _halves(messages: Sequence[ContextMessage], units: Sequence[Unit], begin: int) -> tuple[ContextMessage, ...]:
+    whole = {message.sequence for unit in units for message in unit}
+    return tuple([message for message in messages if message.sequence >= begin and message.sequence not in whole])
