@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remora.embeddings import Embedding
     from remora.errors import RemoraError
     from remora.filters import Condition, Filter
+    from remora.media import Image, Media
     from remora.messages import Appended, AppendedMessage, Message
     from remora.search import Hit, SearchOptions, SearchResult
     from remora.steps import Step
@@ -44,7 +45,9 @@ __all__ = [
     "Embedding",
     "Filter",
     "Hit",
+    "Image",
     "Item",
+    "Media",
     "Message",
     "Remora",
     "RemoraError",
@@ -73,6 +76,7 @@ _NAMES = {
     "embeddings": ("Embedding",),
     "errors": ("RemoraError",),
     "filters": ("Condition", "Filter"),
+    "media": ("Image", "Media"),
     "messages": ("Appended", "AppendedMessage", "Message"),
     "search": ("Hit", "SearchOptions", "SearchResult"),
     "steps": ("Step",),

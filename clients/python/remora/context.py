@@ -1,22 +1,27 @@
 """The context for the next call of a model: recent and recalled messages under an exact token budget."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
+from remora import formats
 from remora._views import Decoders, View, unchanged, view
 from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
 
-Section: TypeAlias = Literal["recent", "recalled"]
-Merge: TypeAlias = Literal["append", "prepend", "interleave"]
-"""Whether recalled messages come after recent ones, before them, or between them."""
+Section: TypeAlias = Literal["system", "recalled", "recent"]
+Merge: TypeAlias = Literal["earlier", "append", "prepend", "interleave"]
+"""How recalled messages are joined with recent ones: in one message before them that marks them as earlier and has them
+in the order of time; or as messages of their own, best first, after recent ones, before them, or between them.
+"""
 Rendering: TypeAlias = Literal["messages", "transcript"]
 """Whether the context is rendered, and counted, as chat messages or as one text."""
 
 MERGES: Mapping[Merge | None, memory_service_pb2.Merge.ValueType] = {
     None: memory_service_pb2.MERGE_UNSPECIFIED,
+    "earlier": memory_service_pb2.MERGE_EARLIER,
     "append": memory_service_pb2.MERGE_APPEND,
     "prepend": memory_service_pb2.MERGE_PREPEND,
     "interleave": memory_service_pb2.MERGE_INTERLEAVE,
@@ -25,6 +30,13 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
     None: memory_service_pb2.RENDERING_UNSPECIFIED,
     "messages": memory_service_pb2.RENDERING_MESSAGES,
     "transcript": memory_service_pb2.RENDERING_TRANSCRIPT,
+}
+PREVIEW = 60
+"""How many characters of a message `print(context)` shows."""
+_SECTIONS: Mapping[int, Section] = {
+    memory_service_pb2.SECTION_SYSTEM: "system",
+    memory_service_pb2.SECTION_RECALLED: "recalled",
+    memory_service_pb2.SECTION_RECENT: "recent",
 }
 
 
@@ -36,13 +48,17 @@ class Item(View):
     message: Message
     conversation_id: str
     section: Section
-    """Whether it is one of the newest messages, or was found by the query."""
+    """Whether it is the system text, was found by the query, or is one of the newest messages."""
     score: float | None
     """Its score, if it was recalled."""
     tokens: int
     """Its cost as rendered."""
     reason: str
     """Why it was chosen, for people."""
+    uncounted: tuple[str, ...] = ()
+    """What it holds that is not counted, for people, such as `audio`."""
+    partial: bool = False
+    """Whether its text is truncated, because of `allow_partial`."""
 
     @classmethod
     def from_proto(cls, item: memory_service_pb2.Item) -> Self:
@@ -50,51 +66,139 @@ class Item(View):
         return cls._of(item)
 
     _decoders: ClassVar[Decoders] = {
-        **unchanged("conversation_id", "tokens", "reason"),
+        **unchanged("conversation_id", "tokens", "reason", "partial"),
         "message": lambda wire: Message.from_proto(wire.message),
-        "section": lambda wire: "recalled" if wire.section == memory_service_pb2.SECTION_RECALLED else "recent",
+        "section": lambda wire: _SECTIONS.get(wire.section, "recent"),
+        "uncounted": lambda wire: tuple(wire.uncounted),
         "score": lambda wire: wire.score if wire.HasField("score") else None,
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Recent and recalled messages within the budget."""
+    """The system text, recalled and recent messages within the budget. `print` shows what it holds, and why."""
 
     items: tuple[Item, ...]
     """In the order in which a model should see them."""
+    earlier: Message | None
+    """The recalled items as one message, which takes their place; None if nothing was recalled, or for another `merge`.
+    """
     text: str
     """The context as one text; empty unless rendered as a transcript."""
+    max_tokens: int
+    """The budget."""
     tokens_used: int
     """The cost: the items' tokens and the overhead."""
     overhead_tokens: int
     """Tokens that belong to no single item."""
     left_out: int
     """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
+    unanswered: int
+    """How many of the newest messages are out because they are half of a tool call, which no model accepts."""
+    unrelated: int
+    """How many messages the search found that are out because they do not speak to the query."""
     uncounted_parts: int
-    """How many items have parts (such as images) whose cost the server does not know and does not count."""
+    """How many items hold something that is not counted: see `Item.uncounted`."""
     exact: bool
-    """Whether the counts are exact in the encoding."""
+    """Whether everything was counted, exactly in the encoding."""
     revision: int
     """The revision that the context shows."""
     index: IndexState
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The items as OpenAI chat messages, ready to send, each as it was appended."""
-        return [item.message.to_openai() for item in self.items]
+        """OpenAI chat messages, ready to send, each as it was appended."""
+        return self.to_openai()
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """OpenAI chat messages: those that came in so are returned unchanged, others are translated."""
+        return formats.to_openai(self._sent())
+
+    def to_responses(self) -> list[dict[str, Any]]:
+        """The `input` of OpenAI's Responses API; items that came in so are returned unchanged."""
+        return formats.to_responses(self._sent())
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """The arguments `system` and `messages` of Anthropic's `messages.create`; messages that came in so are
+        unchanged.
+        """
+        return formats.to_anthropic(self._sent())
+
+    def to_langchain(self) -> list[Any]:
+        """LangChain's message objects; those that came in so are equal. Needs langchain-core."""
+        return formats.to_langchain(self._sent())
+
+    def _sent(self) -> Iterator[Message]:
+        """The messages that a model is sent."""
+        earlier = self.earlier
+        for item in self.items:
+            if item.section != "recalled" or self.earlier is None:
+                yield item.message
+            elif earlier is not None:
+                yield earlier
+                earlier = None
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
 
     @classmethod
-    def from_proto(cls, response: memory_service_pb2.AssembleContextResponse) -> Self:
+    def from_proto(cls, response: memory_service_pb2.AssembleContextResponse, max_tokens: int) -> Self:
         """The context from the wire."""
         return cls(
             items=tuple(Item.from_proto(item) for item in response.items),
+            earlier=Message.from_proto(response.earlier) if response.HasField("earlier") else None,
             text=response.text,
+            max_tokens=max_tokens,
             tokens_used=response.tokens_used,
             overhead_tokens=response.overhead_tokens,
             left_out=response.left_out,
+            unanswered=response.unanswered,
+            unrelated=response.unrelated,
             uncounted_parts=response.uncounted_parts,
             exact=response.exact,
             revision=response.revision,
             index=IndexState.from_proto(response.index),
         )
+
+
+def _lines(context: Context) -> Iterator[str]:
+    """What a person wants to see of a context."""
+    how = "exact" if context.exact else "not exact"
+    yield f"context: {context.tokens_used:,} of {context.max_tokens:,} tokens, {how}"
+    for section, items in groupby(context.items, key=lambda item: item.section):
+        quoted = section == "recalled" and context.earlier is not None
+        yield f"{section}{', in one message of the role user' if quoted else ''}:"
+        yield from map(_item_line, items)
+    yield f"{context.overhead_tokens:7,}  around the messages"
+    yield from _remarks(context)
+
+
+def _item_line(item: Item) -> str:
+    message = item.message
+    when = f"{message.sent_time or message.create_time:%Y-%m-%d} " if item.section == "recalled" else ""
+    calls = [f"[calls {call.name}]" for call in message.tool_calls]
+    said = " ".join([message.text, *calls]).split()
+    line = shorten(f"{when}{message.name or message.role}: {' '.join(said)}")
+    score = "" if item.score is None else f", score {item.score:.3f}"
+    partial = ", truncated" if item.partial else ""
+    return f"{item.tokens:7,}  {line:{PREVIEW}}  {item.reason}{score}{partial}"
+
+
+def shorten(text: str) -> str:
+    """The beginning of a text, of PREVIEW characters at most."""
+    return text if len(text) <= PREVIEW else f"{text[: PREVIEW - 1]}…"
+
+
+def _remarks(context: Context) -> Iterator[str]:
+    counts = {
+        "did not fit": context.left_out,
+        "found, but do not speak to the query": context.unrelated,
+        "half of a tool call": context.unanswered,
+    }
+    if out := [f"{count:,} {why}" for why, count in counts.items() if count]:
+        yield f"not in: {'; '.join(out)}"
+    for item in context.items:
+        if item.uncounted:
+            yield f"not counted: {', '.join(item.uncounted)} in message {item.message.id}"
+    if context.index.words_only_reason in ("no_model", "model_unreachable"):
+        yield f"searched by words only: {context.index.words_only_reason}"

@@ -9,8 +9,10 @@ from remora import _json
 from remora._times import from_timestamp, optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
-from remora.chat_format import ChatFields, ChatMessage, ToolCall, as_mapping, parse, restore
+from remora.chat_format import ChatFields, ChatMessage, ToolCall
 from remora.embeddings import Embedding
+from remora.formats import parse, to_openai
+from remora.media import Media
 from remora.v1 import conversation_service_pb2, message_pb2
 
 
@@ -47,6 +49,8 @@ class Message(View):
     """Ids of the tool calls that it answers."""
     parts: bytes = field(default=b"", kw_only=True, repr=False)
     """The framework's own form of the message, opaque, up to 2 MiB."""
+    media: Media | None = field(default=None, kw_only=True)
+    """What the parts hold besides text and tools, all of it, so that it can be counted; None: that is not known."""
     metadata: Any = field(default=None, kw_only=True)
     """The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     attributes: Attributes = field(default_factory=dict, kw_only=True)
@@ -71,18 +75,34 @@ class Message(View):
     """The text's tokens in o200k_base. Set by the server."""
 
     @classmethod
-    def from_openai(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
-        """The message for an OpenAI chat message: a mapping, or an object such as openai's ChatCompletionMessage.
+    def of(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
+        """The message for one of OpenAI's (chat or Responses), Anthropic's or LangChain's: a mapping or an object.
 
-        Raises TypeError for a missing role, ValueError for what JSON cannot hold.
+        Raises TypeError for what is no message, ValueError for what JSON cannot hold.
         """
-        fields, parts = parse(as_mapping(message))
-        return cls(**fields._asdict(), parts=parts, **extras)
+        fields, parts, media = parse(message)
+        return cls(**fields._asdict(), parts=parts, media=media, **extras)
+
+    @classmethod
+    def from_openai(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
+        """The same as `of`."""
+        return cls.of(message, **extras)
+
+    @property
+    def fields(self) -> ChatFields:
+        """What the server reads of it."""
+        return ChatFields(self.role, self.text, self.name, self.tool_calls, self.tool_result_ids)
 
     def to_openai(self) -> dict[str, Any]:
-        """The OpenAI chat message that it was made from, or that its fields make."""
-        fields = ChatFields(self.role, self.text, self.name, self.tool_calls, self.tool_result_ids)
-        return restore(fields, self.parts)
+        """The OpenAI chat message that it was made from, or that its fields make.
+
+        Raises ValueError for a message of another format that is several of OpenAI's: `remora.formats.to_openai` makes
+        them.
+        """
+        messages = to_openai([self])
+        if len(messages) > 1:
+            raise ValueError(f"the message is {len(messages)} chat messages: remora.formats.to_openai([message])")
+        return messages[0]
 
     def to_proto(self) -> message_pb2.Message:
         """The message on the wire, without the fields that the server sets."""
@@ -92,6 +112,7 @@ class Message(View):
             name=self.name,
             text=self.text,
             parts=self.parts,
+            media=None if self.media is None else self.media.to_proto(),
             metadata=_json.to_opaque(self.metadata),
             attributes=attributes_to_proto(self.attributes),
             tool_calls=[_call_to_proto(call) for call in self.tool_calls],
@@ -112,6 +133,7 @@ class Message(View):
         ),
         "tool_calls": lambda wire: tuple(ToolCall(call.id, call.name, call.arguments) for call in wire.tool_calls),
         "tool_result_ids": lambda wire: tuple(wire.tool_result_ids),
+        "media": lambda wire: Media.from_proto(wire.media) if wire.HasField("media") else None,
         "metadata": lambda wire: _json.from_opaque(wire.metadata),
         "attributes": lambda wire: attributes_from_proto(wire.attributes),
         "sent_time": lambda wire: optional_time(wire, "sent_time"),
@@ -126,8 +148,8 @@ def _call_to_proto(call: ToolCall) -> message_pb2.ToolCall:
 
 
 def to_message(message: ChatMessage) -> Message:
-    """The message itself, or the message for an OpenAI chat message."""
-    return message if isinstance(message, Message) else Message.from_openai(message)
+    """The message itself, or the one for a message of another format."""
+    return message if isinstance(message, Message) else Message.of(message)
 
 
 def to_messages(messages: ChatMessage | Sequence[ChatMessage]) -> list[message_pb2.Message]:

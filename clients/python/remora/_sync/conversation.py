@@ -143,15 +143,24 @@ class Conversation:
         model: str | None = None,
         merge: Merge | None = None,
         rendering: Rendering | None = None,
+        system: str = "",
+        allow_partial: bool = False,
+        include_unrelated: bool = False,
         index_wait: float | None = None,
         timeout: float | None = None,
     ) -> Context:
-        """Recent messages, and older ones that the query recalls, of at most `max_tokens` together.
+        """The system text, recent messages, and older ones that the query recalls, of at most `max_tokens` together.
 
         `query` is a text or a vector; None: the text of the newest `user` message. `recall` says how to search
-        (False: not at all), `recall_scope` whether in this conversation or in all of its user's. `recent_messages`
-        bounds the number of recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s
-        encoding, by default o200k_base.
+        (False: not at all), `recall_scope` whether in this conversation or in all of its user's. What the search finds
+        and does not speak to the query is left out, unless `include_unrelated`. `recent_messages` bounds the number of
+        recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default
+        o200k_base; with a `model`, images are counted by its rule.
+
+        `system` stands first; without it, the newest message of the role `system` does. The newest turn, from the last
+        message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget does not hold
+        it, BudgetTooSmallError names one that does. With `allow_partial`, its longest texts are truncated instead, and
+        marked.
         """
         request = memory_service_pb2.AssembleContextRequest(
             conversation_id=self.id,
@@ -165,10 +174,13 @@ class Conversation:
             search_user_scope=recall_scope == "user",
             merge=MERGES[merge],
             rendering=RENDERINGS[rendering],
+            system=system,
+            allow_partial=allow_partial,
+            include_unrelated=include_unrelated,
             index_wait=None if index_wait is None else to_duration(index_wait),
         )
         response = self._calls.read(self._calls.stubs.memory.AssembleContext, request, timeout)
-        return Context.from_proto(response)
+        return Context.from_proto(response, max_tokens)
 
     def delete_messages(self, message_ids: str | Iterable[str], *, timeout: float | None = None) -> int:
         """Deletes messages by id, at most 10,000; returns how many there were. Unknown ids are ignored."""

@@ -1,0 +1,130 @@
+"""LangChain's message objects, in pieces. They are stored as `message_to_dict` writes them; langchain-core is needed
+only to make objects of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from remora.chat_format import ToolCall
+from remora.formats import anthropic, openai_chat, openai_responses
+from remora.formats.pieces import (
+    Picture,
+    Piece,
+    Result,
+    Said,
+    Text,
+    arguments_object,
+    encoded_arguments,
+    shown,
+    told,
+)
+
+ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "tool"}
+TYPES = {"user": "human", "assistant": "ai", "system": "system"}
+PACKAGE = "langchain_core.messages"
+
+
+def is_object(message: object) -> bool:
+    """Whether it is one of LangChain's messages."""
+    return any(base.__module__.startswith(PACKAGE) for base in type(message).__mro__)
+
+
+def is_own(stored: Mapping[str, Any]) -> bool:
+    """Whether it is a message as `message_to_dict` writes it."""
+    return set(stored) == {"type", "data"} and isinstance(stored["data"], dict)
+
+
+def stored(message: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of a package that may be missing
+    """A message object as `message_to_dict` writes it."""
+    return {"type": message.type, "data": message.model_dump()}
+
+
+def read(message: Mapping[str, Any]) -> Said:
+    """The pieces of a stored message."""
+    data, kind = message["data"], message["type"]
+    role = ROLES.get(kind) or str(data.get("role") or kind)
+    content = list(_pieces(data.get("content")))
+    if kind == "tool":
+        content = [Result(str(data.get("tool_call_id") or ""), shown(content))]
+    calls = [
+        ToolCall(call["id"], call["name"], encoded_arguments(call["args"]))
+        for call in data.get("tool_calls") or ()
+        if call.get("id") and call.get("name")
+    ]
+    spoken = [piece for piece in content if not isinstance(piece, ToolCall)]
+    return Said(role, (*spoken, *calls), data.get("name") or "")
+
+
+def _pieces(content: object) -> Iterator[Piece]:
+    """The pieces of a content, which may be a provider's own."""
+    parts = [content] if isinstance(content, str) else content
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, str):
+            if part:
+                yield Text(part)
+            continue
+        yield from _part(part)
+
+
+def _part(part: Mapping[str, Any]) -> Iterator[Piece]:
+    match part:
+        case {"type": "image", "base64": str(data), "mime_type": str(kind)}:
+            yield Picture(f"data:{kind};base64,{data}")
+        case {"type": "image", "source_type": "base64", "data": str(data), "mime_type": str(kind)}:
+            yield Picture(f"data:{kind};base64,{data}")
+        case {"type": "image", "url": str(url)}:
+            yield Picture(url)
+        case {"type": "text" | "image_url"}:
+            yield from openai_chat.read({"role": "user", "content": [part]}).pieces
+        case {"type": "input_text" | "output_text" | "input_image"}:
+            yield from openai_responses.read({"role": "user", "content": [part]}).pieces
+        case {"type": "function_call" | "tool_call"}:
+            return  # also among the message's calls
+        case _:
+            yield from anthropic.read({"role": "user", "content": [part]}).pieces
+
+
+def write(said: Said) -> Iterator[dict[str, Any]]:
+    """The stored messages that say the same: one for each result, and one for the rest."""
+    for result in said.results:
+        yield _stored("tool", _content(result.pieces), tool_call_id=result.call_id)
+    rest = tuple(piece for piece in said.pieces if not isinstance(piece, Result | ToolCall))
+    calls = [{"id": call.id, "name": call.name, "args": arguments_object(call)} for call in said.calls]
+    if said.is_private or (said.results and not rest and not calls):
+        return
+    names = {"name": said.name} if said.name else {}
+    kind = TYPES.get(said.role)
+    if kind is None:
+        yield _stored("chat", _content(rest), role=said.role, **names)
+    else:
+        yield _stored(kind, _content(rest), **({"tool_calls": calls} if calls else {}), **names)
+
+
+def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any] | None:
+    """Two messages of the model that call tools as one, because the results must follow right after; else None."""
+    if not (first and "tool_calls" in first["data"] and "tool_calls" in second["data"]):
+        return None
+    parts = [message["data"]["content"] for message in (first, second)]
+    if not all(isinstance(part, str) for part in parts):
+        return None
+    calls = [*first["data"]["tool_calls"], *second["data"]["tool_calls"]]
+    return _stored("ai", "\n".join(filter(None, parts)), tool_calls=calls)
+
+
+def _stored(kind: str, content: str | list[dict[str, Any]], **data: object) -> dict[str, Any]:
+    return {"type": kind, "data": {"content": content, **data}}
+
+
+def _content(pieces: tuple[Piece, ...]) -> str | list[dict[str, Any]]:
+    if any(isinstance(piece, Picture) for piece in pieces):
+        [message] = openai_chat.write(Said("user", pieces))
+        parts: list[dict[str, Any]] = message["content"]
+        return parts
+    return "\n".join(text for piece in pieces if (text := told(piece)))
+
+
+def objects(messages: list[dict[str, Any]]) -> list[Any]:
+    """Stored messages as LangChain's objects. Raises ImportError where langchain-core is not installed."""
+    from langchain_core.messages import messages_from_dict  # noqa: PLC0415 - only who asks for objects needs it
+
+    return list(messages_from_dict(messages))

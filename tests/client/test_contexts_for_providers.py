@@ -1,0 +1,165 @@
+"""Contexts of generated conversations, as every provider gets them: from messages in any format, by the server's code,
+with the real counts of both encodings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import anthropic.types
+import openai.types.chat
+import openai.types.responses
+from hypothesis import given, note
+from hypothesis import strategies as st
+from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
+from tests.client.test_formats import typed
+from tests.domain.conversing import CONVERSATION, Conversations
+
+from remora import Context, Message, formats
+from remora.chat_format import ChatFields, ToolCall
+from remora.formats.pieces import Said
+from remora.v1 import memory_service_pb2 as pb
+from remora.v1 import message_pb2, text_service_pb2
+from remora_server import wire
+from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.costs import REPLY_PRIMING, Counting
+from remora_server.domain.errors import BudgetTooSmall
+from remora_server.domain.tokens import encoding_named
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import decode
+from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.storage.schema.message_reader import StoredMessageReader
+
+COUNTER = NativeTokenCounter()
+WORDS = st.text(alphabet="ab c?.\n/é漢", max_size=30).filter(str.strip)
+RESULTS = WORDS | WORDS.map(lambda words: 40 * words)
+FORMATS = (formats.CHAT, formats.RESPONSES, formats.ANTHROPIC)
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> list[Message]:
+    """A conversation in one format: users, answers, several calls at once, calls that nobody has answered yet."""
+    said: list[ChatFields] = []
+    for number in range(draw(st.integers(1, 6))):
+        if draw(st.integers(0, 3)) == 0:
+            said.append(ChatFields("system", draw(WORDS), "", (), ()))
+        said.append(ChatFields("user", draw(WORDS), "", (), ()))
+        for step in range(draw(st.integers(0, 2))):
+            calls = [f"{number}.{step}.{call}" for call in range(draw(st.integers(1, 3)))]
+            tools = tuple(ToolCall(call, "look_up", json.dumps({"q": draw(WORDS)}).encode()) for call in calls)
+            said.append(ChatFields("assistant", draw(st.just("") | WORDS), "", tools, ()))
+            answered = calls if draw(st.integers(0, 5)) else calls[1:]
+            said += [ChatFields("tool", draw(RESULTS), "", (), (call,)) for call in answered]
+        if draw(st.booleans()):
+            said.append(ChatFields("assistant", draw(WORDS), "", (), ()))
+    written = [form for fields in said for form in _written(draw(st.sampled_from(FORMATS)), fields)]
+    return [Message.of(form) for form in written]
+
+
+def _written(form: formats.Format, fields: ChatFields) -> Iterator[dict[str, Any]]:
+    if fields.role == "system":
+        yield {"role": "system", "content": fields.text}
+    else:
+        yield from form.write(Said.of_fields(fields))
+
+
+class Stored(Conversations):
+    """A conversation as a store holds it."""
+
+    def joined(self, page: Sequence[bytes]) -> bytes:
+        return wire.elements(wire.LIST_FIELD, page)
+
+
+def stored(talk: list[Message], ranking: Sequence[int]) -> Stored:
+    reader = StoredMessageReader()
+    messages = []
+    for sequence, message in enumerate(talk, 1):
+        body = message.to_proto()
+        body.id, body.sequence = str(sequence), sequence
+        body.create_time.FromSeconds(86_000 * sequence)
+        body.token_count = COUNTER.count(encoding_named(""), [body.text])[0]
+        messages.append(reader.message(CONVERSATION, body.SerializeToString()))
+    return Stored(messages, [(CONVERSATION, number) for number in ranking])
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
+    recent = draw(st.none() | st.integers(1, 10))
+    return pb.AssembleContextRequest(
+        conversation_id=CONVERSATION,
+        max_tokens=draw(st.integers(40, 700)),
+        encoding=text_service_pb2.Encoding(name=draw(st.sampled_from(["o200k_base", "cl100k_base"]))),
+        recent_messages=recent,
+        search=pb.SearchOptions(k=draw(st.integers(1, 8))) if draw(st.booleans()) else None,
+        system=draw(st.sampled_from(["", "Be brief."])),
+        allow_partial=draw(st.booleans()),
+    )
+
+
+def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
+    """The context as a client gets it, with the least budget where the request's is too small."""
+    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader())
+    handlers = MemoryHandlers(store, assembler, COUNTER)
+    call = Call("AssembleContext", "acme", deadline=math.inf)
+    try:
+        reply = handlers.assemble_context(call, request)
+    except BudgetTooSmall as error:
+        request.max_tokens = int(error.metadata["least_max_tokens"])
+        reply = handlers.assemble_context(call, request)
+    return Context.from_proto(pb.AssembleContextResponse.FromString(reply), request.max_tokens)
+
+
+def recount(messages: list[dict[str, Any]], encoding: str) -> int:
+    """What chat messages cost."""
+    sent = [message_pb2.Message.FromString(Message.of(each).to_proto().SerializeToString()) for each in messages]
+    counting = Counting(COUNTER, encoding_named(encoding))
+    return sum(counting.messages(list(map(decode.chat_message, sent)))) + REPLY_PRIMING
+
+
+@given(talk=talks(), request=requests(), data=st.data())
+def test_every_provider_accepts_a_context_of_any_conversation(
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject
+) -> None:
+    ranking = data.draw(st.permutations(range(1, len(talk) + 1)))
+
+    context = assembled(stored(talk, ranking), request)
+
+    assert context.tokens_used <= request.max_tokens
+    chat, items = context.to_openai(), context.to_responses()
+    asked, objects = context.to_anthropic(), context.to_langchain()
+    note(chat)
+    check_openai(chat)
+    check_responses(items)
+    check_anthropic(asked["messages"])
+    check_langchain(objects)
+    typed(openai.types.chat.ChatCompletionMessageParam, chat)
+    typed(openai.types.responses.ResponseInputItemParam, items)
+    typed(anthropic.types.MessageParam, asked["messages"])
+
+
+@given(talk=talks(), request=requests(), data=st.data())
+def test_chat_messages_cost_what_the_context_says(
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject
+) -> None:
+    chat = [Message.of(form) for message in talk for form in formats.to_openai([message])]
+    ranking = data.draw(st.permutations(range(1, len(chat) + 1)))
+
+    context = assembled(stored(chat, ranking), request)
+
+    assert recount(context.messages, request.encoding.name) == context.tokens_used
+    assert context.exact == (request.encoding.name != "approximate")
+
+
+@given(talk=talks(), request=requests())
+def test_what_the_user_said_last_is_the_last_that_a_user_says(
+    talk: list[Message], request: pb.AssembleContextRequest
+) -> None:
+    context = assembled(stored(talk, range(1, len(talk) + 1)), request)
+    said = max(number for number, each in enumerate(talk, 1) if each.role == "user" and not each.tool_result_ids)
+    [newest] = [item for item in context.items if item.message.sequence == said]
+    assert newest.section == "recent"
+    assert newest.partial or newest.message.text == talk[said - 1].text
