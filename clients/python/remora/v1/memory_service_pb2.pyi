@@ -748,7 +748,8 @@ class AssembleContextRequest(_message.Message):
     max_tokens: _builtins.int
     """Required. The budget, from 1 to 10,000,000 tokens of `encoding`, never exceeded. INVALID_ARGUMENT, BUDGET_TOO_SMALL
     if it does not hold the system text and the newest turn: the last `user` message that is no tool's result, and all
-    messages after it. `least_max_tokens` in the error's metadata is the least budget that does.
+    messages after it. `least_max_tokens` in the error's metadata is the least budget that does. FAILED_PRECONDITION,
+    CONTEXT_TOO_LARGE if the newest turn, with its parts and metadata, is larger than a reply of 3 MiB.
     """
     recent_messages: _builtins.int
     """At most this many recent messages, but the newest turn whole. 0: none, and nothing is required to fit but the system
