@@ -194,7 +194,8 @@ def turns(messages: list[ContextMessage]) -> list[list[ContextMessage]]:
         if each.tool_result_ids:
             continue
         if all(call.id in answers for call in each.tool_calls):
-            ordered += [each, *(answers[call.id] for call in each.tool_calls)]
+            results = [answers[call.id] for call in each.tool_calls]
+            ordered += [each, *sorted(results, key=lambda result: result.sequence)]
     starts = [number for number, each in enumerate(ordered) if each.role == "user" and not each.tool_result_ids]
     return [ordered[begin:end] for begin, end in pairwise([*starts, len(ordered)])]
 
