@@ -30,7 +30,7 @@ def long_support_talk(memory: Remora) -> Context:
     )
     small = "\n".join(f"What is the weather in city {number}?\nIt is {number} degrees there." for number in range(40))
     talk(chat, small, MONDAY + timedelta(days=14))
-    chat.append({"role": "user", "content": "Which flights to Lisbon can I take?"})
+    chat.append({"role": "user", "content": "When may my flight to Lisbon leave?"})
     return chat.context(260, recall={"k": 3}, index_wait=10)
 
 

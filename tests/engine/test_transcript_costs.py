@@ -1,4 +1,4 @@
-"""Transcripts in real encodings: the lines of a text cost what the text costs."""
+"""Transcripts and quotations in real encodings: the lines of a text cost what the text costs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remora_server.domain.context import Merge, Section
 from remora_server.domain.context_messages import ContextMessage
-from remora_server.domain.renderings import TranscriptRenderer
+from remora_server.domain.costs import REPLY_PRIMING, Counting
+from remora_server.domain.renderings import EARLIER_ROLE, ChatRenderer, Chosen, Renderer, TranscriptRenderer
 from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, O200K_BASE, TokenEncoding
 from remora_server.engine.tokens import NativeTokenCounter
 
@@ -16,7 +18,7 @@ TEXTS = TRICKY | st.text(max_size=12)
 MESSAGES = st.lists(
     st.builds(
         ContextMessage,
-        conversation_id=st.just("c1"),
+        conversation_id=st.sampled_from(["c1", "/ c2\n"]),
         sequence=st.integers(1, 1000),
         role=st.sampled_from(["user", "assistant", "/", " "]),
         name=TEXTS,
@@ -26,20 +28,46 @@ MESSAGES = st.lists(
         session_id=st.sampled_from(["", "a"]),
     ),
     max_size=8,
-    unique_by=lambda message: message.sequence,
+    unique_by=lambda message: message.place,
 )
 
 
-@pytest.mark.parametrize("encoding", [O200K_BASE, CL100K_BASE, APPROXIMATE], ids=lambda encoding: encoding.name)
+ENCODINGS = pytest.mark.parametrize(
+    "encoding", [O200K_BASE, CL100K_BASE, APPROXIMATE], ids=lambda encoding: encoding.name
+)
+COUNTER = NativeTokenCounter()
+
+
+def measured(renderer: Renderer, section: Section, messages: list[ContextMessage]) -> int:
+    """The measure of a context of nothing but these messages."""
+    shares = dict(share for message in messages for share in renderer.shares(section, message))
+    return renderer.fixed + sum(renderer.measure(section, messages)) + sum(shares.values())
+
+
+@ENCODINGS
 @given(messages=MESSAGES)
 def test_messages_and_sittings_add_up_to_the_text(encoding: TokenEncoding, messages: list[ContextMessage]) -> None:
-    tokens = NativeTokenCounter()
-    renderer = TranscriptRenderer(tokens, encoding)
+    renderer = TranscriptRenderer(Counting(COUNTER, encoding))
 
-    rendered = renderer.render([tuple(messages)] if messages else [], [])
+    rendered = renderer.render(Chosen(None, (), [tuple(messages)]))
 
-    sittings = {renderer.sitting(message) for message in messages}
-    measure = sum(renderer.measure(messages)) + renderer.sitting_measure * len(sittings)
-    whole = tokens.count(encoding, [rendered.text])[0]
-    assert -(-measure // renderer.limit(1)) == whole == rendered.tokens_used
+    whole = COUNTER.count(encoding, [rendered.text])[0]
+    assert renderer.tokens(measured(renderer, Section.RECENT, messages)) == whole == rendered.tokens_used
+    assert rendered.overhead >= 0
+
+
+@ENCODINGS
+@given(messages=MESSAGES.filter(bool))
+def test_quoted_messages_add_up_to_the_message_that_quotes_them(
+    encoding: TokenEncoding, messages: list[ContextMessage]
+) -> None:
+    counting = Counting(COUNTER, encoding)
+    renderer = ChatRenderer(counting, Merge.EARLIER, "c1")
+
+    rendered = renderer.render(Chosen(None, [tuple(messages)], ()))
+
+    quotation = ContextMessage("", 0, EARLIER_ROLE, rendered.earlier, b"")
+    whole = REPLY_PRIMING + counting.messages([quotation])[0]
+    assert rendered.tokens_used == whole <= renderer.tokens(measured(renderer, Section.RECALLED, messages)) <= whole + 1
+    assert encoding == APPROXIMATE or renderer.tokens(measured(renderer, Section.RECALLED, messages)) == whole
     assert rendered.overhead >= 0
