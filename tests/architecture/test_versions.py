@@ -23,3 +23,29 @@ def test_the_server_wants_the_client_of_its_own_version() -> None:
     wanted: list[str] = table("pyproject.toml")["project"]["dependencies"]
 
     assert f"remora=={crates}" in wanted
+
+
+FUZZ_ALONE = {"remora-fuzz", "arbitrary", "cc", "find-msvc-tools", "jobserver", "libfuzzer-sys", "shlex"}
+"""The fuzzers' crate, and the fuzzer with what builds it."""
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
+
+
+def test_the_fuzzers_are_locked_to_the_crates_of_the_workspace() -> None:
+    locked = {crate["name"]: crate for crate in table("fuzz/Cargo.lock")["package"]}
+    versions = {(crate["name"], crate["version"]) for crate in table("Cargo.lock")["package"]}
+
+    assert "remora-fuzzed" in locked
+    assert [
+        name for name, crate in locked.items() if (name, crate["version"]) not in versions and name not in FUZZ_ALONE
+    ] == []
+    assert {crate["source"] for crate in locked.values() if "source" in crate} == {REGISTRY}
+
+
+def test_the_fuzzers_lock_file_has_all_that_their_crates_use() -> None:
+    locked = {crate["name"]: crate for crate in table("fuzz/Cargo.lock")["package"]}
+    ours = [name for name in locked if name.startswith("remora-") and name not in FUZZ_ALONE]
+
+    assert ours
+    for name in ours:
+        manifest = table(f"rust/{name.removeprefix('remora-')}/Cargo.toml")
+        assert set(manifest.get("dependencies", {})) <= set(locked[name].get("dependencies", []))
