@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -88,6 +88,7 @@ class Peer:
 
     def __init__(self, endpoint: str, timeout: float = PATIENCE, source: str = "") -> None:
         """`source` is the address that it comes from, where it matters."""
+        self._timeout = timeout
         self._socket = connected(endpoint, timeout, source)
         self._input = b""
         self.is_closed = False
@@ -105,6 +106,32 @@ class Peer:
         except TimeoutError:
             return False
         return not self.is_closed
+
+    def offer(self, content: bytes, meanwhile: Callable[[], object]) -> bool:
+        """Send; false once the server has closed the connection, or has taken nothing after `meanwhile`."""
+        rest, has_waited = memoryview(content), False
+        self._socket.setblocking(False)
+        try:
+            while rest:
+                sent = self._send_some(rest)
+                if self.is_closed or (has_waited and not sent):
+                    return False
+                if not sent:
+                    meanwhile()
+                rest, has_waited = rest[sent:], not sent
+        finally:
+            self._socket.settimeout(self._timeout)
+        return True
+
+    def _send_some(self, content: memoryview) -> int:
+        """How much was sent without waiting."""
+        try:
+            return self._socket.send(content)
+        except BlockingIOError:
+            return 0
+        except ConnectionError:
+            self.is_closed = True
+            return 0
 
     def frames(self) -> Iterator[Frame]:
         """The frames that come, until the connection is closed. Raises TimeoutError where none comes for long."""
