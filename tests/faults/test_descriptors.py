@@ -6,11 +6,13 @@ import re
 import resource
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import grpc
 import pytest
 from tests.faults.served_store import ServedStore, refused
+from tests.network.frames import Peer
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora
@@ -21,6 +23,7 @@ from remora.v1.admin_service_pb2_grpc import AdminServiceStub
 pytestmark = pytest.mark.slow
 
 SEGMENT_BYTES = 1 << 20
+IDLE = 20
 LOOK_SECONDS = 2.0
 BURST_SECONDS = 0.002
 """What a thread that rests runs before it pauses, on average: a tenth of this, in truth. Who asks again without a pause
@@ -121,6 +124,32 @@ def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(st
     with Remora(store.sidecar.endpoint, timeout=PATIENCE) as late:
         assert late.status().store.writable
     assert store.listed() == store.acknowledged
+
+
+def test_the_oldest_idle_connection_gives_its_descriptor_to_who_waits_and_to_nobody_else(store: Store) -> None:
+    store.sidecar.start()
+    limit = store.descriptors() + IDLE
+    store.limit(limit)
+    with ExitStack() as opened:
+        idle: list[Peer] = []
+        while store.descriptors() < limit:
+            idle.append(opened.enter_context(connected(store)))
+        # Nobody waits, and the last descriptor was taken just now.
+        assert all(peer.answers() for peer in idle)
+
+        opened.enter_context(connected(store))
+        oldest, *others = idle
+        oldest.until_closed()
+        assert all(peer.answers() for peer in others)
+    assert "no connection can be accepted" not in store.sidecar.log.read_text()
+
+
+def connected(store: Store) -> Peer:
+    """A connection that the server has answered, without a call."""
+    peer = Peer(store.sidecar.endpoint)
+    peer.open()
+    assert peer.answers()
+    return peer
 
 
 def test_a_journal_that_can_prepare_no_segment_refuses_and_goes_on_when_it_can(store: Store) -> None:
