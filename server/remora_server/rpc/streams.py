@@ -10,8 +10,10 @@ from google.protobuf.message import Message
 from remora_server.domain.errors import SlowReader
 from remora_server.locking import Level, new_lock
 
-EARLY_MESSAGES = 256
-"""How many messages a subscription takes before its transport has taken it on."""
+EARLY_MESSAGES, EARLY_BYTES = 256, 256 << 10
+"""How many messages a subscription takes before its transport has taken it on, and how much of them: one message may be
+larger.
+"""
 
 
 class Sink(Protocol):
@@ -38,6 +40,7 @@ class Subscription:
         self._on_end = on_end
         self._lock = new_lock(Level.LEAF)
         self._early: list[bytes] = []
+        self._early_bytes = 0
         self._sink: Sink | None = None
         self._end: tuple[Exception | None] | None = None
 
@@ -47,12 +50,17 @@ class Subscription:
         with self._lock:
             if self._sink is not None:
                 return self._sink.push(encoded)
-            if self._end is None and len(self._early) == EARLY_MESSAGES:
+            if self._end is None and not self._has_room(encoded):
                 self._end = (SlowReader(),)
             if self._end is not None:
                 return False
             self._early.append(encoded)
+            self._early_bytes += len(encoded)
             return True
+
+    def _has_room(self, encoded: bytes) -> bool:
+        fits = self._early_bytes + len(encoded) <= EARLY_BYTES or not self._early
+        return fits and len(self._early) < EARLY_MESSAGES
 
     def close(self, failure: Exception | None = None) -> None:
         """End the stream behind what was pushed: well, or with an error of the domain."""
