@@ -28,10 +28,13 @@ from tests.transport.streaming import ASK, COUNT, MESSAGE_BYTES, THREADS, WATCH,
 from remora_server import failpoints
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.server import TRANSPORTS
+from remora_server.rpc.transport import native_transport
 
 Call: TypeAlias = "grpc._CallIterator[bytes]"
 
 FOREVER = -1
+ALL_STREAMS, STREAMS_OF_CONNECTION = 1024, 50
+RESOURCE_EXHAUSTED = 8
 OPTIONS = [("grpc.use_local_subchannel_pool", 1)]
 
 
@@ -293,6 +296,15 @@ def test_a_reader_that_goes_ends_a_stream_that_waits(native: StreamServer, chann
 
     eventually(lambda: native.streams.ended == 1)
     assert not native.streams.subscriptions[0].push(b"")
+
+
+def test_a_subscription_that_the_transport_cannot_take_on_is_told_of_its_end(
+    native: StreamServer, channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_transport, "_Sink", None)
+
+    assert code_and_reason(ended(stream(channel, WATCH))) == ("INTERNAL", "INTERNAL")
+    assert native.streams.ended == 1
 
 
 def test_a_transport_that_carries_no_streams_that_wait_says_so() -> None:

@@ -216,11 +216,20 @@ class _Streamed(Struct, frozen=True):
             stream = self.method.open(_call(self.method, caller, timeout, trace, waits_for_disk=True), encoded)
             if not isinstance(stream, Subscription):
                 return _Pulled(stream, self.method.name), None
-            pushed = self.subscription()
-            stream.attach(_Sink(pushed, self.method.name))
-            return _Pushed(stream, self.method.name), pushed
+            source = _Pushed(stream, self.method.name)
+            return source, self._pushed(source)
         except BaseException as error:  # noqa: BLE001 - see Answers
             return _failure(logged_status(error, self.method.name))
+
+    def _pushed(self, source: _Pushed) -> _native.Subscription:
+        """Where the messages are pushed from now on. If that fails, the source is closed."""
+        try:
+            pushed = self.subscription()
+            source.subscription.attach(_Sink(pushed, self.method.name))
+        except BaseException:
+            source.close()
+            raise
+        return pushed
 
 
 class _Pulled(Struct, frozen=True):
