@@ -334,7 +334,11 @@ def test_a_stop_lets_a_stream_come_to_its_end(server: StreamServer, channel: grp
     call = stream(channel, COUNT, 50)
     eventually(lambda: server.streams.opened == 1)
     stopping = threading.Thread(target=server.transport.stop, args=[PATIENCE])
-    stopping.start()
+    with Peer(server.endpoint) as peer:
+        peer.open()
+        assert peer.answers()
+        stopping.start()
+        assert any(came.kind == frames.GOAWAY for came in peer.frames()), "it stops"
     server.streams.held.set()
 
     assert len(list(call)) == 50
