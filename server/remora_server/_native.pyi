@@ -1139,13 +1139,13 @@ class Transport:
 
         `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
         caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. `refusals`
-        holds the failures of calls that find no room (`overloaded`), that are not answered in time
-        (`deadline_exceeded`), whose revision will not be published (`not_published`), that met a panic (`internal`), of
-        streams that the end of the server ends (`stopping`), and of those whose reader was too slow (`slow_reader`); of
-        requests that break gRPC's protocol (`malformed`, whose text is replaced by how), that are too long
-        (`too_large`), or compressed in a way that is not known (`unknown_compression`), and of calls of no method
-        (`unknown_method`). Without a publication, nothing is waited for; that of a `Core` is asked without the
-        interpreter.
+        holds the failures of calls that find no room (`overloaded`), or none that is left for their peer
+        (`peer_overloaded`), that are not answered in time (`deadline_exceeded`), whose revision will not be published
+        (`not_published`), that met a panic (`internal`), of streams that the end of the server ends (`stopping`), and
+        of those whose reader was too slow (`slow_reader`); of requests that break gRPC's protocol (`malformed`, whose
+        text is replaced by how), that are too long (`too_large`), or compressed in a way that is not known
+        (`unknown_compression`), and of calls of no method (`unknown_method`). Without a publication, nothing is waited
+        for; that of a `Core` is asked without the interpreter.
         """
 
     def subscription(self) -> Subscription:

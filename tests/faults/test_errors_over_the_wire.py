@@ -246,6 +246,7 @@ def call_no_method(_: Remora, sidecar: Sidecar) -> None:
 
 ELSEWHERE: dict[type[errors.RemoraError], str] = {
     errors.ServerStopping: "transport/test_streams.py",
+    errors.PeerOverloaded: "transport/test_streams.py",
     errors.SlowReader: "transport/test_streams.py",
     errors.StreamUnsupported: "transport/test_streams.py",
     errors.CompressionUnknown: "network/test_bodies.py",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import grpc
 import pytest
 from tests.network import frames
-from tests.network.frames import LARGEST_WINDOW, Peer
+from tests.network.frames import LARGEST_WINDOW, Frame, Peer
 from tests.network.honest import OPTIONS, append, honest
 from tests.network.target import TRANSPORTS, Target, serving, unless_grpcio
 from tests.patience import PATIENCE
@@ -20,10 +20,11 @@ LIST = "/remora.v1.ConversationService/ListMessages"
 MESSAGES, TEXT_BYTES = 40, 50_000
 """A page of about 2 MB."""
 
-STREAMS, CONNECTIONS = 100, 10
-REPLIES_MIB = 256 + CONNECTIONS * 16 * 2
-"""The bound of all replies that are not taken, and the 16 calls of each connection that are under way when it is met.
-All replies together would take 2,000 MB.
+STREAMS, CONNECTIONS = 100, 20
+REPLIES_MIB = 256 // 9 + CONNECTIONS * 2 + 64
+"""Connections that hold a reply get no other while they hold an eighth of what is free of the 256 MiB; those that hold
+none get one. The rest is what making replies takes, and what the allocator keeps. All replies together would take
+4,000 MB.
 """
 
 
@@ -60,13 +61,35 @@ def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: i
 def ask_and_do_not_read(target: Target, window: int) -> None:
     """Raises AssertionError where the replies take more memory than they may."""
     opened = frames.peers(target.tcp, CONNECTIONS)
-    with honest(target.endpoint) as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
+    others, of_same_peer = honest(target.endpoint), honest(target.tcp)
+    with others, of_same_peer as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
         for peer in unread:
             peer.open(initial_window=window)
             peer.send(frames.window_update(0, LARGEST_WINDOW - 65_535))
             for stream in range(1, 2 * STREAMS, 2):
                 ask(peer, stream)
         clients.go_on(20)
+
+
+@pytest.mark.parametrize(
+    "target", unless_grpcio("grpcio keeps replies that nobody reads without a bound"), indirect=True
+)
+def test_who_reads_is_never_refused_while_others_do_not(target: Target) -> None:
+    with frames.peers(target.tcp, CONNECTIONS) as unread:
+        for peer in unread:
+            peer.open(initial_window=0)
+            for stream in range(1, 2 * STREAMS, 2):
+                ask(peer, stream)
+        for peer in unread:
+            assert any(begins_a_reply(came) for came in peer.frames())
+        with honest(target.endpoint) as others, honest(target.tcp) as of_same_peer:
+            others.go_on(50)
+            of_same_peer.go_on(50)
+            assert (others.refusals, of_same_peer.refusals) == (0, 0)
+
+
+def begins_a_reply(came: Frame) -> bool:
+    return came.kind == frames.HEADERS and not came.flags & frames.END_STREAM
 
 
 @pytest.mark.faults

@@ -74,6 +74,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.Unauthenticated(), grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", {}),
     (errors.DeadlineExceeded(), grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", {}),
     (errors.Overloaded(), grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", {}),
+    (errors.PeerOverloaded(), grpc.StatusCode.RESOURCE_EXHAUSTED, "PEER_OVERLOADED", {}),
     (errors.MemoryExhausted(), grpc.StatusCode.RESOURCE_EXHAUSTED, "MEMORY_EXHAUSTED", {}),
     (errors.StoreFull(), grpc.StatusCode.RESOURCE_EXHAUSTED, "STORE_FULL", {}),
     (errors.StoreDamaged(), grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", {}),

@@ -116,6 +116,7 @@ class StreamServer:
     streams: Streams
     transport: Transport
     endpoint: str
+    tcp: str
 
 
 @contextmanager
@@ -127,9 +128,10 @@ def streaming(transport: str) -> Iterator[StreamServer]:
         served = TRANSPORTS[transport](options, Identity())
         path = str(Path(directory) / "s")
         served.bind_unix(path)
+        tcp = f"127.0.0.1:{served.bind_tcp('127.0.0.1', 0)}"
         Health([SERVICE.full_name], served.say).set_ready(ready=True)
         served.start(methods_of(SERVICE, [streams], cast("Limits", NoLimits())), Reflection([]), None)
-        server = StreamServer(streams, served, f"unix:{path}")
+        server = StreamServer(streams, served, f"unix:{path}", tcp)
         try:
             yield server
         finally:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from typing import TypeAlias, cast
@@ -20,7 +20,8 @@ from google.rpc.error_details_pb2 import RetryInfo
 from tests.network import frames
 from tests.network.frames import Peer
 from tests.network.honest import reason
-from tests.network.statuses import status_of
+from tests.network.statuses import Ended, status_of
+from tests.network.statuses import ended as how_it_ended
 from tests.patience import PATIENCE, eventually
 from tests.rpc.running_server import detail
 from tests.transport.streaming import ASK, COUNT, MESSAGE_BYTES, THREADS, WATCH, StreamServer, streaming
@@ -197,12 +198,54 @@ def test_a_connection_has_streams_up_to_a_bound_and_room_beside_them(
 
     error = ended(stream(channel, WATCH))
 
-    assert code_and_reason(error) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+    assert code_and_reason(error) == ("RESOURCE_EXHAUSTED", "PEER_OVERLOADED")
     assert detail(error, RetryInfo) is not None
     assert ask(channel) == b"7"
     open_streams.pop().cancel()
     eventually(lambda: native.streams.ended == 1)
     assert content(next(stream(channel, WATCH))) == "welcome"
+
+
+def test_a_peer_leaves_half_of_the_streams_to_others(native: StreamServer) -> None:
+    with opened_from(native, 2, ALL_STREAMS // 2):
+        with Peer(native.tcp, source="127.0.0.2") as same:
+            assert ended_at_once(same) == Ended(RESOURCE_EXHAUSTED, "PEER_OVERLOADED")
+        with opened_from(native, 3, 1):
+            pass
+
+
+def test_all_streams_together_have_a_bound(native: StreamServer) -> None:
+    with ExitStack() as opened:
+        for number, count in enumerate((512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 1), start=2):
+            opened.enter_context(opened_from(native, number, count))
+        assert len(native.streams.subscriptions) == ALL_STREAMS
+
+        with Peer(native.tcp, source="127.0.0.50") as late:
+            assert ended_at_once(late) == Ended(RESOURCE_EXHAUSTED, "OVERLOADED")
+        assert len(native.streams.subscriptions) == ALL_STREAMS
+    eventually(lambda: native.streams.ended == ALL_STREAMS)
+
+
+@contextmanager
+def opened_from(server: StreamServer, address: int, count: int) -> Iterator[None]:
+    """Streams of a peer, which asks for more than the `count` that it may have."""
+    before = len(server.streams.subscriptions)
+    with frames.peers(server.tcp, count // STREAMS_OF_CONNECTION + 1, f"127.0.0.{address}") as asking:
+        for peer in asking:
+            peer.open()
+            peer.send(
+                b"".join(frames.call(number, WATCH, encoded(1)) for number in range(1, 2 * STREAMS_OF_CONNECTION, 2))
+            )
+        eventually(lambda: len(server.streams.subscriptions) >= before + count)
+        assert all(peer.answers() for peer in asking)
+        yield
+
+
+def ended_at_once(peer: Peer) -> Ended:
+    """How a stream ends that finds no room."""
+    peer.open()
+    peer.send(frames.call(1, WATCH, encoded(1)))
+    return how_it_ended(peer)
 
 
 def test_unread_streams_take_bounded_memory_and_leave_room(native: StreamServer) -> None:

@@ -218,6 +218,10 @@ class OverloadedError(ResourceExhaustedError):
     """The server has too much to do."""
 
 
+class PeerOverloadedError(ResourceExhaustedError):
+    """The calls of this process or address hold as much of the server as they may: above all, replies not read."""
+
+
 class SlowReaderError(ResourceExhaustedError):
     """A stream was read more slowly than messages came, and some are missing."""
 
@@ -289,6 +293,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "OPERATOR_ONLY": OperatorOnlyError,
     "OVERLOADED": OverloadedError,
     "PAGE_TOKEN_INVALID": PageTokenInvalidError,
+    "PEER_OVERLOADED": PeerOverloadedError,
     "RECORD_CONFLICT": RecordConflictError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,

@@ -214,6 +214,7 @@ impl From<Failure> for Status {
 #[pyo3(from_item_all)]
 struct GivenRefusals {
     overloaded: Failure,
+    peer_overloaded: Failure,
     deadline_exceeded: Failure,
     not_published: Failure,
     internal: Failure,
@@ -229,6 +230,7 @@ impl From<GivenRefusals> for Refusals {
     fn from(given: GivenRefusals) -> Self {
         Self {
             overloaded: given.overloaded.into(),
+            peer_overloaded: given.peer_overloaded.into(),
             deadline_exceeded: given.deadline_exceeded.into(),
             not_published: given.not_published.into(),
             internal: given.internal.into(),

@@ -1,9 +1,9 @@
-//! Bytes that peers make this process hold: counted, and refused beyond a bound.
+//! What peers make this process hold: counted, and refused beyond a bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A bound on bytes.
+/// A bound on what all peers together hold of something: bytes, or calls.
 pub(super) struct Budget {
     held: AtomicUsize,
     bound: usize,
@@ -21,54 +21,167 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_spent(&self) -> bool {
-        self.held() >= self.bound
+    /// What nobody holds.
+    pub(super) fn free(&self) -> usize {
+        self.bound.saturating_sub(self.held())
     }
 }
 
-/// Bytes that are held, until this is dropped.
+/// What one peer holds of a budget. It gets more while it holds no more than is free, so that whatever some peers hold,
+/// another one gets a part of the rest (Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+/// Switches", 1998, with a factor of 1).
+pub(super) struct Portion {
+    all: Arc<Budget>,
+    held: AtomicUsize,
+}
+
+/// Why no more may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The peer holds as much as it may.
+    OfPeer,
+    /// All together hold as much as they may.
+    OfAll,
+}
+
+impl Portion {
+    pub(super) fn of(all: &Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self {
+            all: Arc::clone(all),
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Whether so much more may be held.
+    pub(super) fn require(&self, amount: usize) -> Result<(), Full> {
+        match self.all.free() {
+            free if amount > free => Err(Full::OfAll),
+            free if self.held() + amount > free => Err(Full::OfPeer),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the peer holds less than an eighth of what is free.
+    pub(super) fn is_small(&self) -> bool {
+        self.held() < self.all.free() / 8
+    }
+
+    /// Counts more, beyond the bounds too.
+    pub(super) fn add(&self, amount: usize) {
+        self.held.fetch_add(amount, Ordering::Relaxed);
+        self.all.held.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Counts less.
+    pub(super) fn subtract(&self, amount: usize) {
+        self.held.fetch_sub(amount, Ordering::Relaxed);
+        self.all.held.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
+
+/// What is held of a peer's portion, until this is dropped.
 pub(super) struct Share {
-    budget: Arc<Budget>,
-    bytes: usize,
+    portion: Arc<Portion>,
+    amount: usize,
 }
 
 impl Share {
-    /// None yet.
-    pub(super) fn of(budget: &Arc<Budget>) -> Self {
+    /// Nothing yet.
+    pub(super) fn of(portion: &Arc<Portion>) -> Self {
         Self {
-            budget: Arc::clone(budget),
-            bytes: 0,
+            portion: Arc::clone(portion),
+            amount: 0,
         }
     }
 
-    /// Holds more; false, and unchanged, where the budget does not allow it.
-    #[must_use]
-    pub(super) fn grow(&mut self, bytes: usize) -> bool {
-        let before = self.budget.held.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.budget.bound {
-            self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
-        }
-        self.bytes += bytes;
-        true
+    /// One of something that is counted one by one.
+    pub(super) fn one(portion: &Arc<Portion>) -> Result<Self, Full> {
+        let mut share = Self::of(portion);
+        share.grow(1)?;
+        Ok(share)
     }
 
-    /// Holds more, beyond the bound too.
-    pub(super) fn force(&mut self, bytes: usize) {
-        self.budget.held.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes += bytes;
+    /// Holds more, if it may. Threads that ask at the same time may exceed the bound by what they ask for.
+    pub(super) fn grow(&mut self, amount: usize) -> Result<(), Full> {
+        self.portion.require(amount)?;
+        self.portion.add(amount);
+        self.amount += amount;
+        Ok(())
     }
 
     /// Holds less.
-    pub(super) fn shrink(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.bytes);
-        self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
-        self.bytes -= bytes;
+    pub(super) fn shrink(&mut self, amount: usize) {
+        let amount = amount.min(self.amount);
+        self.portion.subtract(amount);
+        self.amount -= amount;
+    }
+
+    /// Holds the same of another portion.
+    pub(super) fn transfer(&mut self, portion: &Arc<Portion>) {
+        portion.add(self.amount);
+        self.portion.subtract(self.amount);
+        self.portion = Arc::clone(portion);
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.portion.subtract(self.amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
+    use super::*;
+
+    /// What a peer gets that takes one after the other while it may.
+    fn taken(portion: &Arc<Portion>) -> Vec<Share> {
+        std::iter::from_fn(|| Share::one(portion).ok()).collect()
+    }
+
+    #[test]
+    fn each_peer_leaves_something_for_the_next() {
+        let all = Budget::new(100);
+        let portions = [(); 4].map(|()| Portion::of(&all));
+
+        let taken = portions.each_ref().map(taken);
+
+        assert_eq!(taken.each_ref().map(Vec::len), [50, 25, 13, 6]);
+        assert_eq!(all.free(), 6);
+    }
+
+    #[test]
+    fn who_holds_too_much_because_others_came_gets_nothing_until_it_holds_less() {
+        let all = Budget::new(100);
+        let [first, second] = [(); 2].map(|()| Portion::of(&all));
+        let mut of_first = taken(&first);
+        let _of_second = taken(&second);
+        assert_eq!(first.require(1), Err(Full::OfPeer));
+
+        of_first.truncate(30);
+
+        assert_eq!(first.require(1), Ok(()));
+        assert_eq!(first.require(16), Err(Full::OfPeer));
+        assert_eq!(first.require(46), Err(Full::OfAll));
+    }
+
+    #[test]
+    fn what_is_dropped_is_free_again() {
+        let all = Budget::new(100);
+        let [first, second] = [(); 2].map(|()| Portion::of(&all));
+        let mut share = Share::of(&first);
+        share.grow(40).unwrap();
+        share.shrink(10);
+        share.transfer(&second);
+
+        assert_eq!((first.held(), second.held(), all.held()), (0, 30, 30));
+        drop(share);
+        assert_eq!((second.held(), all.held()), (0, 0));
     }
 }

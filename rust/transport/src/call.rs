@@ -9,21 +9,24 @@ use std::time::Instant;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{HeaderMap, Request};
+use remora_supervision::caught_task;
 use remora_supervision::failpoints::{self, Point};
-use remora_supervision::{Panicked, caught_task};
 use tokio::sync::{SemaphorePermit, oneshot};
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use super::admission::Places;
-use super::budget::Share;
+use super::backlog::{Backlog, Outgoing};
+use super::budget::{Full, Share};
+use super::connections::Connected;
 use super::credentials::{Credentials, text};
-use super::handler::{Answer, Answering, Handler};
+use super::handler::{Answering, Handler};
 use super::head;
+use super::line::Line;
 use super::message::{Encoding, Interrupted, Message, Messages};
 use super::options::QUICK_REQUEST_BYTES;
 use super::peer::Peer;
-use super::pool::Job;
-use super::reply::{Backlog, Outgoing, Part, Reply, refuse, refuse_encoding, refuse_http};
+use super::pool::{Job, Outcome};
+use super::reply::{Part, Reply, refuse, refuse_encoding, refuse_http};
 use super::room;
 use super::shared::Shared;
 use super::status::Status;
@@ -37,11 +40,12 @@ pub(super) struct Call<H: Handler> {
     traceparent: String,
     encoding: Encoding,
     pub(super) deadline: Instant,
-    _places: Taken,
+    pub(super) peer: Arc<Peer>,
+    _taken: Taken,
 }
 
-/// A place among the open calls and, where a stream answers it, among those of its connection and of all.
-type Taken = (room::Place, Option<(room::Place, room::Place)>);
+/// What a call counts among the open ones and, where a stream answers it, among those of its connection and of its peer.
+type Taken = (Share, Option<(room::Place, Share)>);
 
 /// A call that waits to be answered or refused.
 pub(super) struct Accepted<H: Handler> {
@@ -76,10 +80,11 @@ impl<H: Handler> Accepted<H> {
 /// Takes a call that can be answered. Another is refused at once, and one about health is seen to in a task of its own.
 pub(super) fn accept<H: Handler>(
     shared: &Arc<Shared<H>>,
-    peer: &Peer,
+    connected: &Connected,
     request: Request<RecvStream>,
     respond: SendResponse<Part>,
 ) -> Option<Accepted<H>> {
+    let line = connected.line();
     let (parts, body) = request.into_parts();
     if let Some(status) = head::not_grpc(&parts.method, &parts.headers) {
         // Whom it concerns may be gone, here and below.
@@ -87,22 +92,28 @@ pub(super) fn accept<H: Handler>(
         return None;
     }
     if shared.health.serves(parts.uri.path()) {
-        let health = Arc::clone(&shared.health);
-        let reply = Reply::new(respond, &peer.replies);
-        tokio::spawn(async move { health.answer(parts.uri.path(), body, reply).await });
+        let (health, peer) = (Arc::clone(&shared.health), Arc::clone(&line.peer));
+        let reply = Reply::new(respond, &line.replies);
+        tokio::spawn(async move { health.answer(parts.uri.path(), body, &peer, reply).await });
         return None;
     }
     let Some(encoding) = head::encoding(&parts.headers) else {
         let _ = refuse_encoding(respond, &shared.refusals.unknown_compression);
         return None;
     };
-    match Call::accept(shared, peer, parts.uri.path(), &parts.headers, encoding) {
+    match Call::accept(
+        shared,
+        connected,
+        parts.uri.path(),
+        &parts.headers,
+        encoding,
+    ) {
         Err(status) => {
             let _ = refuse(respond, &status);
             None
         }
         Ok(call) => {
-            let backlog = call.backlog(peer);
+            let backlog = call.backlog(line);
             Some(Accepted {
                 body,
                 reply: Reply::new(respond, backlog),
@@ -122,7 +133,7 @@ pub(super) enum End {
 impl<H: Handler> Call<H> {
     fn accept(
         shared: &Arc<Shared<H>>,
-        peer: &Peer,
+        connected: &Connected,
         path: &str,
         headers: &HeaderMap,
         encoding: Encoding,
@@ -137,8 +148,9 @@ impl<H: Handler> Call<H> {
         let Some(&(method, answering)) = shared.methods.get(path) else {
             return Err(refusals.unknown_method.clone());
         };
-        peer.connected.prove();
-        let places = places(shared, peer, answering);
+        connected.prove();
+        let line = connected.line();
+        let taken = taken(line, answering).map_err(|full| refusals.full(full))?;
         let usual = match answering {
             Answering::Stream => head::LONGEST,
             _ => shared.options.default_timeout,
@@ -150,13 +162,14 @@ impl<H: Handler> Call<H> {
             traceparent: text(headers, "traceparent").to_owned(),
             encoding,
             deadline: Instant::now() + timeout.unwrap_or(usual),
-            _places: places.ok_or_else(|| refusals.overloaded.clone())?,
+            peer: Arc::clone(&line.peer),
+            _taken: taken,
             shared: Arc::clone(shared),
         })
     }
 
     async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, place: Places) {
-        let share = Share::of(&self.shared.requests);
+        let share = Share::of(&self.peer.requests);
         let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
         match self.answering {
             Answering::Each => {
@@ -203,8 +216,9 @@ impl<H: Handler> Call<H> {
         backlog: &Arc<Backlog>,
         place: Places,
     ) -> Result<Outgoing, End> {
-        let (answer, turn) = self.ask_only(messages, backlog, place).await?;
-        self.reply_to(answer, turn, backlog).await
+        let (outcome, turn) = self.ask_only(messages, backlog, place).await?;
+        drop(turn);
+        self.reply_to(outcome).await
     }
 
     /// Asks for the answer to the call's only message. A call keeps its place where that is there already, and it is its
@@ -214,11 +228,12 @@ impl<H: Handler> Call<H> {
         messages: Messages,
         backlog: &'a Arc<Backlog>,
         place: Places,
-    ) -> Result<(Answer, Option<SemaphorePermit<'a>>), End> {
+    ) -> Result<(Outcome, SemaphorePermit<'a>), End> {
         failpoints::hit(Point::CallTask);
         let mut ready = pin!(async {
-            let only = messages.only().await.map_err(|why| self.end(why))?;
-            Ok((only, backlog.turn().await))
+            let only = self.arrived(messages.only()).await?;
+            let turn = backlog.turn().await.map_err(|full| self.full(full))?;
+            Ok((only, turn))
         });
         let (((message, share), turn), place) = match at_once(ready.as_mut()).await {
             Poll::Ready(ready) => (ready?, place),
@@ -227,7 +242,22 @@ impl<H: Handler> Call<H> {
                 (ready.await?, self.place().await?)
             }
         };
-        Ok((self.ask(message, share, place).await?, turn))
+        Ok((self.ask(message, share, place, backlog).await?, turn))
+    }
+
+    /// What is read of a request, if it comes in time.
+    async fn arrived<T>(
+        &self,
+        read: impl Future<Output = Result<T, Interrupted>>,
+    ) -> Result<T, End> {
+        let mut read = pin!(read);
+        let read = match at_once(read.as_mut()).await {
+            Poll::Ready(read) => read,
+            Poll::Pending => timeout(self.shared.options.request_timeout, read)
+                .await
+                .map_err(|_| self.too_late())?,
+        };
+        read.map_err(|why| self.end(why))
     }
 
     async fn place(&self) -> Result<Places, End> {
@@ -265,26 +295,48 @@ impl<H: Handler> Call<H> {
         backlog: &Arc<Backlog>,
     ) -> Result<(), End> {
         loop {
-            let message = messages.next().await.map_err(|why| self.end(why))?;
+            let message = self.arrived(messages.next()).await?;
             let Some(message) = message else {
                 return Ok(());
             };
             let bytes = message.bytes.len();
-            let share = Share::of(&self.shared.requests);
-            let turn = backlog.turn().await;
+            let share = Share::of(&self.peer.requests);
+            let turn = backlog.turn().await.map_err(|full| self.full(full))?;
             let place = self.place().await?;
-            let answer = self.ask(message, share, place).await?;
-            let answer = self.reply_to(answer, turn, backlog).await?;
+            let outcome = self.ask(message, share, place, backlog).await?;
+            drop(turn);
+            let answer = self.reply_to(outcome).await?;
             messages.let_go(bytes);
             reply.message(answer).await.map_err(|_| End::Gone)?;
         }
     }
 
-    /// Has a message answered.
-    async fn ask(&self, message: Message, share: Share, place: Places) -> Result<Answer, End> {
-        if self.shared.replies.is_spent() {
-            return Err(self.overloaded());
+    /// Has a message answered. When it finds no room for a reply it leaves the queue, and comes back when there is some.
+    async fn ask(
+        &self,
+        mut message: Message,
+        mut share: Share,
+        mut place: Places,
+        backlog: &Arc<Backlog>,
+    ) -> Result<Outcome, End> {
+        loop {
+            match self.ask_once(message, share, place, backlog).await? {
+                Outcome::NoRoom(returned, counted) => (message, share) = (returned, counted),
+                outcome => return Ok(outcome),
+            }
+            let room = backlog.until_room().await;
+            room.map_err(|full| self.full(full))?;
+            place = self.place().await?;
         }
+    }
+
+    async fn ask_once(
+        &self,
+        message: Message,
+        share: Share,
+        place: Places,
+        backlog: &Arc<Backlog>,
+    ) -> Result<Outcome, End> {
         let (sender, receiver) = oneshot::channel();
         let is_quick = self.answering == Answering::Quick
             && !message.is_compressed
@@ -297,6 +349,7 @@ impl<H: Handler> Call<H> {
             encoding: self.encoding,
             deadline: self.deadline,
             reply: sender,
+            backlog: Arc::clone(backlog),
             place,
             share,
         };
@@ -308,30 +361,19 @@ impl<H: Handler> Call<H> {
             shared: &self.shared,
             receiver,
         };
-        match (&mut waiting.receiver).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Panicked)) => Err(self.broken()),
-            Err(_) => Err(self.lost()),
-        }
+        (&mut waiting.receiver).await.map_err(|_| self.lost())
     }
 
     /// Waits until a reply may be seen.
-    async fn reply_to(
-        &self,
-        answer: Answer,
-        turn: Option<SemaphorePermit<'_>>,
-        backlog: &Arc<Backlog>,
-    ) -> Result<Outgoing, End> {
-        match answer {
-            Answer::Reply { message, after } => {
-                let message = backlog.hold(message);
-                drop(turn);
+    async fn reply_to(&self, outcome: Outcome) -> Result<Outgoing, End> {
+        match outcome {
+            Outcome::Reply { message, after } => {
                 let published = self.shared.held.until(after).await;
                 published.map_err(|_| End::Failed(self.shared.refusals.not_published.clone()))?;
                 Ok(message)
             }
-            Answer::Failure(status) => Err(End::Failed(status)),
-            Answer::WouldWait | Answer::Stream(_) => Err(self.broken()),
+            Outcome::Failure(status) => Err(End::Failed(status)),
+            Outcome::Stream(_) | Outcome::Broken | Outcome::NoRoom(..) => Err(self.broken()),
         }
     }
 
@@ -358,23 +400,27 @@ impl<H: Handler> Call<H> {
     }
 
     /// What counts the replies to it that are not read.
-    fn backlog<'a>(&self, peer: &'a Peer) -> &'a Arc<Backlog> {
+    fn backlog<'a>(&self, line: &'a Line) -> &'a Arc<Backlog> {
         match self.answering {
-            Answering::Stream => &peer.streams,
-            _ => &peer.replies,
+            Answering::Stream => &line.streams,
+            _ => &line.replies,
         }
     }
 
     fn end(&self, why: Interrupted) -> End {
         match why {
             Interrupted::Unreadable(why) => End::Failed(self.shared.refusals.unreadable(why)),
-            Interrupted::NoRoom => self.overloaded(),
+            Interrupted::NoRoom(full) => self.full(full),
             Interrupted::Gone => End::Gone,
         }
     }
 
     fn overloaded(&self) -> End {
         End::Failed(self.shared.refusals.overloaded.clone())
+    }
+
+    fn full(&self, full: Full) -> End {
+        End::Failed(self.shared.refusals.full(full))
     }
 
     pub(super) fn too_late(&self) -> End {
@@ -385,7 +431,7 @@ impl<H: Handler> Call<H> {
 /// Waits for an answer. Whoever leaves before takes the call out of the queue: it makes room for others at once.
 struct Waiting<'a, H: Handler> {
     shared: &'a Shared<H>,
-    receiver: oneshot::Receiver<Result<Answer, Panicked>>,
+    receiver: oneshot::Receiver<Outcome>,
 }
 
 impl<H: Handler> Drop for Waiting<'_, H> {
@@ -397,13 +443,19 @@ impl<H: Handler> Drop for Waiting<'_, H> {
     }
 }
 
-/// The places that a call takes; `None` where there is one too few.
-fn places<H: Handler>(shared: &Shared<H>, peer: &Peer, answering: Answering) -> Option<Taken> {
+/// Counts a call, if its peer may have another one, and room for what it holds.
+fn taken(line: &Line, answering: Answering) -> Result<Taken, Full> {
+    let peer = &line.peer;
+    peer.requests.require(1)?;
+    peer.replies.require(1)?;
     let of_streams = match answering {
-        Answering::Stream => Some((peer.flows.take()?, shared.flows.take()?)),
+        Answering::Stream => {
+            let of_connection = line.flows.take().ok_or(Full::OfPeer)?;
+            Some((of_connection, Share::one(&peer.flows)?))
+        }
         _ => None,
     };
-    Some((shared.open()?, of_streams))
+    Ok((Share::one(&peer.calls)?, of_streams))
 }
 
 /// What a future has come to without waiting.

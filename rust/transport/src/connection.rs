@@ -15,7 +15,6 @@ use super::connections::Connected;
 use super::handler::Handler;
 use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
-use super::peer::Peer;
 use super::reply::Part;
 use super::shared::Shared;
 
@@ -27,14 +26,13 @@ pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, conn
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let peer = Peer::of(&shared, connected);
     tokio::select! {
-        () = serve_peer(&shared, socket, &peer) => {}
-        () = peer.connected.until_evicted() => {}
+        () = serve_calls(&shared, socket, &connected) => {}
+        () = connected.until_evicted() => {}
     }
 }
 
-async fn serve_peer<H: Handler, S>(shared: &Arc<Shared<H>>, socket: S, peer: &Peer)
+async fn serve_calls<H: Handler, S>(shared: &Arc<Shared<H>>, socket: S, connected: &Connected)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -47,12 +45,10 @@ where
         return;
     };
     let gone = keepalive::until_gone(ping_pong, options.keepalive, options.keepalive_timeout);
-    let answered = answer(shared, &mut connection, peer);
+    let answered = answer(shared, &mut connection, connected);
     tokio::select! {
         () = answered => {}
         () = gone => {}
-        () = peer.replies.until_in_the_way() => {}
-        () = peer.streams.until_in_the_way() => {}
     }
 }
 
@@ -70,7 +66,7 @@ fn builder(options: &Options) -> Builder {
 async fn answer<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    peer: &Peer,
+    connected: &Connected,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -88,12 +84,12 @@ async fn answer<H: Handler, S>(
         let accepted = match accepted.await {
             Some(Ok((request, respond))) => {
                 failpoints::hit(Point::ConnectionTask);
-                call::accept(shared, peer, request, respond)
+                call::accept(shared, connected, request, respond)
             }
             Some(Err(_)) | None => return,
         };
         if let Some(call) = accepted
-            && admit(shared, connection, peer, call).await.is_err()
+            && admit(shared, connection, connected, call).await.is_err()
         {
             return;
         }
@@ -109,7 +105,7 @@ struct Ended;
 async fn admit<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    peer: &Peer,
+    connected: &Connected,
     call: Accepted<H>,
 ) -> Result<(), Ended>
 where
@@ -119,7 +115,7 @@ where
         call.answer(place);
         return Ok(());
     }
-    let calls = group(shared, connection, peer, call).await?;
+    let calls = group(shared, connection, connected, call).await?;
     let count = calls.len() as u32;
     let admitted = tokio::select! {
         biased;
@@ -147,7 +143,7 @@ where
 async fn group<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,
-    peer: &Peer,
+    connected: &Connected,
     first: Accepted<H>,
 ) -> Result<Vec<Accepted<H>>, Ended>
 where
@@ -157,7 +153,7 @@ where
     while calls.len() < GROUP.min(shared.options.room) {
         match poll_fn(|context| Poll::Ready(connection.poll_accept(context))).await {
             Poll::Ready(Some(Ok((request, respond)))) => {
-                calls.extend(call::accept(shared, peer, request, respond));
+                calls.extend(call::accept(shared, connected, request, respond));
             }
             Poll::Ready(Some(Err(_)) | None) => return Err(Ended),
             Poll::Pending => break,

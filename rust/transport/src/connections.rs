@@ -1,48 +1,38 @@
 //! The connections that are served: how many there may be, of one peer and of all, and which of them goes for another.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Origin {
-    /// An address; of IPv6 the network (/64), within which a host chooses addresses freely.
-    Network(IpAddr),
-    /// A process of this machine: its user, and its id as this process sees it, else 0.
-    Process(u32, i32),
-}
-
-impl Origin {
-    pub(super) fn of_address(address: IpAddr) -> Self {
-        Self::Network(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-            }
-            address => address,
-        })
-    }
-}
+use super::line::{Line, Mark};
+use super::options::Options;
+use super::peer::{Budgets, Origin, Peer};
 
 /// The connections of a transport. When there are too many, the oldest that has made no valid call is closed.
 pub(super) struct Connections {
     state: Mutex<State>,
-    bound: usize,
-    peer_bound: usize,
+    options: Options,
+    budgets: Arc<Budgets>,
 }
 
 #[derive(Default)]
 struct State {
     arrivals: u64,
-    origins: HashMap<u64, Origin>,
-    of_peers: HashMap<Origin, usize>,
-    /// Connections without a valid call, in the order of arrival, and what tells each to end.
-    unproven: BTreeMap<u64, Arc<Notify>>,
+    served: HashMap<u64, Served>,
+    /// How many connections each peer has, and what it holds.
+    peers: HashMap<Origin, (usize, Arc<Peer>)>,
+    /// Connections without a valid call, in the order of arrival.
+    unproven: BTreeSet<u64>,
+}
+
+/// A connection that is served.
+struct Served {
+    origin: Origin,
+    line: Arc<Line>,
+    mark: Mark,
 }
 
 /// A connection, counted until this is dropped or another has taken its place.
@@ -50,15 +40,15 @@ pub(super) struct Connected {
     connections: Arc<Connections>,
     number: u64,
     is_proven: AtomicBool,
-    leave: Arc<Notify>,
+    line: Arc<Line>,
 }
 
 impl Connections {
-    pub(super) fn new(bound: usize, peer_bound: usize) -> Arc<Self> {
+    pub(super) fn new(options: Options, budgets: Arc<Budgets>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
-            bound,
-            peer_bound,
+            options,
+            budgets,
         })
     }
 
@@ -66,18 +56,21 @@ impl Connections {
     /// calls.
     pub(super) fn take(self: &Arc<Self>, origin: Origin) -> Option<Connected> {
         let mut state = self.state.lock();
-        if state.of_peer(origin) >= self.peer_bound {
+        if state.of_peer(origin) >= self.options.peer_connections {
             state.evict(|other| other == origin).then_some(())?;
         }
-        if state.origins.len() >= self.bound {
+        if state.served.len() >= self.options.connections {
             state.evict(|_| true).then_some(())?;
         }
-        let leave = Arc::new(Notify::new());
+        let peer = state.peers.get(&origin).map(|(_, peer)| Arc::clone(peer));
+        let peer = peer.unwrap_or_else(|| self.budgets.peer());
+        let line = Arc::new(Line::new(&peer, &self.options));
+        let mark = Mark::new(&line, self.options.full_stall_timeout);
         Some(Connected {
-            number: state.enter(origin, &leave),
             connections: Arc::clone(self),
+            number: state.enter(origin, &line, mark),
             is_proven: AtomicBool::new(false),
-            leave,
+            line,
         })
     }
 
@@ -86,31 +79,45 @@ impl Connections {
         self.state.lock().evict(|_| true)
     }
 
+    /// Tells connections to end that do not read while their peer holds as many replies as it may: all of its calls are
+    /// refused meanwhile. To be called often.
+    pub(super) fn evict_stalled(&self) {
+        let patience = self.options.full_stall_timeout;
+        for served in self.state.lock().served.values_mut() {
+            if served.mark.is_missed(&served.line, patience) {
+                served.line.leave.notify_one();
+            }
+        }
+    }
+
     pub(super) fn taken(&self) -> usize {
-        self.state.lock().origins.len()
+        self.state.lock().served.len()
     }
 }
 
 impl State {
     fn of_peer(&self, origin: Origin) -> usize {
-        self.of_peers.get(&origin).copied().unwrap_or(0)
+        self.peers.get(&origin).map_or(0, |(count, _)| *count)
     }
 
-    fn enter(&mut self, origin: Origin, leave: &Arc<Notify>) -> u64 {
+    fn enter(&mut self, origin: Origin, line: &Arc<Line>, mark: Mark) -> u64 {
         self.arrivals += 1;
-        self.origins.insert(self.arrivals, origin);
-        *self.of_peers.entry(origin).or_default() += 1;
-        self.unproven.insert(self.arrivals, Arc::clone(leave));
+        let of_peer = || (0, Arc::clone(&line.peer));
+        self.peers.entry(origin).or_insert_with(of_peer).0 += 1;
+        self.unproven.insert(self.arrivals);
+        let line = Arc::clone(line);
+        let served = Served { origin, line, mark };
+        self.served.insert(self.arrivals, served);
         self.arrivals
     }
 
     fn evict(&mut self, may_go: impl Fn(Origin) -> bool) -> bool {
         let mut unproven = self.unproven.iter();
-        let oldest = unproven.find(|(number, _)| may_go(self.origins[number]));
-        let Some((&number, leave)) = oldest else {
+        let oldest = unproven.find(|number| may_go(self.served[number].origin));
+        let Some(&number) = oldest else {
             return false;
         };
-        leave.notify_one();
+        self.served[&number].line.leave.notify_one();
         self.leave(number);
         true
     }
@@ -118,19 +125,23 @@ impl State {
     /// Counts a connection no more.
     fn leave(&mut self, number: u64) {
         self.unproven.remove(&number);
-        let Some(origin) = self.origins.remove(&number) else {
+        let Some(Served { origin, .. }) = self.served.remove(&number) else {
             return;
         };
-        let left = self.of_peer(origin) - 1;
-        if left == 0 {
-            self.of_peers.remove(&origin);
-        } else {
-            self.of_peers.insert(origin, left);
+        if let Entry::Occupied(mut peer) = self.peers.entry(origin) {
+            peer.get_mut().0 -= 1;
+            if peer.get().0 == 0 {
+                peer.remove();
+            }
         }
     }
 }
 
 impl Connected {
+    pub(super) fn line(&self) -> &Line {
+        &self.line
+    }
+
     /// It has made a valid call, and is not closed for another.
     pub(super) fn prove(&self) {
         if !self.is_proven.swap(true, Ordering::Relaxed) {
@@ -139,9 +150,9 @@ impl Connected {
         }
     }
 
-    /// Waits until another connection has taken its place.
+    /// Waits until another connection has taken its place, or it does not read and is in the way.
     pub(super) async fn until_evicted(&self) {
-        self.leave.notified().await;
+        self.line.leave.notified().await;
     }
 }
 
@@ -157,6 +168,16 @@ mod tests {
 
     use super::*;
 
+    fn connections(connections: usize, peer_connections: usize) -> Arc<Connections> {
+        let options = Options {
+            connections,
+            peer_connections,
+            ..Options::default()
+        };
+        let budgets = Arc::new(Budgets::new(&options));
+        Connections::new(options, budgets)
+    }
+
     const A: Origin = Origin::Process(1, 1);
     const B: Origin = Origin::Process(1, 2);
 
@@ -165,13 +186,13 @@ mod tests {
             .connections
             .state
             .lock()
-            .origins
+            .served
             .contains_key(&connected.number)
     }
 
     #[test]
     fn the_oldest_without_a_valid_call_makes_way() {
-        let connections = Connections::new(3, 3);
+        let connections = connections(3, 3);
         let [first, second, third] = [(); 3].map(|()| connections.take(A).unwrap());
         first.prove();
 
@@ -186,7 +207,7 @@ mod tests {
 
     #[test]
     fn none_is_taken_where_all_have_made_valid_calls() {
-        let connections = Connections::new(2, 2);
+        let connections = connections(2, 2);
         let held = [(); 2].map(|()| connections.take(A).unwrap());
         held.iter().for_each(Connected::prove);
 
@@ -198,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_peer_at_its_bound_takes_no_place_of_others() {
-        let connections = Connections::new(10, 2);
+        let connections = connections(10, 2);
         let other = connections.take(B).unwrap();
         let held = [(); 2].map(|()| connections.take(A).unwrap());
 
@@ -211,14 +232,5 @@ mod tests {
         [&held[1], &next].into_iter().for_each(Connected::prove);
         assert!(connections.take(A).is_none());
         assert!(connections.take(B).is_some());
-    }
-
-    #[test]
-    fn addresses_of_one_network_are_one_peer() {
-        let of = |text: &str| Origin::of_address(text.parse().unwrap());
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("10.0.0.2"), of("10.0.0.1"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::budget::Full;
 use super::credentials::Credentials;
 use super::flow::Flow;
 use super::message::Unreadable;
@@ -93,6 +94,8 @@ pub trait Publication: Send + Sync + 'static {
 pub struct Refusals {
     /// There is no room for the call.
     pub overloaded: Status,
+    /// The peer has as much here as it may.
+    pub peer_overloaded: Status,
     /// The deadline passed before there was an answer.
     pub deadline_exceeded: Status,
     /// The revision that the reply speaks of will not be published.
@@ -113,6 +116,13 @@ pub struct Refusals {
 }
 
 impl Refusals {
+    pub(super) fn full(&self, full: Full) -> Status {
+        match full {
+            Full::OfAll => self.overloaded.clone(),
+            Full::OfPeer => self.peer_overloaded.clone(),
+        }
+    }
+
     pub(super) fn unreadable(&self, why: Unreadable) -> Status {
         match why {
             Unreadable::Malformed(how) => self.malformed.saying(how),

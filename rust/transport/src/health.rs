@@ -12,10 +12,10 @@ use prost::Message as _;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::budget::{Budget, Share};
+use super::budget::{Budget, Portion, Share};
 use super::message::Messages;
+use super::peer::Peer;
 use super::reply::Reply;
-use super::room::Room;
 use super::status::{Code, Status};
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
@@ -29,8 +29,6 @@ const SERVICE_UNKNOWN: i32 = 3;
 /// The longest request; a service's name is in it.
 const REQUEST_BYTES: usize = 1024;
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
-/// How many may watch at a time.
-const WATCHERS: usize = 1024;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct CheckRequest {
@@ -54,8 +52,8 @@ struct ListResponse {
 pub struct Health {
     states: Mutex<HashMap<String, watch::Sender<i32>>>,
     stopped: watch::Sender<bool>,
-    watchers: Arc<Room>,
-    requests: Arc<Budget>,
+    /// Counts the bytes of requests without a bound: a health check is answered whatever else is held.
+    requests: Arc<Portion>,
 }
 
 impl Default for Health {
@@ -63,8 +61,7 @@ impl Default for Health {
         Self {
             states: Mutex::default(),
             stopped: watch::Sender::new(false),
-            watchers: Room::new(WATCHERS),
-            requests: Budget::new(usize::MAX / 2),
+            requests: Portion::of(&Budget::new(usize::MAX / 2)),
         }
     }
 }
@@ -89,7 +86,7 @@ impl Health {
         matches!(path, CHECK | LIST | WATCH)
     }
 
-    pub(super) async fn answer(&self, path: &str, body: RecvStream, reply: Reply) {
+    pub(super) async fn answer(&self, path: &str, body: RecvStream, peer: &Peer, reply: Reply) {
         let messages = Messages::new(body, Share::of(&self.requests), REQUEST_BYTES);
         let Ok(Ok((message, _))) = timeout(REQUEST_PATIENCE, messages.only()).await else {
             let status = Status::new(
@@ -103,7 +100,7 @@ impl Health {
             return reply.fail(&status);
         };
         match path {
-            WATCH => self.watch(&request.service, reply).await,
+            WATCH => self.watch(&request.service, peer, reply).await,
             LIST => send(reply, self.list()).await,
             _ => match self.status(&request.service) {
                 Some(status) => send(reply, CheckResponse { status }).await,
@@ -127,8 +124,8 @@ impl Health {
         }
     }
 
-    async fn watch(&self, service: &str, mut reply: Reply) {
-        let Some(_place) = self.watchers.take() else {
+    async fn watch(&self, service: &str, peer: &Peer, mut reply: Reply) {
+        let Ok(_watch) = Share::one(&peer.watches) else {
             let status = Status::new(Code::RESOURCE_EXHAUSTED, "too many watch already");
             return reply.fail(&status);
         };

@@ -8,6 +8,7 @@
 
 mod admission;
 mod authority;
+mod backlog;
 mod budget;
 mod call;
 mod connection;
@@ -20,6 +21,7 @@ mod health;
 mod held;
 mod identities;
 mod keepalive;
+mod line;
 mod listener;
 mod message;
 mod options;

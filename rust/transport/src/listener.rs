@@ -17,8 +17,8 @@ use tokio::time::sleep;
 
 use super::authority::Repaired;
 use super::connection;
-use super::connections::Origin;
 use super::handler::Handler;
+use super::peer::Origin;
 use super::shared::Shared;
 
 /// Connections that may wait to be accepted.

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use h2::RecvStream;
 
-use super::budget::Share;
+use super::budget::{Full, Share};
 
 /// The flag and the length in front of each message.
 pub(super) const PREFIX_BYTES: usize = 5;
@@ -91,7 +91,7 @@ pub(super) enum Unreadable {
 pub(super) enum Interrupted {
     Unreadable(Unreadable),
     /// There is no room for the bytes.
-    NoRoom,
+    NoRoom(Full),
     /// The peer ended the call or the connection.
     Gone,
 }
@@ -184,9 +184,8 @@ impl Messages {
         {
             return Err(Interrupted::Gone);
         }
-        if !self.share.grow(chunk.len()) {
-            return Err(Interrupted::NoRoom);
-        }
+        let grown = self.share.grow(chunk.len());
+        grown.map_err(Interrupted::NoRoom)?;
         Ok(Some(chunk))
     }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 pub struct Options {
     /// The longest request message, after decompression.
     pub receive_limit_bytes: usize,
-    /// What a call without a deadline gets; its request must arrive in that time too.
+    /// What a call without a deadline gets.
     pub default_timeout: Duration,
+    /// How long a request may take to come, whatever the deadline of its call: it takes room from others of its peer.
+    pub request_timeout: Duration,
     /// Calls that may be under way in threads or wait for one.
     pub room: usize,
     /// The time from one refusal for want of room to the next, of all connections together: refusing takes time from
@@ -18,11 +20,12 @@ pub struct Options {
     pub connections: usize,
     /// Connections of one peer at a time: of an address, or of a process over a Unix socket.
     pub peer_connections: usize,
-    /// Calls that are open at a time, those included that have not sent their request and those whose reply is held.
+    /// Calls that are open at a time, those included that have not sent their request and those whose reply is held. Of
+    /// this and of the bounds below that are of all peers together, a peer gets more while it has no more than is free.
     pub open_calls: usize,
     /// Bytes of requests that have not been answered.
     pub request_bytes: usize,
-    /// Bytes of replies that the peers have not taken.
+    /// Bytes of replies that the peers have not taken. Each thread that answers may add one reply.
     pub reply_bytes: usize,
     /// Bytes of replies of one connection beyond which its further calls wait.
     pub connection_reply_bytes: usize,
@@ -31,6 +34,8 @@ pub struct Options {
     /// Calls that are answered by streams: of one connection, whose other calls they must leave room for, and of all.
     pub connection_flows: usize,
     pub flows: usize,
+    /// Calls that watch the health of a service.
+    pub watches: usize,
     /// Calls of one connection that were reset before they were looked at: more close it. A client whose deadlines are
     /// short resets as many as it may have open while the transport's thread is busy.
     pub pending_resets: usize,
@@ -41,6 +46,8 @@ pub struct Options {
     pub keepalive_timeout: Duration,
     /// How long a peer may leave a reply where it is.
     pub stall_timeout: Duration,
+    /// How long a connection may leave everything where it is while its peer's calls are refused for unread replies.
+    pub full_stall_timeout: Duration,
 }
 
 impl Default for Options {
@@ -48,6 +55,7 @@ impl Default for Options {
         Self {
             receive_limit_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(30),
             room: 16 + 256,
             refusal_interval: Duration::from_micros(500),
             connections: 4096,
@@ -59,11 +67,13 @@ impl Default for Options {
             streams: 100,
             connection_flows: 50,
             flows: 1024,
+            watches: 1024,
             pending_resets: 400,
             handshake_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
             stall_timeout: Duration::from_secs(20),
+            full_stall_timeout: Duration::from_secs(1),
         }
     }
 }

@@ -10,6 +10,7 @@ use remora_supervision::{Panicked, caught, keep_thread};
 use tokio::sync::oneshot;
 
 use super::admission::Places;
+use super::backlog::{Backlog, Making, Outgoing};
 use super::budget::Share;
 use super::flow::{Closer, Flow, Next, Source};
 use super::handler::{Answer, Handler, Question, Refusals};
@@ -24,49 +25,79 @@ pub(super) struct Job<H: Handler> {
     pub(super) message: Message,
     pub(super) encoding: Encoding,
     pub(super) deadline: Instant,
-    pub(super) reply: oneshot::Sender<Result<Answer, Panicked>>,
+    pub(super) reply: oneshot::Sender<Outcome>,
+    /// Where the reply counts.
+    pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
     pub(super) share: Share,
+}
+
+/// What became of a request.
+pub(super) enum Outcome {
+    Reply {
+        message: Outgoing,
+        after: u64,
+    },
+    Failure(Status),
+    Stream(Flow),
+    /// A panic, or an answer that its method does not give.
+    Broken,
+    /// There was no room for a reply: the request and what it counts.
+    NoRoom(Message, Share),
 }
 
 impl<H: Handler> Job<H> {
     /// Answers it where nothing must be waited for; gives it back otherwise. What nobody waits for any more is dropped.
     pub(super) fn run_at_once(self, handler: &H) -> Option<Self> {
-        if self.reply.is_closed() {
-            return None;
-        }
+        let (job, making) = self.with_room()?;
         let answered = caught(|| {
             failpoints::hit(Point::AnsweringAtOnce);
-            handler.answer(&self.question(&self.message.bytes, None))
+            handler.answer(&job.question(&job.message.bytes, None))
         });
         match answered {
-            Ok(Answer::WouldWait) => Some(self),
+            Ok(Answer::WouldWait) => Some(job),
             answered => {
-                self.finish(answered);
+                job.finish(answered, making);
                 None
             }
         }
     }
 
     /// Answers it; its message, unpacked, has at most `limit` bytes. What nobody waits for any more is dropped.
-    fn run(mut self, handler: &H, limit: usize, refusals: &Refusals, closer: &Arc<dyn Closer>) {
-        if self.reply.is_closed() {
+    fn run(self, handler: &H, limit: usize, refusals: &Refusals, closer: &Arc<dyn Closer>) {
+        let Some((mut job, making)) = self.with_room() else {
             return;
-        }
-        let message = self.message.take();
+        };
+        let message = job.message.take();
         let answered = caught(|| {
             failpoints::hit(Point::Answering);
-            match message.unpacked(self.encoding, limit) {
+            match message.unpacked(job.encoding, limit) {
                 Err(why) => Answer::Failure(refusals.unreadable(why)),
-                Ok(message) => handler.answer(&self.question(&message, Some(self.deadline))),
+                Ok(message) => handler.answer(&job.question(&message, Some(job.deadline))),
             }
         });
-        self.finish(answered.map(|mut answer| {
+        let answered = answered.map(|mut answer| {
             if let Answer::Stream(flow) = &mut answer {
                 flow.closed_by(Arc::clone(closer));
             }
             answer
-        }));
+        });
+        job.finish(answered, making);
+    }
+
+    /// The job, if somebody waits for it and there is room for a reply. It looks again when its turn has come: what waited
+    /// before it may have taken the room.
+    fn with_room(self) -> Option<(Self, Making)> {
+        if self.reply.is_closed() {
+            return None;
+        }
+        if let Some(making) = self.backlog.begin() {
+            return Some((self, making));
+        }
+        drop(self.place);
+        // The caller may have gone meanwhile.
+        let _ = self.reply.send(Outcome::NoRoom(self.message, self.share));
+        None
     }
 
     fn question<'a>(
@@ -83,43 +114,74 @@ impl<H: Handler> Job<H> {
         }
     }
 
-    /// Room is free again before the caller learns of the answer.
-    fn finish(self, answered: Result<Answer, Panicked>) {
+    /// The place is free again, and the reply counts, before the caller learns of the answer.
+    fn finish(self, answered: Result<Answer, Panicked>, making: Making) {
+        let outcome = match answered {
+            Ok(Answer::Reply { message, after }) => Outcome::Reply {
+                message: making.hold(message),
+                after,
+            },
+            Ok(Answer::Failure(status)) => Outcome::Failure(status),
+            Ok(Answer::Stream(flow)) => Outcome::Stream(flow),
+            Ok(Answer::WouldWait) | Err(Panicked) => Outcome::Broken,
+        };
         drop(self.place);
         drop(self.share);
         // The caller may have gone meanwhile.
-        let _ = self.reply.send(answered);
+        let _ = self.reply.send(outcome);
     }
 }
 
 /// A stream that waits for its next message.
 pub(super) struct Pull {
     pub(super) flow: Flow,
-    pub(super) reply: oneshot::Sender<(Flow, Next)>,
+    pub(super) reply: oneshot::Sender<(Flow, Pulled)>,
+    /// Where the message counts.
+    pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
 }
 
+/// What a stream was given.
+pub(super) enum Pulled {
+    Message(Outgoing),
+    End,
+    Failure(Status),
+    /// There was no room for a message: none was asked for.
+    NoRoom,
+}
+
 impl Pull {
-    /// Asks for the message. A source that panics is asked no more.
+    /// Asks for the message, if there is room for it. A source that panics is asked no more.
     fn run(self, internal: &Status) {
         let Self {
             mut flow,
             reply,
+            backlog,
             place,
         } = self;
         if reply.is_closed() {
             return;
         }
-        let next = caught(|| {
-            failpoints::hit(Point::Pulling);
-            flow.next()
-        });
+        let pulled = match backlog.begin() {
+            Some(making) => pulled(&mut flow, making, internal),
+            None => Pulled::NoRoom,
+        };
         drop(place);
         // The reader may have gone meanwhile.
-        let _ = reply.send((
-            flow,
-            next.unwrap_or_else(|_| Next::Failure(internal.clone())),
-        ));
+        let _ = reply.send((flow, pulled));
+    }
+}
+
+fn pulled(flow: &mut Flow, making: Making, internal: &Status) -> Pulled {
+    let next = caught(|| {
+        failpoints::hit(Point::Pulling);
+        flow.next()
+    });
+    match next {
+        Ok(Next::Message(message)) => Pulled::Message(making.hold(message)),
+        Ok(Next::End) => Pulled::End,
+        Ok(Next::Failure(status)) => Pulled::Failure(status),
+        Err(Panicked) => Pulled::Failure(internal.clone()),
     }
 }
 

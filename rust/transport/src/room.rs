@@ -26,10 +26,6 @@ impl Room {
         }
         Some(Place(room))
     }
-
-    pub(super) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
-    }
 }
 
 /// A place that is taken, until this is dropped.

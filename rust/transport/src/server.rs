@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tokio::time::{interval, sleep};
 
 use super::admission::Admission;
-use super::budget::Budget;
 use super::connections::Connections;
 use super::handler::{Handler, Method, Publication, Refusals};
 use super::health::Health;
@@ -19,9 +18,9 @@ use super::held::Held;
 use super::identities::Identities;
 use super::listener::Listener;
 use super::options::Options;
+use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;
-use super::room::Room;
 use super::shared::{FAREWELL, Shared};
 use super::subscription::Subscription;
 
@@ -35,7 +34,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Serves calls of a handler's methods. One thread calls `run`, those of the pool call `work`.
 pub struct Transport<H: Handler> {
-    shared: Arc<Shared<H>>,
+    pub(super) shared: Arc<Shared<H>>,
 }
 
 impl<H: Handler> Transport<H> {
@@ -49,6 +48,7 @@ impl<H: Handler> Transport<H> {
     ) -> Self {
         let numbered = methods.into_iter().enumerate();
         let methods = numbered.map(|(number, method)| (method.path, (number, method.answering)));
+        let budgets = Arc::new(Budgets::new(&options));
         let shared = Shared {
             methods: methods.collect(),
             handler,
@@ -59,12 +59,8 @@ impl<H: Handler> Transport<H> {
             quick: Quick::new(),
             pool: Pool::new(),
             admission: Admission::new(options.room, options.refusal_interval),
-            open: Room::new(options.open_calls),
-            flows: Room::new(options.flows),
-            connections: Connections::new(options.connections, options.peer_connections),
-            requests: Budget::new(options.request_bytes),
-            replies: Budget::new(options.reply_bytes),
-            pressure: Arc::default(),
+            connections: Connections::new(options.clone(), Arc::clone(&budgets)),
+            budgets,
             stopping: watch::Sender::new(None),
             options,
         };
@@ -94,6 +90,8 @@ impl<H: Handler> Transport<H> {
             keep_task(|| quick.quick.run(&quick.handler, &quick.pool)).await;
         });
         tokio::spawn(keep_task(tick));
+        let stalled = Arc::clone(shared);
+        tokio::spawn(async move { keep_task(|| evict_stalled(&stalled)).await });
         let mut accepting = Vec::new();
         for listener in listeners {
             let (listener, shared) = (listener.open()?, Arc::clone(shared));
@@ -129,7 +127,7 @@ impl<H: Handler> Transport<H> {
     async fn drain(&self, grace: Duration) {
         let (began, shared) = (Instant::now(), &self.shared);
         while shared.connections.taken() > 0 {
-            let patience = match shared.open.taken() {
+            let patience = match shared.budgets.calls.held() {
                 0 => grace.min(FAREWELL),
                 _ => grace,
             };
@@ -160,7 +158,16 @@ impl<H: Handler> Transport<H> {
 
     /// A stream that waits, with nothing to read yet.
     pub fn subscription(&self) -> Subscription {
-        Subscription::new(&self.shared.replies)
+        Subscription::new(&self.shared.budgets.replies)
+    }
+}
+
+/// Looks for good, several times while a connection may stall.
+async fn evict_stalled<H: Handler>(shared: &Shared<H>) {
+    let mut looks = interval(shared.options.full_stall_timeout / 4);
+    loop {
+        looks.tick().await;
+        shared.connections.evict_stalled();
     }
 }
 

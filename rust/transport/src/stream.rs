@@ -8,18 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_supervision::caught_task;
-use tokio::sync::oneshot;
+use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::{sleep, sleep_until};
 
 use super::admission::Places;
+use super::backlog::Backlog;
 use super::call::{Call, End};
-use super::flow::{Flow, Next};
-use super::handler::{Answer, Handler};
+use super::flow::Flow;
+use super::handler::Handler;
 use super::message::Messages;
-use super::pool::Pull;
-use super::reply::{Backlog, Reply};
+use super::pool::{Outcome, Pull, Pulled};
+use super::reply::Reply;
 use super::shared::FAREWELL;
 use super::subscription::{Subscription, Taken};
+
+/// How often a stream looks whether its peer may have more.
+const LOOK: Duration = Duration::from_millis(100);
 
 impl<H: Handler> Call<H> {
     /// Opens the stream and carries it to its end.
@@ -59,11 +63,11 @@ impl<H: Handler> Call<H> {
         backlog: &Arc<Backlog>,
         place: Places,
     ) -> Result<Flow, End> {
-        let (answer, _turn) = self.ask_only(messages, backlog, place).await?;
-        match answer {
-            Answer::Stream(flow) => Ok(flow),
-            Answer::Failure(status) => Err(End::Failed(status)),
-            Answer::Reply { .. } | Answer::WouldWait => Err(self.broken()),
+        let (outcome, _turn) = self.ask_only(messages, backlog, place).await?;
+        match outcome {
+            Outcome::Stream(flow) => Ok(flow),
+            Outcome::Failure(status) => Err(End::Failed(status)),
+            Outcome::Reply { .. } | Outcome::Broken | Outcome::NoRoom(..) => Err(self.broken()),
         }
     }
 
@@ -100,23 +104,25 @@ impl<H: Handler> Call<H> {
         backlog: &Arc<Backlog>,
     ) -> Result<(), End> {
         loop {
-            let turn = unless_reset(reply, backlog.turn()).await?;
+            let turn = unless_reset(reply, turn(backlog)).await?;
             let place = unless_reset(reply, self.shared.admission.wait()).await?;
             let (sender, receiver) = oneshot::channel();
             self.shared.pool.pull(Pull {
                 flow,
                 reply: sender,
+                backlog: Arc::clone(backlog),
                 place,
             });
             let pulled = unless_reset(reply, receiver).await?;
-            let (returned, next) = pulled.map_err(|_| self.lost())?;
+            let (returned, pulled) = pulled.map_err(|_| self.lost())?;
             flow = returned;
-            let message = match next {
-                Next::Message(message) => backlog.hold(message),
-                Next::End => return Ok(()),
-                Next::Failure(status) => return Err(End::Failed(status)),
-            };
             drop(turn);
+            let message = match pulled {
+                Pulled::Message(message) => message,
+                Pulled::NoRoom => continue,
+                Pulled::End => return Ok(()),
+                Pulled::Failure(status) => return Err(End::Failed(status)),
+            };
             reply.at_leisure(message).await.map_err(|_| End::Gone)?;
         }
     }
@@ -127,6 +133,7 @@ impl<H: Handler> Call<H> {
         reply: &mut Reply,
         backlog: &Arc<Backlog>,
     ) -> Result<(), End> {
+        subscription.count_for(&self.peer.replies);
         reply.open().map_err(|_| End::Gone)?;
         loop {
             let message = match unless_reset(reply, subscription.take()).await? {
@@ -171,6 +178,16 @@ impl<H: Handler> Call<H> {
         };
         if !waits {
             sleep(grace.saturating_sub(FAREWELL)).await;
+        }
+    }
+}
+
+/// Waits for a turn, however long the peer has as much as it may: a stream is in no hurry.
+async fn turn(backlog: &Backlog) -> SemaphorePermit<'_> {
+    loop {
+        match backlog.turn().await {
+            Ok(turn) => return turn,
+            Err(_) => sleep(LOOK).await,
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::budget::{Budget, Share};
+use super::budget::{Budget, Portion, Share};
 use super::status::Status;
 
 /// How many messages of a subscription, and bytes of them, wait for its reader at most; one message may be larger.
@@ -18,11 +18,11 @@ const BYTES: usize = 256 << 10;
 pub struct Subscription {
     state: Mutex<State>,
     changed: Notify,
-    of_all: Arc<Budget>,
 }
 
-#[derive(Default)]
 struct State {
+    /// Where the messages count.
+    portion: Arc<Portion>,
     messages: VecDeque<(Bytes, Share)>,
     bytes: usize,
     ended: Option<Ended>,
@@ -48,11 +48,25 @@ pub(super) enum Taken {
 }
 
 impl Subscription {
+    /// Its messages count for nobody but all peers until its reader is known.
     pub(super) fn new(of_all: &Arc<Budget>) -> Self {
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                portion: Portion::of(of_all),
+                messages: VecDeque::new(),
+                bytes: 0,
+                ended: None,
+            }),
             changed: Notify::new(),
-            of_all: Arc::clone(of_all),
+        }
+    }
+
+    /// Has the messages count for its reader's peer, those that wait and those that come.
+    pub(super) fn count_for(&self, portion: &Arc<Portion>) {
+        let mut state = self.state.lock();
+        state.portion = Arc::clone(portion);
+        for (_, share) in &mut state.messages {
+            share.transfer(portion);
         }
     }
 
@@ -63,8 +77,8 @@ impl Subscription {
         if state.ended.is_some() {
             return false;
         }
-        let mut share = Share::of(&self.of_all);
-        let has_room = state.has_room_for(message.len()) && share.grow(message.len());
+        let mut share = Share::of(&state.portion);
+        let has_room = state.has_room_for(message.len()) && share.grow(message.len()).is_ok();
         if has_room {
             state.bytes += message.len();
             state.messages.push_back((message, share));

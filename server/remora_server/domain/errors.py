@@ -154,6 +154,16 @@ class Overloaded(RemoraError):
         super().__init__("the server has more work than it can do")
 
 
+class PeerOverloaded(RemoraError):
+    """The caller's peer holds as much of the server as it may. Worth a retry when it has read its replies."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this address (over a Unix socket: this process) holds as much of the server as it may: replies that it "
+            "has not read, unfinished requests, open calls or streams"
+        )
+
+
 class ServerStopping(RemoraError):
     """The server stops and ends the stream. Worth a retry."""
 

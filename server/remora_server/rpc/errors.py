@@ -50,6 +50,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
     errors.DeadlineExceeded: Answer(code_pb2.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     errors.Overloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
+    errors.PeerOverloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "PEER_OVERLOADED", retry_delay=0.5),
     errors.StoreFull: Answer(code_pb2.RESOURCE_EXHAUSTED, "STORE_FULL", retry_delay=5.0),
     errors.MemoryExhausted: Answer(code_pb2.RESOURCE_EXHAUSTED, "MEMORY_EXHAUSTED", retry_delay=1.0),
     errors.StoreDamaged: Answer(code_pb2.DATA_LOSS, "STORE_DAMAGED"),

@@ -28,6 +28,8 @@ UNAUTHENTICATED, UNAUTHENTICATED: the server requires a token, and the call has 
 DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the deadline has passed; a write may still be stored: repeat it with its
 `request_id`;
 RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;
+RESOURCE_EXHAUSTED, PEER_OVERLOADED: the calls from this address (over a Unix socket, of this process) hold as much as
+they may: replies that are not read, unfinished requests, open calls or streams;
 RESOURCE_EXHAUSTED, STORE_FULL: the disk has no room, and nothing was written;
 RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has too little memory, and nothing was written;
 UNAVAILABLE, STORE_FAILED: the store has failed (GetStatus says why) and accepts no writes until the server restarts;

@@ -6,9 +6,11 @@ mod calls;
 mod ending;
 mod holding;
 mod panics;
+mod peers;
 mod refusals;
 
 use std::future::poll_fn;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -21,7 +23,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpSocket, UnixStream};
 use tokio::runtime::Runtime;
 
 use super::*;
@@ -35,22 +38,26 @@ const GATED: &str = "/t.T/Gated";
 const LATER: &str = "/t.T/Later";
 const EACH: &str = "/t.T/Each";
 const LARGE: &str = "/t.T/Large";
+const LARGE_POOLED: &str = "/t.T/LargePooled";
 const MEDIUM: &str = "/t.T/Medium";
 const PANICS: &str = "/t.T/Panics";
 const PANICS_POOLED: &str = "/t.T/PanicsPooled";
 const PANICS_IN_STREAM: &str = "/t.T/PanicsInStream";
+const ENDLESS: &str = "/t.T/Endless";
 
-const METHODS: [(&str, Answering); 10] = [
+const METHODS: [(&str, Answering); 12] = [
     (ECHO, Answering::Quick),
     (POOLED, Answering::Pool),
     (GATED, Answering::Quick),
     (LATER, Answering::Quick),
     (EACH, Answering::Each),
     (LARGE, Answering::Quick),
+    (LARGE_POOLED, Answering::Pool),
     (MEDIUM, Answering::Quick),
     (PANICS, Answering::Quick),
     (PANICS_POOLED, Answering::Pool),
     (PANICS_IN_STREAM, Answering::Stream),
+    (ENDLESS, Answering::Stream),
 ];
 
 /// What Large answers with.
@@ -60,6 +67,8 @@ const MEDIUM_BYTES: usize = 200 << 10;
 /// The revision that Later speaks of.
 const REVISION: u64 = 7;
 const CHOSEN: Code = Code(9);
+/// What a peer is told that has as much as it may.
+const PEER_FULL: Code = Code(17);
 /// What a reader is told that let too much wait.
 const SLOW: Code = Code(10);
 
@@ -150,7 +159,8 @@ impl Handler for Actor {
             PANICS_IN_STREAM => {
                 return Answer::Stream(Flow::pulled(Box::new(Panicking(Arc::clone(&self.0)))));
             }
-            LARGE => vec![7; LARGE_BYTES].into(),
+            ENDLESS => return Answer::Stream(Flow::pulled(Box::new(Endless))),
+            LARGE | LARGE_POOLED => vec![7; LARGE_BYTES].into(),
             MEDIUM => vec![7; MEDIUM_BYTES].into(),
             _ if question.message == b"fail" => {
                 return Answer::Failure(status(CHOSEN));
@@ -180,6 +190,17 @@ impl Source for Panicking {
     }
 }
 
+/// A stream of large messages.
+struct Endless;
+
+impl Source for Endless {
+    fn next(&mut self) -> Next {
+        Next::Message(vec![7; LARGE_BYTES].into())
+    }
+
+    fn close(&mut self) {}
+}
+
 fn status(code: Code) -> Status {
     Status {
         details: Bytes::from_static(b"details"),
@@ -191,6 +212,7 @@ fn status(code: Code) -> Status {
 fn refusals() -> Refusals {
     Refusals {
         overloaded: status(Code::RESOURCE_EXHAUSTED),
+        peer_overloaded: status(PEER_FULL),
         deadline_exceeded: status(Code::DEADLINE_EXCEEDED),
         not_published: status(Code(15)),
         internal: status(Code::INTERNAL),
@@ -203,12 +225,13 @@ fn refusals() -> Refusals {
     }
 }
 
-/// A transport on a Unix socket with threads of its own, stopped when it is dropped.
+/// A transport on a Unix socket and a port, with threads of its own, stopped when it is dropped.
 struct Running {
     transport: Arc<Transport<Actor>>,
     stage: Arc<Stage>,
     health: Arc<Health>,
     path: PathBuf,
+    port: u16,
     threads: Vec<JoinHandle<()>>,
     ended: mpsc::Receiver<()>,
     _directory: TempDir,
@@ -218,7 +241,8 @@ impl Running {
     fn new(options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
-        let listener = Listener::unix(&path).unwrap();
+        let unix = Listener::unix(&path).unwrap();
+        let (tcp, port) = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let (stage, health) = (Arc::new(Stage::default()), Arc::new(Health::default()));
         health.set("t.T", true);
         let methods = METHODS.map(|(path, answering)| Method {
@@ -236,7 +260,7 @@ impl Running {
         let (sender, ended) = mpsc::channel();
         let runner = Arc::clone(&transport);
         let mut threads = vec![thread::spawn(move || {
-            runner.run(&[Arc::new(listener)]).unwrap();
+            runner.run(&[unix, tcp].map(Arc::new)).unwrap();
             sender.send(()).unwrap();
         })];
         for _ in 0..2 {
@@ -248,6 +272,7 @@ impl Running {
             stage,
             health,
             path,
+            port,
             threads,
             ended,
             _directory: directory,
@@ -259,6 +284,18 @@ impl Running {
         let runtime = runtime();
         let client = runtime.block_on(Client::connect(&self.path));
         (runtime, client)
+    }
+
+    /// A client from an address of this machine: from one peer of several.
+    async fn client_from(&self, last: u8, builder: &h2::client::Builder) -> Client {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket
+            .bind((Ipv4Addr::new(127, 0, 0, last), 0).into())
+            .unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let socket = socket.connect(address).await.unwrap();
+        socket.set_nodelay(true).unwrap();
+        Client::over(socket, builder).await
     }
 
     fn answered(&self) -> usize {
@@ -309,7 +346,13 @@ impl Client {
     }
 
     async fn connect_as(path: &PathBuf, builder: &h2::client::Builder) -> Self {
-        let socket = UnixStream::connect(path).await.unwrap();
+        Self::over(UnixStream::connect(path).await.unwrap(), builder).await
+    }
+
+    async fn over<S>(socket: S, builder: &h2::client::Builder) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (requests, connection) = builder.handshake(socket).await.unwrap();
         tokio::spawn(async move {
             // It ends with the server.

@@ -24,6 +24,7 @@ from remora_server.domain.errors import (
     MessageTooLarge,
     MethodUnknown,
     Overloaded,
+    PeerOverloaded,
     ServerStopping,
     SlowReader,
     StoreFailed,
@@ -111,6 +112,7 @@ class NativeTransport:
         """What the Rust module answers by itself."""
         return {
             "overloaded": Overloaded(),
+            "peer_overloaded": PeerOverloaded(),
             "deadline_exceeded": DeadlineExceeded(),
             "not_published": StoreFailed(),
             "internal": RuntimeError(),
