@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 
@@ -158,7 +159,9 @@ def test_a_peer_beyond_its_bound_takes_no_room_of_others(bounded: Target, kind: 
 def test_idle_connections_without_a_token_lock_nobody_out(tmp_path: Path) -> None:
     tokens = token_file(tmp_path / "tokens", "secret acme")
     serves = serving("--connections", str(BOUND), f"--token-file={tokens}", token="secret")
-    with serves as guarded, peers(guarded.tcp, BOUND) as idle:
+    with serves as guarded, ExitStack() as opened:
+        wait_for_sockets(guarded, ALONE)
+        idle = opened.enter_context(peers(guarded.tcp, BOUND))
         for peer in idle:
             peer.open()
             peer.send(frames.call(1, LIST_CONVERSATIONS, b""))
