@@ -160,10 +160,12 @@ def test_a_context_recalls_what_resembles_a_vector(memory: Remora) -> None:
     none = chat.context(query=Embedding.of("another-model", axes[1]), recall={"k": 1}, recent_messages=1)
 
     assert [(item.message.id, item.section, item.score) for item in context.items] == [
+        ("0", "recalled", None),
         ("1", "recalled", 1.0),
+        ("2", "recent", None),
         ("3", "recent", None),
     ]
-    assert [item.message.id for item in none.items] == ["3"]
+    assert [item.message.id for item in none.items] == ["2", "3"]
 
 
 def test_a_vector_of_other_dimensions_is_refused_where_the_request_has_it(memory: Remora) -> None:

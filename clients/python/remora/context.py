@@ -178,13 +178,13 @@ def _item_line(item: Item) -> str:
     when = f"{message.sent_time or message.create_time:%Y-%m-%d} " if item.section == "recalled" else ""
     calls = [f"[calls {call.name}]" for call in message.tool_calls]
     said = " ".join([message.text, *calls]).split()
-    line = shorten(f"{when}{message.name or message.role}: {' '.join(said)}")
+    line = _shortened(f"{when}{message.name or message.role}: {' '.join(said)}")
     score = "" if item.score is None else f", score {item.score:.3f}"
     partial = ", truncated" if item.partial else ""
     return f"{item.tokens:7,}  {line:{PREVIEW}}  {item.reason}{score}{partial}"
 
 
-def shorten(text: str) -> str:
+def _shortened(text: str) -> str:
     """The beginning of a text, of PREVIEW characters at most."""
     return text if len(text) <= PREVIEW else f"{text[: PREVIEW - 1]}…"
 

@@ -51,14 +51,16 @@ class UserMessages:
         self._user_id = user_id
 
     def newest(self, conversation_id: str, *, page: int) -> Iterator[list[ContextMessage]]:
-        """The newest messages by sequence: after each page of reading, all that were read so far. Pages grow."""
+        """The newest messages by sequence: after each page of reading, all that were read so far. Each page has as
+        many as those before it together.
+        """
         messages: list[ContextMessage] = []
         before, more = None, True
         while more:
             found = self._list(MessageQuery(conversation_id, before_sequence=before, limit=page))
             messages = self._reader.page(conversation_id, found.encoded) + messages
             yield messages
-            before, more, page = found.first_sequence, found.more, min(2 * page, LARGEST_PAGE)
+            before, more, page = found.first_sequence, found.more, min(len(messages), LARGEST_PAGE)
 
     def newest_of(self, conversation_id: str, role: str) -> ContextMessage | None:
         """The newest message of a role."""
