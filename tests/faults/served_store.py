@@ -103,5 +103,5 @@ def refused(call: Callable[[], object]) -> RemoraError | None:
     try:
         call()
     except grpc.RpcError as error:
-        return to_exception(error, "")
+        return to_exception(error, "", 0)
     return None

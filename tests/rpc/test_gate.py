@@ -58,12 +58,23 @@ def test_nothing_answers_without_a_known_token(guarded: RunningServer, path: str
     assert guarded.store.asked == {}
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_answers_to_a_token_beside_another_tenants_name(guarded: RunningServer, path: str) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        guarded.raw(path, b"", metadata=[("authorization", "Bearer alpha"), ("remora-tenant", "b")])
+
+    info = detail(raised.value, ErrorInfo)
+    assert info is not None
+    assert info.reason == "TENANT_MISMATCH"
+    assert guarded.store.asked == {}
+
+
 @pytest.mark.parametrize(("token", "tenant"), [("alpha", "a"), ("beta", "b")])
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_a_token_names_its_tenant_whatever_the_caller_says(
-    guarded: RunningServer, scheme: str, token: str, tenant: str
-) -> None:
-    guarded.call("GetConversation", GET, metadata=[("authorization", f"{scheme} {token}"), ("remora-tenant", "x")])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_token_names_its_tenant(guarded: RunningServer, scheme: str, token: str, tenant: str, *, named: bool) -> None:
+    beside = [("remora-tenant", tenant)] if named else []
+    guarded.call("GetConversation", GET, metadata=[("authorization", f"{scheme} {token}"), *beside])
 
     read = guarded.store.asked["get_conversation"][0]
     assert isinstance(read, Read)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora_server.domain.errors import InvalidField, Unauthenticated
+from remora_server.domain.errors import InvalidField, TenantMismatch, Unauthenticated
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
 
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"), min_size=1)
@@ -62,10 +62,12 @@ def test_the_operator_names_any_tenant() -> None:
 
 def test_a_tenants_token_is_not_the_operators() -> None:
     identity = Identity(TOKENS, OPERATOR)
-    own = [("authorization", "Bearer secret"), ("remora-tenant", "other")]
+    own = ("authorization", "Bearer secret")
 
-    assert not identity.is_operator(own)
-    assert identity.tenant(own) == "acme"
+    assert not identity.is_operator([own])
+    assert identity.tenant([own]) == identity.tenant([own, ("remora-tenant", "acme")]) == "acme"
+    with pytest.raises(TenantMismatch, match="'other'"):
+        identity.tenant([own, ("remora-tenant", "other")])
     with pytest.raises(Unauthenticated):
         identity.tenant([("authorization", "Bearer the operator's"), ("remora-tenant", "other")])
 

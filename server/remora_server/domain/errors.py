@@ -55,21 +55,23 @@ class ConversationNotFound(RemoraError):
     """There is no such conversation, or it is another user's."""
 
     def __init__(self, conversation_id: str) -> None:
-        super().__init__("the conversation does not exist", conversation_id=conversation_id)
+        super().__init__(
+            f"there is no conversation {conversation_id!r}, or it is another user's", conversation_id=conversation_id
+        )
 
 
 class MessageNotFound(RemoraError):
     """An edit names a message that is not there."""
 
     def __init__(self, field: str, message_id: str) -> None:
-        super().__init__("the message does not exist", field=field, message_id=message_id)
+        super().__init__(f"there is no message {message_id!r}", field=field, message_id=message_id)
 
 
 class ConversationExists(RemoraError):
     """The id of a conversation is taken."""
 
     def __init__(self, conversation_id: str) -> None:
-        super().__init__("the conversation exists already", conversation_id=conversation_id)
+        super().__init__(f"there is a conversation {conversation_id!r} already", conversation_id=conversation_id)
 
 
 class RecordConflict(RemoraError):
@@ -227,6 +229,13 @@ class Unauthenticated(RemoraError):
 
     def __init__(self) -> None:
         super().__init__("a known token is needed: metadata `authorization: Bearer <token>`")
+
+
+class TenantMismatch(RemoraError):
+    """The caller names a tenant, and its token is another's."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(f"the token is not of the tenant {tenant!r}: leave the name out, or give that tenant's token")
 
 
 class OperatorOnly(RemoraError):

@@ -48,6 +48,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.ModelUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
     errors.ModelUnreachable: Answer(code_pb2.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=0.25),
     errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    errors.TenantMismatch: Answer(code_pb2.PERMISSION_DENIED, "TENANT_MISMATCH"),
     errors.DeadlineExceeded: Answer(code_pb2.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     errors.Overloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.1),
     errors.PeerOverloaded: Answer(code_pb2.RESOURCE_EXHAUSTED, "PEER_OVERLOADED", retry_delay=0.5),

@@ -13,7 +13,7 @@ from msgspec import Struct
 from remora_server import failpoints
 from remora_server.domain import tenants
 from remora_server.domain.calls import DEFAULT_TENANT
-from remora_server.domain.errors import InvalidField, Unauthenticated
+from remora_server.domain.errors import InvalidField, TenantMismatch, Unauthenticated
 from remora_server.rpc.private_files import ExposedError, read_private
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
@@ -128,19 +128,22 @@ class Identity(Struct, frozen=True):
         return self.operator is not None and self.operator.is_shown(_value(metadata, AUTHORIZATION))
 
     def caller(self, metadata: Metadata) -> Caller:
-        """The caller of a call. The same metadata always tell the same. Raises Unauthenticated and InvalidField."""
+        """The caller of a call. The same metadata always tell the same. Raises what `tenant` does."""
         return Caller(self.tenant(metadata), self.is_operator(metadata))
 
     def tenant(self, metadata: Metadata) -> str:
-        """The caller's tenant; the operator names any. Raises Unauthenticated and InvalidField."""
+        """The caller's tenant; the operator names any. Raises Unauthenticated, TenantMismatch and InvalidField."""
         failpoints.hit("caller_identified")
+        named = _value(metadata, TENANT)
         if self.tokens is not None and not self.is_operator(metadata):
-            return self.tokens.tenant(_value(metadata, AUTHORIZATION))
-        tenant = _value(metadata, TENANT)
-        wrong = tenants.complaint(tenant)
+            tenant = self.tokens.tenant(_value(metadata, AUTHORIZATION))
+            if named not in ("", tenant):
+                raise TenantMismatch(named)
+            return tenant
+        wrong = tenants.complaint(named)
         if wrong:
             raise InvalidField(TENANT, wrong)
-        return tenant or DEFAULT_TENANT
+        return named or DEFAULT_TENANT
 
 
 def _value(metadata: Metadata, name: str) -> str:
