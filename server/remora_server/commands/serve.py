@@ -10,17 +10,27 @@ from typing import Any
 
 from remora_server import allocator, application, failpoints, logs
 from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.lease import leased
+from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_setting_flags(parser)
+    parser.add_argument(
+        "--lease",
+        type=path,
+        metavar="FILE",
+        default=None,
+        help="stop when no process keeps a shared lock (flock) on FILE, which must exist; it is removed then",
+    )
 
 
 def run(given: dict[str, Any]) -> None:
     """Serve until SIGTERM or SIGINT."""
     allocator.share_arenas()
+    lease = given.pop("lease", None)
     effective = load_settings(given).settings
     _arm_failpoints()
     logs.configure(effective.log_level, effective.log_format)
@@ -28,7 +38,8 @@ def run(given: dict[str, Any]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     try:
-        application.serve(effective, stopping)
+        with leased(lease, stopping):
+            application.serve(effective, stopping)
     except application.ServeError as error:
         raise CommandFailed(str(error)) from error
 
