@@ -148,7 +148,8 @@ check-native: build
 		--allowlist tools/stubtest.allow remora_server._native
 
 .PHONY: check-tests
-check-tests: $(READY)
+# npm also installs pyright, for tests of what it says of users' code.
+check-tests: $(READY) $(BUF)
 	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'"
 
 .PHONY: check-wheels
