@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remora import Remora
-from remora.address import default_endpoint, require_own_default, resolve_endpoint
+from remora.address import default_endpoint, require_own_default
 
 
 def test_the_default_is_in_the_runtime_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_an_endpoint_given_comes_before_the_environments(monkeypatch: pytest.Mon
 def test_an_endpoint_that_is_no_text_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REMORA_ENDPOINT", os.fsdecode(b"unix:/tmp/\xff"))
 
-    with pytest.raises(ValueError, match="an endpoint is unix:/path or host:port"):
+    with pytest.raises(ValueError, match=r"\$REMORA_ENDPOINT is .*; it must be unix:/path or host:port"):
         Remora()
 
 
@@ -49,13 +49,13 @@ def test_without_any_the_default_is_taken(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("endpoint", ["localhost:7411", "127.0.0.1:1", "[::1]:7411", "unix:/x", "unix:///x"])
 def test_the_documented_forms_are_taken(endpoint: str) -> None:
-    assert resolve_endpoint(endpoint) == endpoint
+    assert Remora(endpoint).endpoint == endpoint
 
 
 @pytest.mark.parametrize("endpoint", ["localhost", "unix:", ":7411", "localhost:", "localhost:http", "http://h:1/x"])
 def test_other_forms_are_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
-        resolve_endpoint(endpoint)
+        Remora(endpoint)
 
 
 @pytest.fixture
@@ -82,6 +82,13 @@ def test_a_default_socket_in_another_users_directory_is_not_called(connect: Call
 
     with pytest.raises(PermissionError, match="belongs to user"):
         client.status()
+
+
+@pytest.mark.usefixtures("_others")
+@pytest.mark.parametrize("data", [None, "somewhere", ":memory:"])
+def test_no_server_is_found_or_started_in_another_users_directory(data: str | None) -> None:
+    with pytest.raises(PermissionError, match="belongs to user"):
+        Remora.start(data)
 
 
 @pytest.fixture

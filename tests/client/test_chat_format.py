@@ -1,6 +1,7 @@
 """OpenAI's chat messages come back exactly as they went in."""
 
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora import Message, ToolCall
+from remora import Message, Role, ToolCall, errors, formats
+from remora.messages import SPEAKING_KEYS
 from remora.v1 import message_pb2
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -18,7 +20,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
-ROLE = st.sampled_from(["user", "assistant", "system", "tool", "developer"]) | TEXT
+ROLE = st.sampled_from(["user", "assistant", "system", "developer"]) | st.text(
+    st.characters(exclude_categories=["Cs"]), min_size=1, max_size=16
+).map(Role.custom)
 TOOL_CALL = st.fixed_dictionaries(
     {"id": TEXT, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXT, "arguments": TEXT})}
 )
@@ -33,6 +37,8 @@ CHAT_MESSAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "refusal": JSON,
         "audio": JSON,
     },
+).filter(SPEAKING_KEYS.intersection) | st.fixed_dictionaries(
+    {"role": st.just("tool"), "content": TEXT, "tool_call_id": TEXT}
 )
 
 
@@ -53,11 +59,40 @@ def test_any_chat_message_comes_back_as_it_went_in(message: dict[str, Any]) -> N
     assert identical(restored, message)
 
 
-@given(st.dictionaries(TEXT, JSON, max_size=4), ROLE)
-def test_unknown_keys_come_back(unknown: dict[str, Any], role: str) -> None:
-    message = {**unknown, "role": role}
+def test_a_mapping_in_another_format_may_say_besides_too() -> None:
+    block = {"type": "tool_result", "tool_use_id": "call_1", "content": "sunny"}
+    message = {"role": "user", "content": [block]}
 
-    assert identical(over_the_wire(Message.from_openai(message)).to_openai(), message)
+    stored = over_the_wire(Message.of({**message, "id": "m1", "session_id": "s1"}))
+
+    assert (stored.id, stored.session_id, stored.tool_result_ids) == ("m1", "s1", ("call_1",))
+    assert formats.to_anthropic([stored]) == {"messages": [message]}
+
+
+def test_the_id_of_a_providers_own_item_stays_in_it() -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "x", "name": "ferries", "arguments": "{}"}
+
+    stored = over_the_wire(Message.of(item))
+
+    assert stored.id == ""
+    assert formats.to_responses([stored]) == [item]
+
+
+@given(st.dictionaries(TEXT, JSON, max_size=4), ROLE)
+def test_unknown_keys_of_a_models_own_objects_come_back(unknown: dict[str, Any], role: str) -> None:
+    message = {**{key: value for key, value in unknown.items() if value is not None}, "role": role}
+
+    assert identical(over_the_wire(Message.from_openai(Model(message))).to_openai(), message)
+
+
+@given(CHAT_MESSAGE, TEXT.filter(bool))
+def test_what_a_mapping_says_besides_is_never_sent_to_a_model(message: dict[str, Any], message_id: str) -> None:
+    extras = {"id": message_id, "sent_time": datetime(2026, 11, 21, tzinfo=UTC), "metadata": {"mood": "good"}}
+
+    stored = over_the_wire(Message.from_openai({**message, **extras}))
+
+    assert identical(stored.to_openai(), message)
+    assert (stored.id, stored.sent_time, stored.metadata) == tuple(extras.values())
 
 
 @pytest.mark.parametrize(
@@ -104,8 +139,8 @@ def test_tool_calls_and_results_become_fields_that_the_server_reads() -> None:
 class Model:
     """An object as pydantic's are: it dumps itself, with None for what is not set."""
 
-    def __init__(self, **fields: object) -> None:
-        self._fields = fields
+    def __init__(self, fields: dict[str, object] | None = None, /, **named: object) -> None:
+        self._fields = {**(fields or {}), **named}
 
     def model_dump(self) -> dict[str, object]:
         return dict(self._fields)
@@ -143,18 +178,18 @@ def test_an_object_with_role_and_content_is_a_message() -> None:
 
 @pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {"role": 7}, object(), ["user", "hello"]])
 def test_what_has_no_role_is_refused(message: object) -> None:
-    with pytest.raises(TypeError, match="role"):
-        Message.from_openai(message)
+    with pytest.raises(errors.InvalidFieldError, match="role"):
+        Message.from_openai(message)  # type: ignore[arg-type] # what is refused
 
 
 def test_keys_that_json_cannot_hold_are_refused() -> None:
-    with pytest.raises(TypeError, match="keys"):
-        Message.from_openai({"role": "user", "content": "", 7: "seven"})
+    with pytest.raises(errors.UnknownFieldError, match="no key 7"):
+        Message.from_openai({"role": "user", "content": "", 7: "seven"})  # type: ignore[dict-item] # what is refused
 
 
 def test_values_that_json_cannot_hold_are_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        Message.from_openai({"role": "user", "content": "", "score": float("nan")})
+        Message.from_openai({"role": "user", "content": "", "audio": float("nan")})
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_search_has_the_scope_of_its_handle(client: Remora, server: ScriptedSe
     searches = {
         "conversation": client.conversation("c", user_id="u").search,
         "user_id": client.user("u").search,
-        "tenant": client.search,
+        "tenant": client.search_all_users,
     }
 
     searches[scope]("leave")
@@ -174,8 +174,15 @@ def test_a_search_has_the_scope_of_its_handle(client: Remora, server: ScriptedSe
         assert (request.conversation.conversation_id, request.conversation.user_id) == ("c", "u")
 
 
+def test_a_search_of_the_client_is_one_users(client: Remora, server: ScriptedServer) -> None:
+    client.search("leave", user_id="u", k=3)
+
+    request = server.request(memory_service_pb2.SearchMessagesRequest)
+    assert (request.WhichOneof("scope"), request.user_id, request.options.k) == ("user_id", "u", 3)
+
+
 def test_a_search_sends_how_to_rank_and_filter(client: Remora, server: ScriptedServer) -> None:
-    client.search(
+    client.search_all_users(
         "leave",
         k=3,
         profile="lexical",
@@ -221,7 +228,7 @@ TOPIC = filter_pb2.Filter(
 def test_conditions_are_joined_by_operators(client: Remora, server: ScriptedServer) -> None:
     age, topic = Condition("age", ">=", 18), Condition("topic", "in", "travel", None)
 
-    client.search("leave", where=age & topic & age | ~(age | topic))
+    client.search_all_users("leave", where=age & topic & age | ~(age | topic))
 
     where = server.request(memory_service_pb2.SearchMessagesRequest).options.filter.where
     both = filter_pb2.Filter(all_of=filter_pb2.Filters(filters=[AGE, TOPIC, AGE]))
@@ -230,7 +237,7 @@ def test_conditions_are_joined_by_operators(client: Remora, server: ScriptedServ
 
 
 def test_a_search_leaves_the_rest_to_the_server(client: Remora, server: ScriptedServer) -> None:
-    client.search("leave", where={"team": 7})
+    client.search_all_users("leave", where={"team": 7})
 
     request = server.request(memory_service_pb2.SearchMessagesRequest)
     (team,) = request.options.filter.where.all_of.filters
@@ -241,7 +248,7 @@ def test_a_search_leaves_the_rest_to_the_server(client: Remora, server: Scripted
 
 
 def test_a_search_takes_a_vector(client: Remora, server: ScriptedServer) -> None:
-    client.search(Embedding.of("mini", [1.0, 0.0]), profile="vector")
+    client.search_all_users(Embedding.of("mini", [1.0, 0.0]), profile="vector")
 
     request = server.request(memory_service_pb2.SearchMessagesRequest)
     assert request.WhichOneof("query") == "embedding"
@@ -264,7 +271,7 @@ def test_hits_come_best_first_with_their_scores(client: Remora, server: Scripted
         ),
     )
 
-    result = client.search("leave")
+    result = client.search_all_users("leave")
 
     assert [hit.message.text for hit in result] == ["a", "b"]
     assert len(result) == 2

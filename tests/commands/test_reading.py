@@ -205,13 +205,17 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["log", "--endpoint", "unix:/nowhere/s"], 1, "remora: CONNECTION_FAILED: no connection to a Remora server"),
-        (["search", "x", "--endpoint", "nonsense"], 2, "remora: an endpoint is unix:/path or host:port"),
-        (["log", "nowhere"], 1, "remora: CONVERSATION_NOT_FOUND: the conversation does not exist"),
-        (["log", "--tenant", "t\xe9n"], 2, "remora: the tenant must be printable ASCII"),
-        (["log", "--token", "s\xfc\xdf"], 2, "remora: the token must be printable ASCII"),
+        (["log", "--endpoint", "unix:/nowhere/s"], 1, "remora: no Remora server answers at unix:/nowhere/s ("),
+        (
+            ["search", "x", "--endpoint", "nonsense"],
+            2,
+            "remora: endpoint is 'nonsense'; it must be unix:/path or host:port",
+        ),
+        (["log", "nowhere"], 1, "remora: there is no conversation 'nowhere', or it is another user's"),
+        (["log", "--tenant", "t\xe9n"], 2, "remora: tenant must be printable ASCII"),
+        (["log", "--token", "s\xfc\xdf"], 2, "remora: token must be printable ASCII"),
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
-        (["search", "x" * 40_000], 1, "remora: INVALID_FIELD: "),
+        (["search", "x" * 40_000], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
         (["log", "--limit", "0"], 2, "0 is no whole number from 1 on"),
         (["search"], 2, "the following arguments are required: QUERY"),
     ],

@@ -1,12 +1,15 @@
 """Remora's client for Python: `Remora`, and `AsyncRemora` for asyncio.
 
-with Remora() as memory:
+with Remora.start() as memory:
     chat = memory.conversation("support-42", user_id="sarah")
     chat.append({"role": "user", "content": "Can I work abroad?"})
     context = chat.context(max_tokens=4000)
+
+`Remora.start` starts a server if there is none; `Remora()` connects to one. Failures are in `remora.errors`.
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,45 +21,68 @@ if TYPE_CHECKING:
     from remora._sync.conversation import Conversation
     from remora._sync.user import User
     from remora._sync.working_memory import WorkingMemory
-    from remora.chat_format import ToolCall
+    from remora.chat_format import ChatMessage, ToolCall
     from remora.context import Context, Item
-    from remora.conversations import ConversationRecord
+    from remora.conversations import ConversationFields, ConversationRecord
+    from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
     from remora.embeddings import Embedding
-    from remora.errors import RemoraError
-    from remora.filters import Condition, Filter
+    from remora.errors import FieldViolation, RemoraError
+    from remora.filters import AllOf, AnyOf, Condition, Filter, Not
     from remora.media import Image, Media
-    from remora.messages import Appended, AppendedMessage, Message
-    from remora.search import Hit, SearchOptions, SearchResult
+    from remora.messages import Appended, AppendedMessage, Message, MessageExtras, MessageLike
+    from remora.roles import Role
+    from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
     from remora.steps import Step
     from remora.tokens import TokenCount
     from remora.working_memory import WorkingMemoryContent
 
+    __version__: str
+    """The version of this package."""
+
 __all__ = [
+    "AllOf",
+    "AnyOf",
+    "Append",
     "Appended",
     "AppendedMessage",
     "AsyncConversation",
     "AsyncRemora",
     "AsyncUser",
     "AsyncWorkingMemory",
+    "ChatMessage",
+    "Component",
     "Condition",
     "Context",
     "Conversation",
+    "ConversationFields",
     "ConversationRecord",
+    "Edit",
     "Embedding",
+    "FieldViolation",
     "Filter",
     "Hit",
     "Image",
+    "IndexState",
     "Item",
+    "Keep",
     "Media",
     "Message",
+    "MessageExtras",
+    "MessageLike",
+    "Not",
     "Remora",
     "RemoraError",
+    "Remove",
+    "RemoveAll",
+    "Replace",
+    "Role",
     "SearchOptions",
     "SearchResult",
     "Step",
     "TokenCount",
     "ToolCall",
     "User",
+    "Weights",
     "WorkingMemory",
     "WorkingMemoryContent",
 ]
@@ -70,15 +96,17 @@ _NAMES = {
     "_sync.conversation": ("Conversation",),
     "_sync.user": ("User",),
     "_sync.working_memory": ("WorkingMemory",),
-    "chat_format": ("ToolCall",),
+    "chat_format": ("ChatMessage", "ToolCall"),
     "context": ("Context", "Item"),
-    "conversations": ("ConversationRecord",),
+    "conversations": ("ConversationFields", "ConversationRecord"),
+    "edits": ("Append", "Edit", "Keep", "Remove", "RemoveAll", "Replace"),
     "embeddings": ("Embedding",),
-    "errors": ("RemoraError",),
-    "filters": ("Condition", "Filter"),
+    "errors": ("FieldViolation", "RemoraError"),
+    "filters": ("AllOf", "AnyOf", "Condition", "Filter", "Not"),
     "media": ("Image", "Media"),
-    "messages": ("Appended", "AppendedMessage", "Message"),
-    "search": ("Hit", "SearchOptions", "SearchResult"),
+    "messages": ("Appended", "AppendedMessage", "Message", "MessageExtras", "MessageLike"),
+    "roles": ("Role",),
+    "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),
     "steps": ("Step",),
     "tokens": ("TokenCount",),
     "working_memory": ("WorkingMemoryContent",),
@@ -91,6 +119,8 @@ if not TYPE_CHECKING:  # type checkers read the names above
 
     def __getattr__(name: str) -> object:
         """Imports a name when it is first used: `remora.v1` needs no client, and the sync client not the async one."""
+        if name == "__version__":
+            return version("remora")
         if name in _NAMES:
             return import_module(f"{__name__}.{name}")
         if name not in _HOMES:
@@ -100,4 +130,4 @@ if not TYPE_CHECKING:  # type checkers read the names above
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__, *(name for name in _NAMES if "." not in name)]
+    return [*globals(), "__version__", *__all__, *(name for name in _NAMES if "." not in name)]

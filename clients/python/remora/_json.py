@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from remora import _refusals
+
 
 def dumps(value: object) -> bytes:
     """The value as UTF-8. Raises TypeError or ValueError for what JSON cannot hold (NaN, objects)."""
@@ -23,11 +25,26 @@ def loads_or_none(data: bytes) -> Any:  # noqa: ANN401 - only the caller knows w
         return None
 
 
-def to_opaque(value: object) -> bytes:
-    """What the server keeps for a value: bytes as they are, None as nothing, anything else as JSON."""
+def to_opaque(value: object, field: str, most: int) -> bytes:
+    """What the server keeps for a value of a field: bytes as they are, None as nothing, anything else as JSON.
+
+    Raises InvalidFieldError for what JSON cannot hold, RequestTooLargeError for more than `most` bytes.
+    """
     if value is None:
         return b""
-    return value if isinstance(value, bytes) else dumps(value)
+    data = value if isinstance(value, bytes) else _encoded(value, field)
+    if len(data) > most:
+        raise _refusals.too_large(field, len(data), most)
+    return data
+
+
+def _encoded(value: object, field: str) -> bytes:
+    try:
+        return dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refusals.invalid(
+            field, f"cannot be stored as JSON: {error}; give what JSON can hold, or bytes"
+        ) from error
 
 
 def from_opaque(data: bytes) -> Any:  # noqa: ANN401 - only the caller knows what the JSON holds

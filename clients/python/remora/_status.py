@@ -1,53 +1,65 @@
 """Reads the status of a failed call: google.rpc's details in, an exception of `remora.errors` out."""
 
-from collections.abc import Iterable
-from typing import Protocol, cast
+import re
+from collections.abc import Sequence
+from typing import cast
 
 import grpc
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from remora.errors import ConnectionFailedError, FieldViolation, RemoraError, class_of
+from remora.errors import ConnectionFailedError, FailedCall, FieldViolation, RemoraError, class_of
 
 DOMAIN = "remora.dev"
 DETAILS_KEY = "grpc-status-details-bin"
 
 
-class FailedCall(Protocol):
-    """What the errors of grpc and grpc.aio have in common."""
+_WRITTEN = tuple(
+    (re.compile(path), written)
+    for path, written in (
+        (r"^(options|create_if_missing|conversation)\.", ""),
+        (r"^search\.", "recall."),
+        (r"^(recall\.)?filter\.", r"\1"),
+        (r"^recall\.(\w+)", r"recall['\1']"),
+        (r"^page_size$", "limit"),
+        (r"^(text|query_embedding|embedding)$", "query"),
+        (r"^encoding\.name$", "encoding"),
+        (r"^encoding\.model$", "model"),
+    )
+)
+"""Paths in requests, with the names of the client's arguments, applied one after the other."""
 
-    def code(self) -> grpc.StatusCode:
-        """The canonical code."""
 
-    def details(self) -> str | None:
-        """The status's text."""
-
-    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
-        """The metadata after the reply; nothing if the server sent none."""
-
-
-def to_exception(error: grpc.RpcError, endpoint: str) -> RemoraError:
-    """The exception for a call to `endpoint` that failed."""
+def to_exception(error: grpc.RpcError, endpoint: str, allowed: float) -> RemoraError:
+    """The exception for a call to `endpoint` that failed; `allowed` is how many seconds it had."""
     call = cast("FailedCall", error)
     status = _status(call)
     info = _info(status)
     if call.code() is grpc.StatusCode.UNAVAILABLE and not info.reason:
         return _connection_failed(call, endpoint)
+    violations = _violations(status)
     return class_of(call.code(), info.reason)(
-        call.details() or call.code().name,
+        _text(call, violations, allowed),
         code=call.code(),
         reason=info.reason,
         metadata=info.metadata,
-        field_violations=_violations(status),
+        field_violations=violations,
         retry_delay=_retry_delay(status),
     )
 
 
+def _text(call: FailedCall, violations: Sequence[FieldViolation], allowed: float) -> str:
+    if call.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"no answer within {allowed:g} s, the call's timeout"
+    return "; ".join(map(str, violations)) or call.details() or call.code().name
+
+
 def _connection_failed(call: FailedCall, endpoint: str) -> ConnectionFailedError:
+    why = (call.details() or "").rpartition(": ")[2]
     return ConnectionFailedError(
-        f"no connection to a Remora server at {endpoint} ({call.details()}); `remora serve` starts one, "
-        "and $REMORA_ENDPOINT or the client's first argument says where it listens",
+        f"no Remora server answers at {endpoint} ({why}); `remora serve` or Remora.start() starts one, and "
+        "the client's first argument or $REMORA_ENDPOINT says where it listens",
         code=call.code(),
         reason="CONNECTION_FAILED",
         metadata={"endpoint": endpoint},
@@ -80,8 +92,15 @@ def _violations(status: Status) -> list[FieldViolation]:
     request = BadRequest()
     for detail in status.details:
         if detail.Unpack(request):
-            return [FieldViolation(item.field, item.description) for item in request.field_violations]
+            return [FieldViolation(_as_written(item.field), item.description) for item in request.field_violations]
     return []
+
+
+def _as_written(field: str) -> str:
+    """The name that a caller knows of a field that the server names by its path in the request."""
+    for path, written in _WRITTEN:
+        field = path.sub(written, field)
+    return field
 
 
 def _retry_delay(status: Status) -> float | None:

@@ -7,14 +7,13 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from remora._bounds import Time
 from remora.v1.conversation_service_pb2 import ListMessagesRequest
 from remora.v1.memory_service_pb2 import MessageFilter
 
 
 def to_timestamp(time: datetime) -> Timestamp:
-    """The time in microseconds. Raises ValueError for one without a time zone."""
-    if time.tzinfo is None:
-        raise ValueError(f"a time needs a time zone: {time!r}")
+    """The time, which has a time zone, in microseconds."""
     timestamp = Timestamp()
     timestamp.FromDatetime(time)
     return timestamp
@@ -38,16 +37,19 @@ def to_duration(seconds: float) -> Duration:
 
 
 class TimeBounds(TypedDict, total=False):
-    """Bounds of the times of messages, all exclusive."""
+    """Bounds of the times of messages, all exclusive.
 
-    sent_after: datetime
-    """Only messages sent after this time, by the callers' clocks."""
-    sent_before: datetime
-    """Only messages sent before this time, by the callers' clocks."""
-    received_after: datetime
-    """Only messages that the server first stored after this time."""
-    received_before: datetime
-    """Only messages that the server first stored before this time."""
+    Attributes:
+        sent_after: Only messages sent after this time, by the callers' clocks.
+        sent_before: Only messages sent before this time, by the callers' clocks.
+        received_after: Only messages that the server first stored after this time.
+        received_before: Only messages that the server first stored before this time.
+    """
+
+    sent_after: Time
+    sent_before: Time
+    received_after: Time
+    received_before: Time
 
 
 def put_bounds(bounds: TimeBounds, message: ListMessagesRequest | MessageFilter) -> None:

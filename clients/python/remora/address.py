@@ -1,14 +1,10 @@
-"""Where a server listens: the default of server and client, and the forms of an endpoint."""
+"""Where a server listens by default, and whose directory that may be. Server and client share it."""
 
 import os
-import re
 from pathlib import Path
 
 ENDPOINT_VARIABLE = "REMORA_ENDPOINT"
 SOCKET_NAME = "remora.sock"
-
-_UNDECODABLE = re.compile("[\ud800-\udfff]")
-"""What Python makes of bytes in the environment that are not text."""
 
 
 def default_endpoint() -> str:
@@ -59,21 +55,3 @@ def _runtime_directory() -> Path:
     if runtime:
         return Path(runtime) / "remora"
     return Path(f"/tmp/remora-{os.getuid()}")  # noqa: S108 - the uid keeps users apart; server and client check the owner
-
-
-def resolve_endpoint(endpoint: str | None) -> str:
-    """The endpoint itself if one is given, else $REMORA_ENDPOINT, else the default.
-
-    Raises ValueError for anything but `unix:/path` and `host:port`.
-    """
-    chosen = endpoint or os.environ.get(ENDPOINT_VARIABLE) or default_endpoint()
-    if chosen.startswith("unix:"):
-        return _checked(chosen, valid=len(chosen) > len("unix:"))
-    host, _, port = chosen.rpartition(":")
-    return _checked(chosen, valid=bool(host) and port.isascii() and port.isdigit())
-
-
-def _checked(endpoint: str, *, valid: bool) -> str:
-    if not valid or _UNDECODABLE.search(endpoint):
-        raise ValueError(f"an endpoint is unix:/path or host:port, not {endpoint!r}")
-    return endpoint

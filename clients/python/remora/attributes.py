@@ -1,21 +1,27 @@
 """Typed values of messages and conversations, by which searches filter."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from google.protobuf.struct_pb2 import NULL_VALUE
 
+from remora._bounds import Between, Finite, Items, Name, Size
 from remora.v1 import scalar_pb2
 
-Scalar: TypeAlias = bool | int | float | str | None
+Scalar: TypeAlias = (
+    bool | Annotated[int, Between(-(2**63), 2**63 - 1)] | Annotated[float, Finite()] | Annotated[str, Size(1024)] | None
+)
 """An attribute's value: integers are signed 64-bit, numbers finite, text up to 1,024 bytes in UTF-8."""
 
-Attributes: TypeAlias = Mapping[str, Scalar]
+Key: TypeAlias = Annotated[str, Name(256)]
+"""1 to 256 bytes."""
+
+Attributes: TypeAlias = Annotated[Mapping[Key, Scalar], Items(64)]
 """At most 64 values by keys of 1 to 256 bytes."""
 
 
 def scalar_to_proto(value: Scalar) -> scalar_pb2.Scalar:
-    """The value on the wire. Raises TypeError for other types, ValueError for an integer beyond 64 bits."""
+    """The value on the wire."""
     match value:
         case None:
             return scalar_pb2.Scalar(null_value=NULL_VALUE)

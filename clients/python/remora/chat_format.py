@@ -6,24 +6,52 @@ unknown keys, another format) is also stored whole, as JSON: see `remora.formats
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-ChatMessage: TypeAlias = Mapping[str, Any] | object
-"""A message in one of the formats of `remora.formats`, as a mapping or an object."""
+from remora._arguments import checked_fields
+
+
+class Dumped(Protocol):
+    """An object such as openai's ChatCompletionMessage, or any other of pydantic."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """The message as a dict."""
+
+
+class Spoken(Protocol):
+    """An object with the attributes of a chat message."""
+
+    @property
+    def role(self) -> str:
+        """Who speaks."""
+
+    @property
+    def content(self) -> object:
+        """What is said."""
+
+
+ChatMessage: TypeAlias = Mapping[str, Any] | Dumped | Spoken
+"""A message in one of the formats of `remora.formats`: a mapping, or an object with `model_dump()` or with `role` and
+`content`.
+"""
 
 ATTRIBUTES = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool."""
+    """One call of a tool.
+
+    Attributes:
+        id: The id that the result names.
+        name: The tool's name.
+        arguments: The arguments as the model wrote them, usually JSON.
+    """
 
     id: str
-    """The id that the result names."""
     name: str
-    """The tool's name."""
     arguments: bytes
-    """The arguments as the model wrote them, usually JSON."""
 
 
 class ChatFields(NamedTuple):

@@ -43,22 +43,27 @@ _SECTIONS: Mapping[int, Section] = {
 @view
 @dataclass(frozen=True)
 class Item(View):
-    """One message of a context."""
+    """One message of a context.
+
+    Attributes:
+        message: The message.
+        conversation_id: Its conversation.
+        section: Whether it is the system text, was found by the query, or is one of the newest messages.
+        score: Its score, if it was recalled.
+        tokens: Its cost as rendered.
+        reason: Why it was chosen, for people.
+        uncounted: What it holds that is not counted, for people, such as `audio`.
+        partial: Whether its text is truncated, because of `allow_partial`.
+    """
 
     message: Message
     conversation_id: str
     section: Section
-    """Whether it is the system text, was found by the query, or is one of the newest messages."""
     score: float | None
-    """Its score, if it was recalled."""
     tokens: int
-    """Its cost as rendered."""
     reason: str
-    """Why it was chosen, for people."""
     uncounted: tuple[str, ...] = ()
-    """What it holds that is not counted, for people, such as `audio`."""
     partial: bool = False
-    """Whether its text is truncated, because of `allow_partial`."""
 
     @classmethod
     def from_proto(cls, item: memory_service_pb2.Item) -> Self:
@@ -76,45 +81,53 @@ class Item(View):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The system text, recalled and recent messages within the budget. `print` shows what it holds, and why."""
+    """The system text, recalled and recent messages within the budget. `print` shows what it holds, and why.
+
+    Attributes:
+        items: In the order in which a model should see them.
+        earlier: The recalled items as one message, which takes their place; None if nothing was recalled, or for
+            another `merge`.
+        text: The context as one text; empty unless rendered as a transcript.
+        max_tokens: The budget.
+        tokens_used: The cost: the items' tokens and the overhead.
+        overhead_tokens: Tokens that belong to no single item.
+        left_out: How many candidate messages did not fit into the budget, or into a reply of 3 MiB.
+        unanswered: How many of the newest messages are out because they are half of a tool call, which no model
+            accepts.
+        unrelated: How many messages the search found that are out because they do not speak to the query.
+        uncounted_parts: How many items hold something that is not counted: see `Item.uncounted`.
+        exact: Whether everything was counted, exactly in the encoding.
+        revision: The revision that the context shows.
+        index: The state of the index, and how it was used.
+    """
 
     items: tuple[Item, ...]
-    """In the order in which a model should see them."""
     earlier: Message | None
-    """The recalled items as one message, which takes their place; None if nothing was recalled, or for another `merge`.
-    """
     text: str
-    """The context as one text; empty unless rendered as a transcript."""
     max_tokens: int
-    """The budget."""
     tokens_used: int
-    """The cost: the items' tokens and the overhead."""
     overhead_tokens: int
-    """Tokens that belong to no single item."""
     left_out: int
-    """How many candidate messages did not fit into the budget, or into a reply of 3 MiB."""
     unanswered: int
-    """How many of the newest messages are out because they are half of a tool call, which no model accepts."""
     unrelated: int
-    """How many messages the search found that are out because they do not speak to the query."""
     uncounted_parts: int
-    """How many items hold something that is not counted: see `Item.uncounted`."""
     exact: bool
-    """Whether everything was counted, exactly in the encoding."""
     revision: int
-    """The revision that the context shows."""
     index: IndexState
 
     @property
-    def messages(self) -> list[dict[str, Any]]:
-        """OpenAI chat messages, ready to send, each as it was appended."""
+    def messages(self) -> list[Any]:
+        """OpenAI chat messages, ready to send, each as it was appended.
+
+        They are dicts; their type is Any, so that the types of every chat client take them.
+        """
         return self.to_openai()
 
-    def to_openai(self) -> list[dict[str, Any]]:
+    def to_openai(self) -> list[Any]:
         """OpenAI chat messages: those that came in so are returned unchanged, others are translated."""
         return formats.to_openai(self._sent())
 
-    def to_responses(self) -> list[dict[str, Any]]:
+    def to_responses(self) -> list[Any]:
         """The `input` of OpenAI's Responses API; items that came in so are returned unchanged."""
         return formats.to_responses(self._sent())
 

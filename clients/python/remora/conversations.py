@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import _json
+from remora._bounds import Between, Name, Size
 from remora._times import from_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
@@ -13,18 +14,22 @@ from remora.v1 import conversation_pb2, conversation_service_pb2
 
 
 class ConversationFields(TypedDict, total=False):
-    """The fields of a conversation that its caller sets."""
+    """The fields of a conversation that its caller sets.
 
-    resource_id: str
-    """What else it belongs to (an agent, a page), up to 512 bytes."""
-    title: str
-    """A title for people, up to 4,096 bytes."""
+    Attributes:
+        resource_id: What else it belongs to (an agent, a page), up to 512 bytes.
+        title: A title for people, up to 4,096 bytes.
+        metadata: The caller's metadata, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are returned
+            parsed.
+        attributes: Typed values beside the metadata.
+        storage_limit: How many messages are kept, from 1 to 1,000,000; None: all.
+    """
+
+    resource_id: Annotated[str, Name(512)]
+    title: Annotated[str, Size(4096)]
     metadata: Any
-    """The caller's metadata, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     attributes: Attributes
-    """Typed values beside the metadata."""
-    storage_limit: int | None
-    """How many messages are kept, from 1 to 1,000,000; None: all."""
+    storage_limit: Annotated[int, Between(1, 1_000_000)] | None
 
 
 Order: TypeAlias = Literal["create_time", "update_time", "title"]
@@ -55,7 +60,23 @@ def list_request(
 @view
 @dataclass(frozen=True)
 class ConversationRecord(View):
-    """A conversation as it is stored."""
+    """A conversation as it is stored.
+
+    Attributes:
+        id: Its id, unique in the tenant.
+        user_id: Its owner.
+        resource_id: What else it belongs to.
+        title: Its title for people.
+        metadata: The caller's metadata, as it was given; bytes of compact JSON are parsed.
+        attributes: Typed values beside the metadata.
+        storage_limit: How many messages are kept; None: all.
+        uid: The revision that created it: a deleted and recreated id is another conversation.
+        revision: The revision that last changed it or its messages.
+        last_sequence: The sequence of the newest message ever appended; 0 if there was none.
+        message_count: How many messages it holds, of all users.
+        create_time: When it was created.
+        update_time: When it, or its messages, last changed.
+    """
 
     id: str
     user_id: str
@@ -65,16 +86,11 @@ class ConversationRecord(View):
     attributes: Attributes
     storage_limit: int | None
     uid: int
-    """The revision that created it: a deleted and recreated id is another conversation."""
     revision: int
-    """The revision that last changed it or its messages."""
     last_sequence: int
-    """The sequence of the newest message ever appended; 0 if there was none."""
     message_count: int
-    """How many messages it holds, of all users."""
     create_time: datetime
     update_time: datetime
-    """When it, or its messages, last changed."""
 
     @classmethod
     def from_proto(cls, conversation: conversation_pb2.Conversation) -> Self:
@@ -98,7 +114,7 @@ def to_proto(conversation_id: str, user_id: str, fields: ConversationFields) -> 
         user_id=user_id,
         resource_id=fields.get("resource_id", ""),
         title=fields.get("title", ""),
-        metadata=_json.to_opaque(fields.get("metadata")),
+        metadata=_json.to_opaque(fields.get("metadata"), "metadata", 1 << 20),
         attributes=attributes_to_proto(fields.get("attributes", {})),
         storage_limit=fields.get("storage_limit"),
     )

@@ -3,21 +3,30 @@
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
+from remora._arguments import checked
+from remora._bounds import Name
 from remora.v1 import message_pb2
 
 FLOAT_BYTES = 4
 
+Model: TypeAlias = Annotated[str, Name(256)]
+"""The name of an embedding model, 1 to 256 bytes."""
 
+
+@checked
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector and the model that made it; the server never compares vectors of different models."""
+    """A vector and the model that made it; the server never compares vectors of different models.
 
-    model: str
-    """The model's name."""
+    Attributes:
+        model: The model's name.
+        data: The vector: little-endian IEEE 754 f32, 4 bytes per dimension.
+    """
+
+    model: Model
     data: bytes
-    """The vector: little-endian IEEE 754 f32, 4 bytes per dimension."""
 
     @classmethod
     def of(cls, model: str, values: Iterable[float]) -> Self:

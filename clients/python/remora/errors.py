@@ -1,27 +1,78 @@
 """The errors of calls: a class for each canonical code, with a subclass for each reason of the server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import grpc
 
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One field of a request that the server refused."""
+    """One field of a request that was refused.
+
+    Attributes:
+        field: The field as the caller wrote it, such as `messages[2].role`.
+        description: What is wrong with it, for people.
+    """
 
     field: str
-    """The path of the field, such as `messages[2].role`."""
     description: str
-    """What is wrong with it, for people."""
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.description}"
+        is_sentence = self.description.partition(" ")[0] in _VERBS
+        return f"{self.field}{' ' if is_sentence else ': '}{self.description}"
+
+
+_VERBS = ("are", "cannot", "has", "have", "is", "must")
+
+
+class FailedCall(Protocol):
+    """What the errors of grpc and grpc.aio have in common."""
+
+    def code(self) -> grpc.StatusCode:
+        """The canonical code."""
+
+    def details(self) -> str | None:
+        """The status's text."""
+
+    def debug_error_string(self) -> str:
+        """How the call went, for those who debug gRPC."""
+
+    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
+        """The metadata after the reply; nothing if the server sent none."""
+
+
+class GrpcError(grpc.RpcError):
+    """What gRPC said of a failed call, in one line: the cause of a RemoraError. `call` is gRPC's own error."""
+
+    def __init__(self, call: FailedCall) -> None:
+        super().__init__(f"{call.code().name}: {call.details()}")
+        self.call = call
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Makes the error picklable; gRPC's own is not."""
+        return grpc.RpcError, self.args
 
 
 class RemoraError(Exception):
-    """A call that failed. Texts are for people and may change; `reason` and the class do not."""
+    """A call that failed. Texts are for people and may change; `reason` and the class do not.
+
+    Where the server or the connection failed, `__cause__` is gRPC's error.
+
+    Attributes:
+        message: What happened.
+        code: The canonical code.
+        reason: Why, such as `CONVERSATION_NOT_FOUND`; empty if the failure did not come from Remora itself.
+        metadata: What the reason is about, such as the conversation's id.
+        field_violations: The fields of the request that were refused.
+        retry_delay: Seconds after which the server asks to retry; None if it says nothing.
+        request_id: The request id of a write that failed. The same call with this `request_id` takes effect once, even
+            if the failed one did. Empty for reads, which may always be repeated, and for calls that were not sent.
+    """
+
+    leaves_open: ClassVar[bool] = False
+    """Whether a write that failed so may have taken effect."""
 
     def __init__(
         self,
@@ -35,29 +86,31 @@ class RemoraError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        """What happened."""
         self.code = code
-        """The canonical code."""
         self.reason = reason
-        """Why, such as `CONVERSATION_NOT_FOUND`; empty if the failure did not come from Remora itself."""
         self.metadata = dict(metadata or {})
-        """What the reason is about, such as the conversation's id."""
         self.field_violations = tuple(field_violations)
-        """The fields of the request that were refused."""
         self.retry_delay = retry_delay
-        """Seconds after which the server asks to retry; None if it says nothing."""
+        self.request_id = ""
 
     def __str__(self) -> str:
-        reason = [self.reason] if self.reason else []
+        told_by_the_class = type(self) is OF_REASON.get(self.reason)
+        reason = [self.reason] if self.reason and not told_by_the_class else []
         untold = [str(violation) for violation in self.field_violations if violation.description not in self.message]
-        return ": ".join([*reason, "; ".join([self.message, *untold])])
+        return ": ".join([*reason, "; ".join([self.message, *untold, *self._repeat()])])
+
+    def _repeat(self) -> list[str]:
+        """What to do about a write of which nobody knows whether it took effect."""
+        if not (self.request_id and self.leaves_open):
+            return []
+        return [f"it may have taken effect: the same call with request_id={self.request_id!r} takes effect once"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Makes the error picklable: its arguments are keywords, which BaseException would lose."""
         return type(self), (self.message,), self.__dict__
 
 
-class InvalidArgumentError(RemoraError):
+class InvalidArgumentError(RemoraError, ValueError):
     """The request cannot be carried out as it is."""
 
 
@@ -88,13 +141,21 @@ class ResourceExhaustedError(RemoraError):
 class UnavailableError(RemoraError):
     """The server cannot answer now."""
 
+    leaves_open = True
+
 
 class DeadlineExceededError(RemoraError):
-    """The deadline passed first. A write may still have happened; repeating it is safe with the same request id."""
+    """The deadline passed first. A read may be repeated as it is. A write may still have taken effect: repeat the same
+    call with `request_id=error.request_id`, and it takes effect once.
+    """
+
+    leaves_open = True
 
 
 class CancelledError(RemoraError):
     """The call was cancelled."""
+
+    leaves_open = True
 
 
 class UnauthenticatedError(RemoraError):
@@ -111,6 +172,8 @@ class UnimplementedError(RemoraError):
 
 class InternalError(RemoraError):
     """The server failed; its log says how."""
+
+    leaves_open = True
 
 
 class MethodUnknownError(UnimplementedError):
@@ -136,9 +199,19 @@ class DataLossError(RemoraError):
 class UnknownError(RemoraError):
     """A failure without a code."""
 
+    leaves_open = True
+
 
 class InvalidFieldError(InvalidArgumentError):
-    """Fields of the request are missing or out of bounds: see `field_violations`."""
+    """Arguments are missing or out of bounds: see `field_violations`. The client finds most before it sends them."""
+
+
+class WrongTypeError(InvalidFieldError, TypeError):
+    """An argument is of another type than the call takes. Its reason, `WRONG_TYPE`, is the client's own."""
+
+
+class UnknownFieldError(InvalidFieldError, TypeError):
+    """A keyword, or a key of a dict, is not known. Its reason, `UNKNOWN_FIELD`, is the client's own."""
 
 
 class PageTokenInvalidError(InvalidArgumentError):
@@ -159,7 +232,21 @@ class ContextTooLargeError(FailedPreconditionError):
 
 
 class RequestTooLargeError(InvalidArgumentError):
-    """The write is larger than a record of the journal can be."""
+    """A message is longer than a message may be, or a write larger than the store takes."""
+
+    @property
+    def size_bytes(self) -> int | None:
+        """How many bytes it has, where that is known."""
+        return _number(self.metadata.get("size_bytes"))
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """How many bytes it may have, where that is known."""
+        return _number(self.metadata.get("limit_bytes"))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None
 
 
 class ConversationNotFoundError(NotFoundError):
@@ -184,6 +271,20 @@ class BackupNotFoundError(NotFoundError):
 
 class BackupUnavailableError(FailedPreconditionError):
     """No backup can be made now."""
+
+
+class TenantMismatchError(PermissionDeniedError):
+    """The token is of another tenant than the one that was named beside it."""
+
+
+class ClientClosedError(FailedPreconditionError, RuntimeError):
+    """The client was closed before the call. Its reason, `CLIENT_CLOSED`, is the client's own."""
+
+
+class ServerNotStartedError(FailedPreconditionError):
+    """`Remora.start` found no server and could not start one; the text says why. Its reason, `SERVER_NOT_STARTED`, is
+    the client's own.
+    """
 
 
 class OperatorOnlyError(PermissionDeniedError):
@@ -276,6 +377,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "BACKUP_UNAVAILABLE": BackupUnavailableError,
     "BUDGET_TOO_SMALL": BudgetTooSmallError,
     "CALL_MALFORMED": CallMalformedError,
+    "CLIENT_CLOSED": ClientClosedError,
     "COMPRESSION_UNKNOWN": CompressionUnknownError,
     "CONNECTION_FAILED": ConnectionFailedError,
     "CONTEXT_TOO_LARGE": ContextTooLargeError,
@@ -298,13 +400,17 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
+    "SERVER_NOT_STARTED": ServerNotStartedError,
     "SERVER_STOPPING": ServerStoppingError,
     "SLOW_READER": SlowReaderError,
     "STORE_DAMAGED": StoreDamagedError,
     "STORE_FAILED": StoreFailedError,
     "STORE_FULL": StoreFullError,
     "STREAM_UNSUPPORTED": StreamUnsupportedError,
+    "TENANT_MISMATCH": TenantMismatchError,
     "UNAUTHENTICATED": UnauthenticatedError,
+    "UNKNOWN_FIELD": UnknownFieldError,
+    "WRONG_TYPE": WrongTypeError,
 }
 """The class of each reason."""
 

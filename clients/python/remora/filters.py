@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from remora.attributes import Attributes, Scalar, scalar_to_proto
+from remora import _refusals
+from remora._arguments import checked_fields
+from remora.attributes import Attributes, Key, Scalar, scalar_to_proto
 from remora.v1 import filter_pb2
 
 Comparison: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "present", "absent"]
@@ -23,6 +25,10 @@ _OPERATORS: Mapping[Comparison, filter_pb2.Operator.ValueType] = {
     "present": filter_pb2.OPERATOR_PRESENT,
     "absent": filter_pb2.OPERATOR_ABSENT,
 }
+
+
+_COUNTS: Mapping[Comparison, tuple[int, int]] = {"in": (1, 256), "present": (0, 0), "absent": (0, 0)}
+"""How many values a comparison takes, at least and at most, if not one."""
 
 
 class Filter(ABC):
@@ -45,6 +51,10 @@ class Filter(ABC):
         """This does not hold."""
         return Not(self)
 
+    def __bool__(self) -> bool:
+        """Raises WrongTypeError: `and`, `or` and `not` would drop a part of what was meant."""
+        raise _refusals.wrong_operator()
+
     @abstractmethod
     def to_proto(self) -> filter_pb2.Filter:
         """The filter on the wire."""
@@ -52,7 +62,11 @@ class Filter(ABC):
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Filter):
-    """All of these filters hold; there is at least one."""
+    """All of these filters hold; there is at least one.
+
+    Attributes:
+        filters: The filters that must all hold.
+    """
 
     filters: tuple[Filter, ...]
 
@@ -63,7 +77,11 @@ class AllOf(Filter):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Filter):
-    """At least one of these filters holds; there is at least one."""
+    """At least one of these filters holds; there is at least one.
+
+    Attributes:
+        filters: The filters of which one must hold.
+    """
 
     filters: tuple[Filter, ...]
 
@@ -74,7 +92,11 @@ class AnyOf(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Not(Filter):
-    """This filter does not hold."""
+    """This filter does not hold.
+
+    Attributes:
+        filter: The filter that must not hold.
+    """
 
     filter: Filter
 
@@ -83,24 +105,36 @@ class Not(Filter):
         return filter_pb2.Filter(negated=self.filter.to_proto())
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True, init=False)
 class Condition(Filter):
     """One condition on an attribute: `Condition("age", ">=", 18)`, `Condition("topic", "in", "travel", "leave")`.
 
     Integers and numbers compare numerically; `<` and the like take numbers or text. A missing key, and a value of
     another type, match only `!=` and (when the key is missing) `absent`.
+
+    Attributes:
+        key: The attribute, 1 to 256 bytes.
+        comparison: How it is compared: `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `present` or `absent`.
+        values: What with: one value, 1 to 256 for `in`, none for `present` and `absent`.
     """
 
     key: str
     comparison: Comparison
     values: tuple[Scalar, ...]
 
-    def __init__(self, key: str, comparison: Comparison, *values: Scalar) -> None:
-        if comparison not in _OPERATORS:
-            raise ValueError(f"unknown comparison {comparison!r}: use one of {', '.join(_OPERATORS)}")
+    def __init__(self, key: Key, comparison: Comparison, *values: Scalar) -> None:
+        self._require_count(comparison, len(values))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "comparison", comparison)
         object.__setattr__(self, "values", values)
+
+    @staticmethod
+    def _require_count(comparison: Comparison, count: int) -> None:
+        least, most = _COUNTS.get(comparison, (1, 1))
+        if not least <= count <= most:
+            wanted = "one value" if most == 1 else "1 to 256 values, each an argument" if most else "no value"
+            raise _refusals.invalid("values", f"are {count}; {comparison!r} takes {wanted}")
 
     def to_proto(self) -> filter_pb2.Filter:
         """The filter on the wire."""

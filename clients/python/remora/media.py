@@ -3,27 +3,39 @@
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from remora._arguments import checked_fields
+from remora._bounds import Count
 from remora.v1 import message_pb2
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The size of an image in pixels; 0 if it is not known."""
+    """The size of an image in pixels; 0 if it is not known.
 
-    width: int = 0
-    height: int = 0
+    Attributes:
+        width: In pixels; 0: not known.
+        height: In pixels; 0: not known.
+        detail: How closely the model is to look.
+    """
+
+    width: Count = 0
+    height: Count = 0
     detail: Literal["low", "high"] = "high"
-    """How closely the model is to look."""
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What a model gets of a message's parts besides the text and the tools: all of it."""
+    """What a model gets of a message's parts besides the text and the tools: all of it.
+
+    Attributes:
+        images: Counted by the rule of the model that a request names.
+        uncounted: What cannot be counted, such as `audio`.
+    """
 
     images: tuple[Image, ...] = ()
-    """Counted by the rule of the model that a request names."""
     uncounted: tuple[str, ...] = ()
-    """What cannot be counted, such as `audio`."""
 
     def to_proto(self) -> message_pb2.Media:
         """The media on the wire."""

@@ -1,87 +1,107 @@
 """One message: as a caller appends it, and as the server returns it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Self, TypeAlias, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypedDict, TypeGuard, Unpack, cast
 
-from remora import _json
+from remora import _json, _refusals
+from remora._arguments import checked_fields
+from remora._bounds import Id, Items, Name, OptionalId, Size, Time
 from remora._times import from_timestamp, optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
 from remora.chat_format import ChatFields, ChatMessage, ToolCall
 from remora.embeddings import Embedding
-from remora.formats import parse, to_openai
+from remora.errors import InvalidArgumentError
+from remora.formats import is_item, parse, to_openai
 from remora.media import Media
+from remora.roles import RoleName
 from remora.v1 import conversation_service_pb2, message_pb2
 
 
 class MessageExtras(TypedDict, total=False):
-    """What a message has besides its chat form; see the fields of `Message`."""
+    """What a message can have besides its chat form, also as keys of a dict. None of it is sent to a model.
 
-    id: str
-    sent_time: datetime
-    session_id: str
+    Attributes:
+        id: Unique for its user in its conversation: appending the same id again replaces the message.
+        sent_time: When it was said, by the caller's clock, with a time zone.
+        session_id: The session it belongs to.
+        attributes: Typed values that searches filter by.
+        metadata: The caller's metadata, up to 256 KiB: bytes, or what JSON can hold.
+        embedding: The caller's embedding of the text.
+    """
+
+    id: Id
+    sent_time: Time
+    session_id: Id
     attributes: Attributes
     metadata: Any
     embedding: Embedding
 
 
+@checked_fields
 @view
 @dataclass(frozen=True)
 class Message(View):
     """One message of a conversation: `Message("user", "Can I work abroad?")`.
 
     One from the server decodes a field when it is read, and keeps the whole reply in memory.
+
+    Attributes:
+        role: `user`, `assistant`, `system`, `tool`, `developer` or `function`, or a `Role` of your own.
+        text: What is indexed, embedded and counted, up to 1 MiB in UTF-8.
+        name: Who speaks, up to 256 bytes; empty: the role speaks.
+        id: Unique for its user in its conversation, up to 512 bytes; empty: the server makes a UUIDv7.
+        tool_calls: The tools that it calls, at most 128.
+        tool_result_ids: Ids of the tool calls that it answers, at most 128.
+        parts: The framework's own form of the message, opaque, up to 2 MiB.
+        media: What the parts hold besides text and tools, all of it, so that it can be counted; None: not known.
+        metadata: The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON are returned
+            parsed.
+        attributes: Typed values that searches filter by.
+        sent_time: When it was said, by the caller's clock, which `sent_after` compares; None: when the server received
+            it.
+        session_id: The session it belongs to; empty: sessions are split at gaps in time.
+        embedding: The caller's embedding of the text, if any. The server does not return it.
+        user_id: Whose message it is. Set by the server.
+        sequence: Its position in the conversation: from 1, only grows, may have gaps. Set by the server.
+        revision: The revision that last wrote it. Set by the server.
+        create_time: When the server received it first, which `received_after` compares. Set by the server.
+        update_time: When it was last stored. Set by the server.
+        token_count: The text's tokens in o200k_base. Set by the server.
     """
 
-    role: str
-    """`user`, `assistant`, `system`, `tool` or any other, 1 to 64 bytes."""
-    text: str = ""
-    """What is indexed, embedded and counted, up to 1 MiB in UTF-8."""
-    name: str = field(default="", kw_only=True)
-    """Who speaks, up to 256 bytes; empty: the role speaks."""
-    id: str = field(default="", kw_only=True)
-    """Unique for its user in its conversation, up to 512 bytes; empty: the server makes a UUIDv7."""
-    tool_calls: tuple[ToolCall, ...] = field(default=(), kw_only=True)
-    """The tools that it calls."""
-    tool_result_ids: tuple[str, ...] = field(default=(), kw_only=True)
-    """Ids of the tool calls that it answers."""
-    parts: bytes = field(default=b"", kw_only=True, repr=False)
-    """The framework's own form of the message, opaque, up to 2 MiB."""
+    role: RoleName
+    text: Annotated[str, Size(1 << 20)] = ""
+    name: Annotated[str, Name(256, optional=True)] = field(default="", kw_only=True)
+    id: OptionalId = field(default="", kw_only=True)
+    tool_calls: Annotated[tuple[ToolCall, ...], Items(128)] = field(default=(), kw_only=True)
+    tool_result_ids: Annotated[tuple[Id, ...], Items(128)] = field(default=(), kw_only=True)
+    parts: Annotated[bytes, Size(2 << 20)] = field(default=b"", kw_only=True, repr=False)
     media: Media | None = field(default=None, kw_only=True)
-    """What the parts hold besides text and tools, all of it, so that it can be counted; None: that is not known."""
     metadata: Any = field(default=None, kw_only=True)
-    """The caller's metadata, up to 256 KiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     attributes: Attributes = field(default_factory=dict, kw_only=True)
-    """Typed values that searches filter by."""
-    sent_time: datetime | None = field(default=None, kw_only=True)
-    """When it was said, by the caller's clock; None: when the server stored it."""
-    session_id: str = field(default="", kw_only=True)
-    """The session it belongs to; empty: sessions are split at gaps in time."""
+    sent_time: Time | None = field(default=None, kw_only=True)
+    session_id: OptionalId = field(default="", kw_only=True)
     embedding: Embedding | None = field(default=None, kw_only=True)
-    """The caller's embedding of the text, if any. The server does not return it."""
     user_id: str = field(default="", kw_only=True)
-    """Whose message it is. Set by the server."""
     sequence: int = field(default=0, kw_only=True)
-    """Its position in the conversation: from 1, only grows, may have gaps. Set by the server."""
     revision: int = field(default=0, kw_only=True)
-    """The revision that last wrote it. Set by the server."""
     create_time: datetime | None = field(default=None, kw_only=True)
-    """When it was first stored. Set by the server."""
     update_time: datetime | None = field(default=None, kw_only=True)
-    """When it was last stored. Set by the server."""
     token_count: int = field(default=0, kw_only=True)
-    """The text's tokens in o200k_base. Set by the server."""
 
     @classmethod
     def of(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
         """The message for one of OpenAI's (chat or Responses), Anthropic's or LangChain's: a mapping or an object.
 
-        Raises TypeError for what is no message, ValueError for what JSON cannot hold.
+        A mapping may also have the keys of `MessageExtras`; no others than these and those of its format.
         """
-        fields, parts, media = parse(message)
-        return cls(**fields._asdict(), parts=parts, media=media, **extras)
+        given, own = _split(message)
+        fields, parts, media = _parsed(given)
+        every: MessageExtras = {**own, **extras}
+        return cls(**fields._asdict(), parts=parts, media=media, **every)
 
     @classmethod
     def from_openai(cls, message: ChatMessage, **extras: Unpack[MessageExtras]) -> Self:
@@ -113,7 +133,7 @@ class Message(View):
             text=self.text,
             parts=self.parts,
             media=None if self.media is None else self.media.to_proto(),
-            metadata=_json.to_opaque(self.metadata),
+            metadata=_json.to_opaque(self.metadata, "metadata", MOST_METADATA),
             attributes=attributes_to_proto(self.attributes),
             tool_calls=[_call_to_proto(call) for call in self.tool_calls],
             tool_result_ids=self.tool_result_ids,
@@ -147,15 +167,88 @@ def _call_to_proto(call: ToolCall) -> message_pb2.ToolCall:
     return message_pb2.ToolCall(id=call.id, name=call.name, arguments=call.arguments)
 
 
-def to_message(message: ChatMessage) -> Message:
+MessageLike: TypeAlias = Message | ChatMessage
+"""A message: a `Message`, a dict such as `{"role": "user", "content": "hello"}`, or a chat object."""
+
+MOST_METADATA = 256 << 10
+MOST_MESSAGES = 1000
+
+CHAT_KEYS = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations",
+    "reasoning", "reasoning_content", "reasoning_details",
+})  # fmt: skip
+"""The keys of chat messages that models' endpoints take and give."""
+SPEAKING_KEYS = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+"""A chat message has at least one of these."""
+
+
+def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
+    """The chat message, and what a mapping says besides. Raises an InvalidFieldError for what is no chat message."""
+    if not isinstance(message, Mapping):
+        if not (hasattr(message, "model_dump") or hasattr(message, "role")):
+            raise _refusals.wrong_type("the message", message, _MESSAGE)
+        return message, {}
+    if is_item(message):
+        return message, {}
+    extras: MessageExtras = {}
+    if not message.keys() <= CHAT_KEYS:
+        extras = cast("MessageExtras", {key: message[key] for key in message if key in _EXTRA_KEYS})
+        message = {key: message[key] for key in message if key not in _EXTRA_KEYS}
+    _require_chat(message)
+    return message, extras
+
+
+_EXTRA_KEYS = MessageExtras.__annotations__.keys()
+_MESSAGE = 'a dict such as {"role": "user", "content": "hello"}, a Message or a chat object'
+
+
+def _require_chat(message: Mapping[str, Any]) -> None:
+    for key in message:
+        if key not in CHAT_KEYS:
+            known = CHAT_KEYS | _EXTRA_KEYS
+            raise _refusals.unknown("a message", key, known, noun="key", otherwise="put what is yours into 'metadata'")
+    if "role" not in message:
+        raise _refusals.missing("a message", "role", 'write {"role": "user", "content": "hello"}')
+    if SPEAKING_KEYS.isdisjoint(message):
+        raise _refusals.missing("a message", "content", 'write {"role": "user", "content": "hello"}')
+    if not isinstance(message["role"], str):
+        raise _refusals.wrong_type("role", message["role"], "a str")
+    if not isinstance(message.get("content"), str | list | tuple | None):
+        raise _refusals.wrong_type("content", message["content"], "a str or a list of parts")
+    if message["role"] == "tool" and "tool_call_id" not in message:
+        raise _refusals.missing("a tool message", "tool_call_id", "give the id of the call that it answers")
+
+
+def _parsed(message: ChatMessage) -> tuple[ChatFields, bytes, Media | None]:
+    try:
+        return parse(message)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refusals.invalid("the message", f"cannot be stored as JSON: {error}") from error
+
+
+def to_message(message: MessageLike) -> Message:
     """The message itself, or the one for a message of another format."""
     return message if isinstance(message, Message) else Message.of(message)
 
 
-def to_messages(messages: ChatMessage | Sequence[ChatMessage]) -> list[message_pb2.Message]:
-    """One message or several, on the wire."""
-    several = messages if isinstance(messages, list | tuple) else [messages]
-    return [to_message(message).to_proto() for message in several]
+def to_messages(messages: MessageLike | Sequence[MessageLike]) -> list[message_pb2.Message]:
+    """One message or several, on the wire. Raises an InvalidFieldError that says which message it is about."""
+    if not _are_several(messages):
+        return [to_message(cast("MessageLike", messages)).to_proto()]
+    if not 0 < len(messages) <= MOST_MESSAGES:
+        raise _refusals.invalid("messages", f"has {len(messages):,} messages; give 1 to {MOST_MESSAGES:,} at once")
+    return [_to_proto(message, position) for position, message in enumerate(messages)]
+
+
+def _are_several(messages: object) -> TypeGuard[Sequence[MessageLike]]:
+    return isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
+
+
+def _to_proto(message: MessageLike, position: int) -> message_pb2.Message:
+    try:
+        return to_message(message).to_proto()
+    except InvalidArgumentError as error:
+        raise _refusals.located(error, f"messages[{position}]") from error.__cause__
 
 
 Bound: TypeAlias = int | Message
@@ -170,16 +263,19 @@ def bound_sequence(bound: Bound | None) -> int | None:
 @view
 @dataclass(frozen=True)
 class AppendedMessage(View):
-    """The result for one appended message."""
+    """The result for one appended message.
+
+    Attributes:
+        id: Its id.
+        sequence: Its sequence in the conversation.
+        create_time: When it was first stored.
+        replaced: Whether it replaced a message.
+    """
 
     id: str
-    """Its id."""
     sequence: int
-    """Its sequence in the conversation."""
     create_time: datetime
-    """When it was first stored."""
     replaced: bool
-    """Whether it replaced a message."""
 
     @classmethod
     def from_proto(cls, message: conversation_service_pb2.AppendedMessage) -> Self:
@@ -194,16 +290,19 @@ class AppendedMessage(View):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The result of an append, or of a list of edits."""
+    """The result of an append, or of a list of edits.
+
+    Attributes:
+        messages: One for each message, in the order given.
+        revision: The revision of the write.
+        conversation_created: Whether the append created the conversation.
+        deleted_messages: How many messages the edits removed, or the storage limit pruned.
+    """
 
     messages: tuple[AppendedMessage, ...]
-    """One for each message, in the order given."""
     revision: int
-    """The revision of the write."""
     conversation_created: bool = False
-    """Whether the append created the conversation."""
     deleted_messages: int = 0
-    """How many messages the edits removed, or the storage limit pruned."""
 
     @property
     def ids(self) -> list[str]:

@@ -1,14 +1,16 @@
 """Searches: how they rank and filter, and what they find."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeAlias, TypedDict
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias, TypedDict
 
+from remora._bounds import Between, Finite, Items, Name
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora._views import Decoders, View, unchanged, view
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
 from remora.messages import Message
+from remora.roles import RoleName
 from remora.v1 import memory_service_pb2
 
 Profile: TypeAlias = Literal["hybrid", "hybrid_late", "vector", "lexical"]
@@ -33,53 +35,70 @@ _REASONS: Mapping[int, WordsOnlyReason] = {
 }
 
 
+Weight: TypeAlias = Annotated[float, Between(0, 100)]
+
+
 class Weights(TypedDict, total=False):
     """Weights of the components of a hybrid score, each from 0 to 100; unset: the profile's own.
 
     Experimental: in a minor version a weight may get another name, meaning or default, or may go.
+
+    Attributes:
+        cosine: Of the cosine of meanings. Default 1; 0.5 in hybrid_late.
+        late: Of the meanings of single words. Default 0.5; only in hybrid_late.
+        bm25: Of shared words. Default 0.2; 0.1 in hybrid_late.
+        answer: Of following a matching question. Default 0.3.
+        next: Of preceding a matching message. Default 0.1.
+        speaker: Of a speaker whom the query names. Default 0.3.
+        temporal: Of mentioning a time, if the query asks when. Default 0.2.
+        date: Of being sent around a date that the query names. Default 0.3.
+        named: Of containing a name, if the query asks for one. Default 0.1.
+        session: Of the best message around it in the same session. Default 0.3.
+        passage: Of the words of the message and its neighbours together. Default 0.2.
+        nearby: Of the best of its neighbours. Default 0.1.
     """
 
-    cosine: float
-    """Of the cosine of meanings. Default 1; 0.5 in hybrid_late."""
-    late: float
-    """Of the meanings of single words. Default 0.5; only in hybrid_late."""
-    bm25: float
-    """Of shared words. Default 0.2; 0.1 in hybrid_late."""
-    answer: float
-    """Of following a matching question. Default 0.3."""
-    next: float
-    """Of preceding a matching message. Default 0.1."""
-    speaker: float
-    """Of a speaker whom the query names. Default 0.3."""
-    temporal: float
-    """Of mentioning a time, if the query asks when. Default 0.2."""
-    date: float
-    """Of being sent around a date that the query names. Default 0.3."""
-    named: float
-    """Of containing a name, if the query asks for one. Default 0.1."""
-    session: float
-    """Of the best message around it in the same session. Default 0.3."""
-    passage: float
-    """Of the words of the message and its neighbours together. Default 0.2."""
-    nearby: float
-    """Of the best of its neighbours. Default 0.1."""
+    cosine: Weight
+    late: Weight
+    bm25: Weight
+    answer: Weight
+    next: Weight
+    speaker: Weight
+    temporal: Weight
+    date: Weight
+    named: Weight
+    session: Weight
+    passage: Weight
+    nearby: Weight
+
+
+Query: TypeAlias = Annotated[str, Name(32_768)]
+"""A text to search for, 1 byte to 32 KiB."""
 
 
 class SearchOptions(TimeBounds, total=False):
-    """How a search ranks and filters; the server chooses what is left out."""
+    """How a search ranks and filters; the server chooses what is left out.
 
-    k: int
-    """How many hits at most, up to 1,000. Default 10."""
+    Attributes:
+        k: How many hits at most, 1 to 1,000. Default 10.
+        profile: How messages are ranked: `hybrid` (the default), `hybrid_late`, `vector` or `lexical`.
+        threshold: Only hits with at least this score, on the profile's own scale.
+        weights: The weights of the components, as in `Weights`; only for the hybrid profiles.
+        roles: Only messages of these roles, at most 16.
+        where: Only messages whose attributes match: a dict of attributes and their values, or a `Filter`, or several,
+            which must all hold.
+        sent_after: Only messages sent after this time, by the callers' clocks.
+        sent_before: Only messages sent before this time, by the callers' clocks.
+        received_after: Only messages that the server first stored after this time.
+        received_before: Only messages that the server first stored before this time.
+    """
+
+    k: Annotated[int, Between(1, 1000)]
     profile: Profile
-    """How messages are ranked. Default hybrid."""
-    threshold: float
-    """Only hits with at least this score, on the profile's own scale."""
+    threshold: Annotated[float, Finite()]
     weights: Weights
-    """The weights of the components; only for the hybrid profiles."""
-    roles: Sequence[str]
-    """Only messages of these roles, at most 16."""
+    roles: Annotated[Collection[RoleName], Items(16)]
     where: Where
-    """Only messages whose attributes match."""
 
 
 def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions:
@@ -98,7 +117,13 @@ def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One part of a score: `similarity` in the vector profile, else named as in `Weights`."""
+    """One part of a score: `similarity` in the vector profile, else named as in `Weights`.
+
+    Attributes:
+        name: What it measures.
+        value: Its value.
+        weight: Its weight: 0 to 100.
+    """
 
     name: str
     value: float
@@ -108,14 +133,19 @@ class Component:
 @view
 @dataclass(frozen=True)
 class Hit(View):
-    """One message found."""
+    """One message found.
+
+    Attributes:
+        message: The message.
+        conversation_id: Its conversation.
+        score: On the profile's own scale.
+        components: With `explain`: the parts; the sum of their values times their weights is the score.
+    """
 
     message: Message
     conversation_id: str
     score: float
-    """On the profile's own scale."""
     components: tuple[Component, ...]
-    """With `explain`: the parts; the sum of their values times their weights is the score."""
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.Hit) -> Self:
@@ -131,16 +161,19 @@ class Hit(View):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of the index, and how it was used."""
+    """The state of the index, and how it was used.
+
+    Attributes:
+        model: The model of the vectors; empty if there is none.
+        pending: How many messages wait for a vector of the tenant's model and are found by words only until then.
+        words_only: Whether the ranking is by words alone.
+        words_only_reason: Why it is; None if it is not.
+    """
 
     model: str
-    """The model of the vectors; empty if there is none."""
     pending: int
-    """How many messages wait for a vector of the tenant's model and are found by words only until then."""
     words_only: bool
-    """Whether the ranking is by words alone."""
     words_only_reason: WordsOnlyReason | None = None
-    """Why it is; None if it is not."""
 
     @classmethod
     def from_proto(cls, index: memory_service_pb2.IndexState) -> Self:
@@ -150,16 +183,21 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of a search, best first."""
+    """The hits of a search, best first.
+
+    Attributes:
+        hits: The hits, best first.
+        profile: The profile that ranked.
+        index: The state of the index, and how it was used.
+        revision: The revision that the result shows.
+        truncated: Whether the last hits were left out because the reply would be larger than 3 MiB.
+    """
 
     hits: tuple[Hit, ...]
     profile: Profile
-    """The profile that ranked."""
     index: IndexState
     revision: int
-    """The revision that the result shows."""
     truncated: bool = False
-    """Whether the last hits were left out because the reply would be larger than 3 MiB."""
 
     def __getitem__(self, position: int) -> Hit:
         return self.hits[position]
@@ -190,7 +228,7 @@ def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOp
 
 
 def search_request(
-    query: str | Embedding, options: SearchOptions, *, explain: bool, index_wait: float | None
+    query: Query | Embedding, options: SearchOptions, *, explain: bool, index_wait: float | None
 ) -> memory_service_pb2.SearchMessagesRequest:
     """A request for a text or a vector, without its scope."""
     request = memory_service_pb2.SearchMessagesRequest(

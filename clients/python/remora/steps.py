@@ -1,10 +1,11 @@
 """The steps of an agent within a conversation: text, tool calls and tools' results."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from remora import _json
+from remora._arguments import checked_fields
+from remora._bounds import Between, Id, Name, OptionalId, Size, Time
 from remora._times import optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.v1 import step_pb2
@@ -19,39 +20,44 @@ _TYPES: dict[StepType, step_pb2.StepType.ValueType] = {
 _NAMES = {value: name for name, value in _TYPES.items()}
 
 
+@checked_fields
 @view
 @dataclass(frozen=True)
 class Step(View):
-    """One step of an agent's operation."""
+    """One step of an agent's operation.
 
-    id: str
-    """Unique in its conversation, 1 to 512 bytes. Saving a known id replaces the step."""
+    Attributes:
+        id: Unique in its conversation, 1 to 512 bytes. Saving a known id replaces the step.
+        type: What it is.
+        role: The role that speaks, up to 64 bytes.
+        content: Its text, up to 1 MiB.
+        arguments: A tool call's arguments, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are
+            returned parsed.
+        result: A tool's result, likewise.
+        usage: The model usage that it reports, likewise, up to 64 KiB.
+        step_index: Its index in the operation, from 0.
+        operation_id: The operation (one call of the agent) that it belongs to, up to 512 bytes.
+        agent_id: The agent that took it, up to 512 bytes.
+        agent_name: The agent's name.
+        sub_agent_id: The sub-agent that took it.
+        sub_agent_name: The sub-agent's name.
+        create_time: When it was taken, by the caller's clock; None: when it was saved.
+    """
+
+    id: Id
     type: StepType
-    """What it is."""
-    role: str = field(default="", kw_only=True)
-    """The role that speaks, up to 64 bytes."""
-    content: str = field(default="", kw_only=True)
-    """Its text, up to 1 MiB."""
+    role: Annotated[str, Name(64, optional=True)] = field(default="", kw_only=True)
+    content: Annotated[str, Size(1 << 20)] = field(default="", kw_only=True)
     arguments: Any = field(default=None, kw_only=True)
-    """A tool call's arguments, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are returned parsed."""
     result: Any = field(default=None, kw_only=True)
-    """A tool's result, likewise."""
     usage: Any = field(default=None, kw_only=True)
-    """The model usage that it reports, likewise, up to 64 KiB."""
-    step_index: int = field(default=0, kw_only=True)
-    """Its index in the operation, from 0."""
-    operation_id: str = field(default="", kw_only=True)
-    """The operation (one call of the agent) that it belongs to, up to 512 bytes."""
-    agent_id: str = field(default="", kw_only=True)
-    """The agent that took it, up to 512 bytes."""
-    agent_name: str = field(default="", kw_only=True)
-    """The agent's name."""
-    sub_agent_id: str = field(default="", kw_only=True)
-    """The sub-agent that took it."""
-    sub_agent_name: str = field(default="", kw_only=True)
-    """The sub-agent's name."""
-    create_time: datetime | None = field(default=None, kw_only=True)
-    """When it was taken, by the caller's clock; None: when it was saved."""
+    step_index: Annotated[int, Between(0, 2**31 - 1)] = field(default=0, kw_only=True)
+    operation_id: OptionalId = field(default="", kw_only=True)
+    agent_id: OptionalId = field(default="", kw_only=True)
+    agent_name: OptionalId = field(default="", kw_only=True)
+    sub_agent_id: OptionalId = field(default="", kw_only=True)
+    sub_agent_name: OptionalId = field(default="", kw_only=True)
+    create_time: Time | None = field(default=None, kw_only=True)
 
     def to_proto(self, conversation_id: str, user_id: str) -> step_pb2.Step:
         """The step on the wire."""
@@ -66,9 +72,9 @@ class Step(View):
             type=_TYPES[self.type],
             role=self.role,
             content=self.content,
-            arguments=_json.to_opaque(self.arguments),
-            result=_json.to_opaque(self.result),
-            usage=_json.to_opaque(self.usage),
+            arguments=_json.to_opaque(self.arguments, "arguments", 1 << 20),
+            result=_json.to_opaque(self.result, "result", 1 << 20),
+            usage=_json.to_opaque(self.usage, "usage", 64 << 10),
             sub_agent_id=self.sub_agent_id,
             sub_agent_name=self.sub_agent_name,
             create_time=to_timestamp(self.create_time) if self.create_time else None,

@@ -10,48 +10,33 @@
 It also needs the server (`pip install remora-server`), and keeps everything in memory.
 """
 
-import shutil
-import subprocess
-import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
 
-from remora._sync.calls import OPTIONS
+from remora._local_server import start_private
 from remora._sync.client import Remora
 
-SERVING = b"\x08\x01"
-"""grpc.health.v1.HealthCheckResponse(status=SERVING)."""
-
-START_SECONDS = 300.0
 CALL_SECONDS = 60.0
-STOP_SECONDS = 10.0
 
 
 @contextmanager
 def serve(*arguments: str) -> Iterator[str]:
     """Runs a new server, all in memory, and gives its endpoint once it is healthy.
 
-    `arguments` are added to the command `remora serve`. Raises RuntimeError, with what the server wrote, if it is
-    not healthy within five minutes: a machine that runs tests may be busy.
+    `arguments` are added to the command `remora serve`. Raises ServerNotStartedError, with what the server wrote, if
+    it is not healthy within five minutes: a machine that runs tests may be busy.
     """
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
-        endpoint = f"unix:{directory}/remora.sock"
-        log = Path(directory) / "log"
-        command = [_executable(), "serve", "--data", ":memory:", "--listen", endpoint, *arguments]
-        with log.open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603 - our own command
+        server = start_private(Path(directory), *arguments)
         try:
-            _wait_until_healthy(process, endpoint, log)
-            yield endpoint
+            yield server.endpoint
         finally:
-            _stop(process)
+            server.release()
 
 
 @pytest.fixture(scope="session")
@@ -72,38 +57,3 @@ def memory(remora_server: str, remora_tenant: str) -> Iterator[Remora]:
     """A client whose tenant is empty, and whose calls may take a minute: a machine that runs tests may be busy."""
     with Remora(remora_server, tenant=remora_tenant, timeout=CALL_SECONDS) as client:
         yield client
-
-
-def _executable() -> str:
-    """The `remora` beside this Python, else the one on the path."""
-    found = shutil.which("remora", path=str(Path(sys.executable).parent)) or shutil.which("remora")
-    if found is None:
-        raise RuntimeError("there is no `remora` to run: pip install remora-server")
-    return found
-
-
-def _wait_until_healthy(process: "subprocess.Popen[bytes]", endpoint: str, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    with grpc.insecure_channel(endpoint, options=OPTIONS) as channel:
-        while not _is_healthy(channel):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the server did not become healthy:\n{log.read_text(errors='replace')}")
-            time.sleep(0.05)
-
-
-def _is_healthy(channel: grpc.Channel) -> bool:
-    """Asks grpc.health.v1, whose messages are too small to need generated code."""
-    check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
-    try:
-        return check(b"", timeout=1.0) == SERVING
-    except grpc.RpcError:
-        return False
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -11,12 +11,15 @@ from remora.v1 import memory_service_pb2
 
 @dataclass(frozen=True, slots=True)
 class WorkingMemoryContent:
-    """The content of a working memory."""
+    """The content of a working memory.
+
+    Attributes:
+        content: Byte for byte as it was set.
+        update_time: When it was set.
+    """
 
     content: bytes
-    """Byte for byte as it was set."""
     update_time: datetime
-    """When it was set."""
 
     @property
     def text(self) -> str:
@@ -35,4 +38,5 @@ class WorkingMemoryContent:
 
 def content_bytes(content: object) -> bytes:
     """The bytes to keep: text in UTF-8, bytes as they are, anything else as JSON."""
-    return content.encode() if isinstance(content, str) else _json.to_opaque(content)
+    data = content.encode() if isinstance(content, str) else content
+    return _json.to_opaque(data, "content", 1 << 20)

@@ -50,7 +50,7 @@ def _search(client: Remora, given: dict[str, Any]) -> SearchResult:
         return client.conversation(given["conversation"], user_id=user).search(query, k=k)
     if user is not None:
         return client.user(user).search(query, k=k)
-    return client.search(query, k=k)
+    return client.search_all_users(query, k=k)
 
 
 def _show(hit: Hit, given: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import grpc
 
@@ -17,8 +17,11 @@ from remora._revision import LatestRevision
 from remora._status import to_exception
 from remora.address import require_own_default
 from remora.errors import (
+    ClientClosedError,
     ConnectionFailedError,
     DeadlineExceededError,
+    FailedCall,
+    GrpcError,
     ModelUnreachableError,
     RemoraError,
     RevisionUnknownError,
@@ -104,11 +107,13 @@ class AsyncCalls:
     def stubs(self) -> AsyncStubs:
         """The stubs over this process's channel.
 
-        Raises RuntimeError once the client is closed, PermissionError if the default socket's directory is another
+        Raises ClientClosedError once the client is closed, PermissionError if the default socket's directory is another
         user's.
         """
         if self._closed:
-            raise RuntimeError("the client is closed")
+            raise ClientClosedError(
+                "the client is closed; make another", code=grpc.StatusCode.FAILED_PRECONDITION, reason="CLIENT_CLOSED"
+            )
         connection = self._connection
         if connection is None or connection.owner is not backend.owner():
             connection = self._connection = self._connect()
@@ -154,11 +159,16 @@ class AsyncCalls:
         method: backend.Method[WriteRequest, WriteResponse],
         request: WriteRequest,
         timeout: float | None = None,
+        request_id: str | None = None,
     ) -> WriteResponse:
-        """The reply; the request takes effect once, however often it is retried."""
-        request.request_id = uuid.uuid4().hex
+        """The reply; the request takes effect once, however often it is sent with its request id."""
+        request.request_id = request_id or uuid.uuid4().hex
         request.origin.CopyFrom(self._origin)
-        response = await self.call(method, request, timeout)
+        try:
+            response = await self.call(method, request, timeout)
+        except RemoraError as failure:
+            failure.request_id = request.request_id
+            raise
         self.revision.advance(response.revision)
         return response
 
@@ -184,24 +194,25 @@ class AsyncCalls:
         self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
         """The reply to an idempotent request, retried within the deadline while the failure may pass."""
+        allowed = self._default_timeout if timeout is None else timeout
         began = time.monotonic()
-        deadline = began + (self._default_timeout if timeout is None else timeout)
+        deadline = began + allowed
         previous: RemoraError | None = None
         attempt = 0
         while True:
             try:
                 return await method(request, timeout=deadline - time.monotonic(), metadata=self._metadata)
             except grpc.RpcError as error:
-                failure = self._failure(error, previous)
+                failure = self._failure(error, previous, allowed)
                 now = time.monotonic()
                 pause = pause_before_retry(failure, attempt, now - began, deadline - now)
                 if pause is None:
-                    raise failure from error
+                    raise failure from GrpcError(cast("FailedCall", error))
             previous, attempt = failure, attempt + 1
             await backend.sleep(pause)
 
-    def _failure(self, error: grpc.RpcError, previous: RemoraError | None) -> RemoraError:
-        failure = to_exception(error, self.endpoint)
+    def _failure(self, error: grpc.RpcError, previous: RemoraError | None, allowed: float) -> RemoraError:
+        failure = to_exception(error, self.endpoint, allowed)
         passing = (ConnectionFailedError, ModelUnreachableError)
         if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
             return previous  # the deadline passed during a reconnect, or a retry of the model

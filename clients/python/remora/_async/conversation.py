@@ -1,22 +1,24 @@
 """One conversation: its messages, search, context, steps and working memory."""
 # ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, Unpack
+from collections.abc import Collection, Sequence
+from typing import Annotated, Literal, Unpack
 
 from remora import conversations
+from remora._arguments import checked
 from remora._async.calls import AsyncCalls
 from remora._async.working_memory import AsyncWorkingMemory
+from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, RequestId, Seconds, Size
 from remora._times import TimeBounds, put_bounds, to_duration
-from remora.chat_format import ChatMessage
 from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
 from remora.conversations import ConversationFields, ConversationRecord
 from remora.edits import Edit
 from remora.embeddings import Embedding
-from remora.messages import Appended, AppendedMessage, Bound, Message, bound_sequence, to_messages
-from remora.search import SearchOptions, SearchResult, recall_to_proto, search_request
+from remora.messages import Appended, AppendedMessage, Bound, Message, MessageLike, bound_sequence, to_messages
+from remora.roles import RoleName
+from remora.search import Query, SearchOptions, SearchResult, recall_to_proto, search_request
 from remora.steps import Step
-from remora.tokens import encoding_to_proto
+from remora.tokens import EncodingName, ModelName, encoding_to_proto
 from remora.v1 import conversation_pb2, memory_service_pb2
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import history_service_pb2 as history
@@ -24,7 +26,10 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 LARGEST_PAGE = 1000
 
+_EXAMPLE = 'give a message: append({"role": "user", "content": "hello"})'
 
+
+@checked
 class AsyncConversation:
     """A handle on a conversation; making one makes no call. `timeout` is in seconds; None: the client's."""
 
@@ -52,16 +57,18 @@ class AsyncConversation:
 
     async def append(
         self,
-        messages: ChatMessage | Sequence[ChatMessage],
+        messages: Annotated[MessageLike | Sequence[MessageLike], IfMissing(_EXAMPLE)],
         *,
         create_if_missing: bool = True,
-        timeout: float | None = None,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> Appended:
-        """Appends a message, or a list of them, all or none; durable and visible when it returns.
+        """Appends one message or a list of `messages`, all or none; durable and visible when it returns.
 
         A message is an OpenAI chat message (a mapping, or an object such as openai's ChatCompletionMessage) or a
-        `Message`, which has more fields. One whose id the user already has here replaces that message.
-        A missing conversation is created with the handle's user and fields.
+        `Message`. A mapping may also have the keys of `MessageExtras`, such as `id`, `sent_time` and `metadata`. One
+        whose id the user already has here replaces that message. A missing conversation is created with the handle's
+        user and fields, unless `create_if_missing` is False.
         """
         request = wire.AppendMessagesRequest(
             conversation_id=self.id,
@@ -69,7 +76,7 @@ class AsyncConversation:
             messages=to_messages(messages),
             create_if_missing=self._as_created() if create_if_missing else None,
         )
-        response = await self._calls.write(self._calls.stubs.conversations.AppendMessages, request, timeout)
+        response = await self._calls.write(self._calls.stubs.conversations.AppendMessages, request, timeout, request_id)
         return Appended(
             messages=tuple(map(AppendedMessage.from_proto, response.messages)),
             revision=response.revision,
@@ -79,18 +86,19 @@ class AsyncConversation:
 
     async def messages(
         self,
-        limit: int | None = 100,
+        limit: Count | None = 100,
         *,
-        roles: Iterable[str] = (),
+        roles: Annotated[Collection[RoleName], Items(16)] = (),
         after: Bound | None = None,
         before: Bound | None = None,
         oldest_first: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         **times: Unpack[TimeBounds],
     ) -> list[Message]:
         """The newest `limit` messages (the oldest with `oldest_first`; all with None), always in order, oldest first.
 
-        Only those of `roles`, between the sequences `after` and `before` and within `times`, all exclusive.
+        Only those of `roles`, between the sequences or messages `after` and `before` and within the times given, all
+        exclusive.
         Each page of 1,000 has the timeout.
         """
         request = wire.ListMessagesRequest(
@@ -112,18 +120,14 @@ class AsyncConversation:
 
     async def search(
         self,
-        query: str | Embedding,
+        query: Query | Embedding,
         *,
         explain: bool = False,
-        index_wait: float | None = None,
-        timeout: float | None = None,
+        index_wait: IndexWait | None = None,
+        timeout: Seconds | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
-        """The messages of this conversation that answer a text or resemble a vector, best first.
-
-        `explain` adds the components of the scores; `index_wait` is how many seconds to wait for messages that are not
-        yet embedded (the server's default is 0.25).
-        """
+        """The messages of this conversation that answer a text or resemble a vector, best first."""
         request = search_request(query, options, explain=explain, index_wait=index_wait)
         request.conversation.CopyFrom(
             memory_service_pb2.ConversationScope(conversation_id=self.id, user_id=self.user_id)
@@ -133,21 +137,21 @@ class AsyncConversation:
 
     async def context(
         self,
-        max_tokens: int = 4000,
+        max_tokens: Annotated[int, Between(1, 10_000_000)] = 4000,
         *,
-        query: str | Embedding | None = None,
+        query: Query | Embedding | None = None,
         recall: bool | SearchOptions = True,
         recall_scope: Literal["conversation", "user"] = "conversation",
-        recent_messages: int | None = None,
-        encoding: str | None = None,
-        model: str | None = None,
+        recent_messages: Count | None = None,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
         merge: Merge | None = None,
         rendering: Rendering | None = None,
-        system: str = "",
+        system: Annotated[str, Size(1 << 20)] = "",
         allow_partial: bool = False,
         include_unrelated: bool = False,
-        index_wait: float | None = None,
-        timeout: float | None = None,
+        index_wait: IndexWait | None = None,
+        timeout: Seconds | None = None,
     ) -> Context:
         """The system text, recent messages, and older ones that the query recalls, of at most `max_tokens` together.
 
@@ -155,7 +159,8 @@ class AsyncConversation:
         (False: not at all), `recall_scope` whether in this conversation or in all of its user's. What the search finds
         and does not speak to the query is left out, unless `include_unrelated`. `recent_messages` bounds the number of
         recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default
-        o200k_base; with a `model`, images are counted by its rule.
+        o200k_base; with a `model`, images are counted by its rule. `merge` says how recalled and recent messages are
+        joined, `rendering` whether the context is `messages` (the default) or a `transcript`.
 
         `system` stands first; without it, the newest message of the role `system` does. The newest turn, from the last
         message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget does not hold
@@ -182,21 +187,31 @@ class AsyncConversation:
         response = await self._calls.read(self._calls.stubs.memory.AssembleContext, request, timeout)
         return Context.from_proto(response, max_tokens)
 
-    async def delete_messages(self, message_ids: str | Iterable[str], *, timeout: float | None = None) -> int:
-        """Deletes messages by id, at most 10,000; returns how many there were. Unknown ids are ignored."""
+    async def delete_messages(
+        self, message_ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Deletes the messages of the `message_ids`, at most 10,000; returns how many there were.
+
+        Unknown ids are ignored.
+        """
         ids = [message_ids] if isinstance(message_ids, str) else message_ids
         request = wire.DeleteMessagesRequest(conversation_id=self.id, user_id=self.user_id, message_ids=ids)
-        response = await self._calls.write(self._calls.stubs.conversations.DeleteMessages, request, timeout)
+        response = await self._calls.write(self._calls.stubs.conversations.DeleteMessages, request, timeout, request_id)
         return response.deleted_messages
 
-    async def clear(self, *, timeout: float | None = None) -> int:
+    async def clear(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes all messages and steps of the user; returns how many messages. Working memory stays."""
         request = wire.ClearMessagesRequest(conversation_id=self.id, user_id=self.user_id)
-        response = await self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
+        response = await self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout, request_id)
         return response.deleted_messages
 
     async def edit(
-        self, edits: Iterable[Edit], *, allow_missing: bool = False, timeout: float | None = None
+        self,
+        edits: Collection[Edit],
+        *,
+        allow_missing: bool = False,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> Appended:
         """Applies edits in order, all or none; each sees the result of those before it.
 
@@ -208,44 +223,62 @@ class AsyncConversation:
             edits=[edit.to_proto() for edit in edits],
             allow_missing=allow_missing,
         )
-        response = await self._calls.write(self._calls.stubs.conversations.EditMessages, request, timeout)
+        response = await self._calls.write(self._calls.stubs.conversations.EditMessages, request, timeout, request_id)
         return Appended(
             messages=tuple(map(AppendedMessage.from_proto, response.messages)),
             revision=response.revision,
             deleted_messages=response.deleted_messages,
         )
 
-    async def get(self, *, timeout: float | None = None) -> ConversationRecord:
+    async def get(self, *, timeout: Seconds | None = None) -> ConversationRecord:
         """The conversation as it is stored."""
         request = wire.GetConversationRequest(conversation_id=self.id, user_id=self.user_id)
         response = await self._calls.read(self._calls.stubs.conversations.GetConversation, request, timeout)
         return ConversationRecord.from_proto(response.conversation)
 
-    async def update(self, *, timeout: float | None = None, **changes: Unpack[ConversationFields]) -> None:
+    async def update(
+        self,
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+        **changes: Unpack[ConversationFields],
+    ) -> None:
         """Replaces the given fields; with none, only sets update_time."""
         request = wire.UpdateConversationRequest(
             conversation=conversations.to_proto(self.id, "", changes), user_id=self.user_id
         )
         request.update_mask.paths.extend(changes)
-        await self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout)
+        await self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout, request_id)
 
-    async def delete(self, *, allow_missing: bool = False, timeout: float | None = None) -> int:
-        """Deletes the conversation with all that belongs to it; returns how many messages, of all users."""
+    async def delete(
+        self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Deletes the conversation with all that belongs to it; returns how many messages, of all users.
+
+        A missing conversation raises ConversationNotFoundError, unless `allow_missing`.
+        """
         request = wire.DeleteConversationRequest(
             conversation_id=self.id, user_id=self.user_id, allow_missing=allow_missing
         )
-        response = await self._calls.write(self._calls.stubs.conversations.DeleteConversation, request, timeout)
+        response = await self._calls.write(
+            self._calls.stubs.conversations.DeleteConversation, request, timeout, request_id
+        )
         return response.deleted_messages
 
-    async def save_steps(self, steps: Iterable[Step], *, timeout: float | None = None) -> None:
+    async def save_steps(
+        self, steps: Collection[Step], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Saves up to 1,000 steps, all or none; a step whose id is known is replaced. The conversation must exist."""
         request = history.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])
-        await self._calls.write(self._calls.stubs.history.SaveSteps, request, timeout)
+        await self._calls.write(self._calls.stubs.history.SaveSteps, request, timeout, request_id)
 
     async def steps(
-        self, *, operation_id: str | None = None, last: int | None = None, timeout: float | None = None
+        self, *, operation_id: Id | None = None, last: Count | None = None, timeout: Seconds | None = None
     ) -> list[Step]:
-        """The steps of an operation or of all, in order, or the `last` ones. Each page of 1,000 has the timeout."""
+        """The steps of the operation `operation_id` or of all, in order, or the `last` ones.
+
+        Each page of 1,000 has the timeout.
+        """
         request = history.ListStepsRequest(
             conversation_id=self.id,
             user_id=self.user_id,

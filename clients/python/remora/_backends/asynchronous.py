@@ -1,7 +1,7 @@
 """grpc.aio, for the async client."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 import grpc.aio
@@ -10,6 +10,7 @@ Channel: TypeAlias = grpc.aio.Channel
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
 Response_co = TypeVar("Response_co", covariant=True)
+Result = TypeVar("Result")
 
 
 class Method(Protocol[Request_contra, Response_co]):
@@ -48,6 +49,11 @@ def closes_before_fork(owner: object) -> bool:
 def inherit(channel: Channel) -> None:
     """Takes over, in a forked child, a channel that was not closed."""
     _inherited.append(channel)
+
+
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """The result of work that blocks; other tasks run meanwhile."""
+    return await asyncio.to_thread(work)
 
 
 async def sleep(seconds: float) -> None:

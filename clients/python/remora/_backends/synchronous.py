@@ -1,7 +1,7 @@
 """Plain grpc, for the sync client."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -10,6 +10,7 @@ Channel: TypeAlias = grpc.Channel
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
 Response_co = TypeVar("Response_co", covariant=True)
+Result = TypeVar("Result")
 
 
 class Method(Protocol[Request_contra, Response_co]):
@@ -39,6 +40,11 @@ def closes_before_fork(owner: object) -> bool:  # noqa: ARG001 - the same for ev
 def inherit(channel: Channel) -> None:
     """Takes over, in a forked child, a channel that was not closed: it is dropped; the parent's stays open."""
     del channel
+
+
+def in_thread(work: Callable[[], Result]) -> Result:
+    """The result of work that blocks, as the caller does."""
+    return work()
 
 
 def sleep(seconds: float) -> None:

@@ -2,22 +2,27 @@
 """The client: a connection to one server, as one tenant."""
 
 import itertools
+import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Annotated, Self, Unpack
 
 from remora import conversations
+from remora._arguments import checked
+from remora._backends import synchronous as backend
+from remora._bounds import Count, Id, IfMissing, IndexWait, RequestId, Seconds
+from remora._endpoint import Endpoint, resolve_endpoint
+from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import Calls
 from remora._sync.conversation import LARGEST_PAGE, Conversation
 from remora._sync.stubs import Stubs
 from remora._sync.user import User
-from remora.address import resolve_endpoint
-from remora.chat_format import ChatMessage
 from remora.conversations import ConversationFields, ConversationRecord, Order
-from remora.credentials import credentials
+from remora.credentials import Tenant, Token, credentials
 from remora.embeddings import Embedding
-from remora.search import SearchOptions, SearchResult, search_request
-from remora.tokens import TokenCount, count_request, encoding_to_proto
+from remora.messages import MessageLike
+from remora.search import Query, SearchOptions, SearchResult, search_request
+from remora.tokens import EncodingName, ModelName, TokenCount, count_request, encoding_to_proto
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
 from remora.v1.admin_service_pb2 import (
@@ -39,32 +44,33 @@ from remora.v1.transfer_service_pb2 import (
 MOST_TEXTS = 256
 
 
+@checked
 class Remora:
     """A client of a Remora server. It connects with its first call, and again in a forked child.
 
     (gRPC requires that no other thread is in a call while the process forks.)
 
-    Reads and writes are retried within their deadline while the server is unavailable: each write has a request id, so
-    that it takes effect once. Reads see all earlier writes of this client.
+    Reads and writes are retried within their deadline while the server is unavailable; a write takes effect once. A
+    read that failed may be made again as it is. A write that failed may have taken effect: make the same call again
+    with `request_id=error.request_id`, and it takes effect once. Reads see all earlier writes of this client.
     """
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: Endpoint | None = None,
         *,
-        token: str | None = None,
-        tenant: str | None = None,
-        timeout: float = 2.0,
-        agent_id: str | None = None,
-        run_id: str | None = None,
+        token: Token | None = None,
+        tenant: Tenant | None = None,
+        timeout: Seconds = 2.0,
+        agent_id: Id | None = None,
+        run_id: Id | None = None,
     ) -> None:
         """Does not connect yet.
 
         `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
-        `token` authenticates; `tenant` names the tenant if the server requires no token. `timeout` is each call's
-        deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in the records of writes.
-
-        Raises ValueError for an endpoint of another form, and for a token or a tenant that is not printable ASCII.
+        `token` authenticates; `tenant` names the tenant if the server requires no token, else it must be the token's.
+        `timeout` is each call's deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in
+        the records of writes.
         """
         self._calls = Calls(
             resolve_endpoint(endpoint),
@@ -72,6 +78,33 @@ class Remora:
             origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
             default_timeout=timeout,
         )
+        self._server: LocalServer | None = None
+
+    @classmethod
+    def start(
+        cls,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        token: Token | None = None,
+        tenant: Tenant | None = None,
+        timeout: Seconds = 2.0,
+        agent_id: Id | None = None,
+        run_id: Id | None = None,
+    ) -> Self:
+        """A client of the server of this machine, which is started if there is none.
+
+        `data` is the server's data directory; None: the usual one, and the usual address. With `":memory:"` the server
+        is this client's alone and keeps nothing; that is for scripts and notebooks. The server ends with the last
+        process that started or found it in this way, however that process ends, or when those have closed their
+        clients; one that was started by `remora serve` stays. `timeout` is each call's deadline in seconds.
+
+        Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server
+        wrote, if none can be started.
+        """
+        server = backend.in_thread(lambda: find_or_start(data))
+        client = cls(server.endpoint, token=token, tenant=tenant, timeout=timeout, agent_id=agent_id, run_id=run_id)
+        client._server = server
+        return client
 
     def __enter__(self) -> Self:
         return self
@@ -85,8 +118,10 @@ class Remora:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; later calls raise RuntimeError."""
+        """Closes the connection, and ends what `start` started; later calls raise ClientClosedError."""
         self._calls.close()
+        if self._server is not None:
+            backend.in_thread(self._server.release)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.endpoint!r})"
@@ -106,50 +141,57 @@ class Remora:
         """The minimum revision of reads: the greatest that this client wrote or was given, at first 0."""
         return self._calls.revision.value
 
-    def advance_to(self, revision: int) -> None:
+    def advance_to(self, revision: Count) -> None:
         """Makes later reads see at least this revision, such as one that another client wrote."""
         self._calls.revision.advance(revision)
 
     def conversation(
-        self, conversation_id: str, *, user_id: str | None = None, **fields: Unpack[ConversationFields]
+        self, conversation_id: Id, *, user_id: Id | None = None, **fields: Unpack[ConversationFields]
     ) -> Conversation:
-        """A handle on a conversation, existing or not; it makes no call.
+        """A handle on the conversation `conversation_id`, existing or not; it makes no call.
 
-        An append to a missing conversation creates it, for this user and with these fields.
+        The handle sees the messages of the user `user_id`; None: of the conversation's own user. An append to a missing
+        conversation creates it, for this user and with the fields given here.
         """
         return Conversation(self._calls, conversation_id, user_id or "", fields)
 
-    def user(self, user_id: str) -> User:
-        """A handle on a user; it makes no call."""
+    def user(self, user_id: Id) -> User:
+        """A handle on the user `user_id`; it makes no call."""
         return User(self._calls, user_id)
 
     def create_conversation(
         self,
-        conversation_id: str | None = None,
+        conversation_id: Id | None = None,
         *,
-        user_id: str | None = None,
-        timeout: float | None = None,
+        user_id: Id | None = None,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
         **fields: Unpack[ConversationFields],
     ) -> Conversation:
-        """Creates a conversation; without an id, the server makes one. Raises ConversationExistsError."""
+        """Creates the conversation `conversation_id` of the user `user_id` (None: `default`), with the given fields.
+
+        Without an id, the server makes one. Raises ConversationExistsError.
+        """
         conversation = conversations.to_proto(conversation_id or "", user_id or "", fields)
         request = wire.CreateConversationRequest(conversation=conversation)
-        response = self._calls.write(self._calls.stubs.conversations.CreateConversation, request, timeout)
+        response = self._calls.write(self._calls.stubs.conversations.CreateConversation, request, timeout, request_id)
         return Conversation(self._calls, response.conversation_id, user_id or "", fields)
 
     def list_conversations(
         self,
         *,
-        user_id: str | None = None,
-        resource_id: str | None = None,
+        user_id: Id | None = None,
+        resource_id: Id | None = None,
         order_by: Order | None = None,
         descending: bool = True,
-        limit: int | None = 100,
-        skip: int = 0,
-        timeout: float | None = None,
+        limit: Count | None = 100,
+        skip: Count = 0,
+        timeout: Seconds | None = None,
     ) -> list[ConversationRecord]:
-        """Conversations of the tenant, newest update first: of a user, of a resource, at most `limit` (None: all).
+        """Conversations of the tenant, newest update first: at most `limit` (None: all).
 
+        With `user_id` only that user's, with `resource_id` only those of that resource. `order_by` is `update_time`
+        (the default), `create_time` or `title`; with `descending` the last comes first. `skip` of them are left out.
         Each page of 1,000 has the timeout.
         """
         request = conversations.list_request(
@@ -165,23 +207,45 @@ class Remora:
         return [ConversationRecord.from_proto(found) for found in itertools.chain.from_iterable(pages)][:limit]
 
     def count_conversations(
-        self, *, user_id: str | None = None, resource_id: str | None = None, timeout: float | None = None
+        self, *, user_id: Id | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
     ) -> int:
-        """How many conversations the tenant has: of a user, of a resource."""
+        """How many conversations the tenant has: all, or those of `user_id`, of `resource_id`."""
         request = wire.CountConversationsRequest(user_id=user_id or "", resource_id=resource_id or "")
         response = self._calls.read(self._calls.stubs.conversations.CountConversations, request, timeout)
         return response.count
 
     def search(
         self,
-        query: str | Embedding,
+        query: Query | Embedding,
         *,
+        user_id: Annotated[Id, IfMissing("search_all_users() searches the messages of all users")],
         explain: bool = False,
-        index_wait: float | None = None,
-        timeout: float | None = None,
+        index_wait: IndexWait | None = None,
+        timeout: Seconds | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
-        """The tenant's messages, of all users, that answer a text or resemble a vector; see Conversation.search."""
+        """The messages of the user `user_id`, of all its conversations, that answer a text or resemble a vector.
+
+        The same as `memory.user(user_id).search(query)`; `memory.conversation(id).search(query)` searches one
+        conversation.
+        """
+        return User(self._calls, user_id).search(
+            query, explain=explain, index_wait=index_wait, timeout=timeout, **options
+        )
+
+    def search_all_users(
+        self,
+        query: Query | Embedding,
+        *,
+        explain: bool = False,
+        index_wait: IndexWait | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> SearchResult:
+        """The messages of all users of the tenant that answer a text or resemble a vector, best first.
+
+        No other call finds the messages of several users.
+        """
         request = search_request(query, options, explain=explain, index_wait=index_wait)
         request.tenant.CopyFrom(memory_service_pb2.TenantScope())
         response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
@@ -189,13 +253,13 @@ class Remora:
 
     def count_tokens(
         self,
-        content: str | ChatMessage | Sequence[str] | Sequence[ChatMessage],
+        content: str | MessageLike | Sequence[str] | Sequence[MessageLike],
         *,
-        encoding: str | None = None,
-        model: str | None = None,
-        timeout: float | None = None,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
+        timeout: Seconds | None = None,
     ) -> TokenCount:
-        """The tokens of a text, a list of texts, or of messages as a chat model counts them.
+        """The tokens of the `content`: a text, a list of texts, or messages as a chat model counts them.
 
         Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
         """
@@ -203,7 +267,7 @@ class Remora:
         response = self._calls.call(self._calls.stubs.text.CountTokens, request, timeout)
         return TokenCount.from_proto(response)
 
-    def embed(self, texts: str | Sequence[str], *, timeout: float | None = None) -> list[Embedding]:
+    def embed(self, texts: str | Sequence[str], *, timeout: Seconds | None = None) -> list[Embedding]:
         """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.
 
         Raises ModelUnavailableError if the tenant has no model, ModelUnreachableError if that does not answer.
@@ -216,21 +280,21 @@ class Remora:
             embeddings.extend(map(Embedding.from_proto, response.embeddings))
         return embeddings
 
-    def status(self, *, timeout: float | None = None) -> GetStatusResponse:
+    def status(self, *, timeout: Seconds | None = None) -> GetStatusResponse:
         """The state of the server and its store."""
         return self._calls.call(self._calls.stubs.admin.GetStatus, GetStatusRequest(), timeout)
 
     def export_records(
         self,
         *,
-        user_id: str | None = None,
-        conversation_id: str | None = None,
+        user_id: Id | None = None,
+        conversation_id: Id | None = None,
         page_token: str = "",
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> ExportRecordsResponse:
-        """A page of the tenant's data, all or of a user or a conversation, as records that can be imported.
+        """A page of the tenant's data, all or of `user_id` or `conversation_id`, as records that can be imported.
 
-        `next_page_token` of the reply gives the next page; it is empty at the end.
+        `next_page_token` of the reply is the `page_token` of the next page; it is empty at the end.
         """
         request = ExportRecordsRequest(
             user_id=user_id or "",
@@ -240,28 +304,30 @@ class Remora:
         )
         return self._calls.read(self._calls.stubs.transfer.ExportRecords, request, timeout)
 
-    def import_records(self, records: Sequence[Record], *, timeout: float | None = None) -> int:
+    def import_records(
+        self, records: Sequence[Record], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
         """Stores exported records, of one conversation or of users' working memories; returns how many are new.
 
         Raises RecordConflictError if a different record has the same key.
         """
         request = ImportRecordsRequest(records=records)
-        response = self._calls.write(self._calls.stubs.transfer.ImportRecords, request, timeout)
+        response = self._calls.write(self._calls.stubs.transfer.ImportRecords, request, timeout, request_id)
         return response.imported_records
 
-    def create_backup(self, *, timeout: float | None = None) -> Backup:
+    def create_backup(self, *, timeout: Seconds | None = None) -> Backup:
         """Makes a verified snapshot of the whole store, on the server. Raises OperatorOnlyError without its token."""
         response = self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
         return response.backup
 
-    def read_backup(self, backup_id: str, offset: int, *, timeout: float | None = None) -> bytes:
-        """Bytes of a snapshot from an offset on, empty at its end."""
+    def read_backup(self, backup_id: Id, offset: Count, *, timeout: Seconds | None = None) -> bytes:
+        """Bytes of the snapshot `backup_id` from `offset` on, empty at its end."""
         request = ReadBackupRequest(backup_id=backup_id, offset=offset)
         response = self._calls.call(self._calls.stubs.admin.ReadBackup, request, timeout)
         return response.data
 
-    def delete_backup(self, backup_id: str, *, timeout: float | None = None) -> bool:
-        """Deletes a snapshot; returns whether there was one."""
+    def delete_backup(self, backup_id: Id, *, timeout: Seconds | None = None) -> bool:
+        """Deletes the snapshot `backup_id`; returns whether there was one."""
         request = DeleteBackupRequest(backup_id=backup_id)
         response = self._calls.call(self._calls.stubs.admin.DeleteBackup, request, timeout)
         return response.deleted

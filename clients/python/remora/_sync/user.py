@@ -3,15 +3,18 @@
 
 from typing import Unpack
 
+from remora._arguments import checked
+from remora._bounds import IndexWait, RequestId, Seconds
 from remora._sync.calls import Calls
 from remora._sync.working_memory import WorkingMemory
 from remora.embeddings import Embedding
-from remora.search import SearchOptions, SearchResult, search_request
+from remora.search import Query, SearchOptions, SearchResult, search_request
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import user_service_pb2 as users
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 
+@checked
 class User:
     """A handle on a user; making one makes no call. `timeout` is in seconds; None: the client's."""
 
@@ -30,27 +33,27 @@ class User:
 
     def search(
         self,
-        query: str | Embedding,
+        query: Query | Embedding,
         *,
         explain: bool = False,
-        index_wait: float | None = None,
-        timeout: float | None = None,
+        index_wait: IndexWait | None = None,
+        timeout: Seconds | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
-        """The user's messages, of all conversations, that answer a text or resemble a vector: see Conversation."""
+        """The user's messages, of all its conversations, that answer a text or resemble a vector, best first."""
         request = search_request(query, options, explain=explain, index_wait=index_wait)
         request.user_id = self.id
         response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)
 
-    def clear_messages(self, *, timeout: float | None = None) -> int:
+    def clear_messages(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes the user's messages and steps in all conversations; returns how many messages."""
         request = wire.ClearMessagesRequest(user_id=self.id)
-        response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout)
+        response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout, request_id)
         return response.deleted_messages
 
-    def delete(self, *, timeout: float | None = None) -> int:
+    def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes everything of the user, including the conversations that it owns; returns how many messages."""
         request = users.DeleteUserRequest(user_id=self.id)
-        response = self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout)
+        response = self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout, request_id)
         return response.deleted_messages

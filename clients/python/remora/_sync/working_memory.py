@@ -3,12 +3,15 @@
 
 from typing import Any
 
+from remora._arguments import checked
+from remora._bounds import RequestId, Seconds
 from remora._sync.calls import Calls
 from remora.v1 import memory_service_pb2 as wire
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora.working_memory import WorkingMemoryContent, content_bytes
 
 
+@checked
 class WorkingMemory:
     """The working memory of a conversation, with which it is deleted, or of a user."""
 
@@ -17,19 +20,19 @@ class WorkingMemory:
         self._scope = scope
         self._user_id = user_id
 
-    def get(self, *, timeout: float | None = None) -> WorkingMemoryContent | None:
+    def get(self, *, timeout: Seconds | None = None) -> WorkingMemoryContent | None:
         """The content; None if there is none."""
         request = wire.GetWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         method = self._calls.stubs.memory.GetWorkingMemory
         return WorkingMemoryContent.from_proto(self._calls.read(method, request, timeout))
 
-    def set(self, content: Any, *, timeout: float | None = None) -> None:  # noqa: ANN401 - whatever JSON holds
+    def set(self, content: Any, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> None:  # noqa: ANN401 - whatever JSON holds
         """Replaces the content: text, bytes, or what JSON can hold, up to 1 MiB. The conversation must exist."""
         request = wire.SetWorkingMemoryRequest(scope=self._scope, content=content_bytes(content), user_id=self._user_id)
-        self._calls.write(self._calls.stubs.memory.SetWorkingMemory, request, timeout)
+        self._calls.write(self._calls.stubs.memory.SetWorkingMemory, request, timeout, request_id)
 
-    def delete(self, *, timeout: float | None = None) -> bool:
+    def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> bool:
         """Deletes the content; returns False if there was none."""
         request = wire.DeleteWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
-        response = self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout)
+        response = self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout, request_id)
         return response.deleted

@@ -49,6 +49,13 @@ def _reader(message: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Said]:
     return anthropic.read if anthropic.is_own(message) else openai_chat.read
 
 
+def is_item(message: Mapping[str, Any]) -> bool:
+    """Whether a mapping says by its `type` what it is: an item of the Responses API, a reply of Anthropic's, a stored
+    message of LangChain's. All of its keys are its format's.
+    """
+    return "type" in message and (message["type"] == "message" or _reader(message) is not openai_chat.read)
+
+
 def parse(message: ChatMessage) -> tuple[ChatFields, bytes, Media | None]:
     """The fields of a message; its parts, the whole as JSON, or nothing if the fields are complete; what the parts
     hold.

@@ -1,0 +1,139 @@
+"""What an annotation can demand besides a type: `Annotated[int, Between(1, 1000)]`. See `_checks`."""
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, NamedTuple, TypeAlias
+
+from remora import _refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number from `low` to `high`. NaN is none of these."""
+
+    low: float
+    high: float
+
+    def require(self, value: float, field: str) -> None:
+        """Raises InvalidFieldError for a number out of these bounds."""
+        if not self.low <= value <= self.high:
+            raise _refusals.invalid(field, f"is {value}; it must be from {self.low:,} to {self.high:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A whole number of at least `low`."""
+
+    low: int
+
+    def require(self, value: int, field: str) -> None:
+        """Raises InvalidFieldError for a smaller number."""
+        if value < self.low:
+            raise _refusals.invalid(field, f"is {value}; it must be at least {self.low}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """A finite number, greater than `above` where that is given."""
+
+    above: float = float("-inf")
+
+    def require(self, value: float, field: str) -> None:
+        """Raises InvalidFieldError for any other number."""
+        if not self.above < value < float("inf"):
+            wanted = "" if self.above == float("-inf") else f" above {self.above:g}"
+            raise _refusals.invalid(field, f"is {value}; it must be a finite number{wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A text that names something: 1 to `most` bytes in UTF-8, or none where it is `optional`."""
+
+    most: int
+    optional: bool = False
+
+    def require(self, value: str, field: str) -> None:
+        """Raises InvalidFieldError for a text out of these bounds."""
+        if not value and not self.optional:
+            raise _refusals.invalid(field, f"is empty; it must have 1 to {self.most:,} bytes")
+        size = utf8_size(value, self.most, field)
+        if size > self.most:
+            raise _refusals.invalid(field, f"has {size:,} bytes; at most {self.most:,} are allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A text in UTF-8, or bytes, of at most `most` bytes."""
+
+    most: int
+
+    def require(self, value: str | bytes, field: str) -> None:
+        """Raises RequestTooLargeError for more."""
+        size = len(value) if isinstance(value, bytes) else utf8_size(value, self.most, field)
+        if size > self.most:
+            raise _refusals.too_large(field, size, self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A collection of at most `most` items."""
+
+    most: int
+
+    def require(self, value: Sized, field: str) -> None:
+        """Raises InvalidFieldError for more."""
+        if len(value) > self.most:
+            raise _refusals.invalid(field, f"has {len(value):,} items; at most {self.most:,} are allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Aware:
+    """A time with a time zone."""
+
+    def require(self, value: datetime, field: str) -> None:
+        """Raises InvalidFieldError for a time without one."""
+        if value.utcoffset() is None:
+            raise _refusals.invalid(
+                field, f"is {value.isoformat(' ')}, which has no time zone; add one, such as tzinfo=datetime.UTC"
+            )
+
+
+class IfMissing(NamedTuple):
+    """What is said when the argument is missing."""
+
+    advice: str
+
+
+class Secret(NamedTuple):
+    """The value is never shown."""
+
+
+Id: TypeAlias = Annotated[str, Name(512)]
+"""1 to 512 bytes."""
+OptionalId: TypeAlias = Annotated[str, Name(512, optional=True)]
+"""Up to 512 bytes."""
+RequestId: TypeAlias = Annotated[str, Name(128)]
+"""1 to 128 bytes."""
+Seconds: TypeAlias = Annotated[float, Finite(above=0)]
+"""A finite number above 0."""
+Count: TypeAlias = Annotated[int, AtLeast(0)]
+"""0 or more."""
+IndexWait: TypeAlias = Annotated[float, Between(0, 60)]
+"""0 to 60 seconds."""
+Time: TypeAlias = Annotated[datetime, Aware()]
+"""A time with a time zone."""
+
+
+def utf8_size(text: str, most: int, field: str) -> int:
+    """The text's bytes in UTF-8. Raises InvalidFieldError for a text that UTF-8 cannot hold."""
+    if text.isascii():
+        return len(text)
+    if len(text) > most:
+        return len(text.encode(errors="replace"))
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise _refusals.invalid(
+            field, f"has half of a surrogate pair at character {error.start}, which UTF-8 cannot hold; decode it again"
+        ) from None

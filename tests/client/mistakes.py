@@ -1,0 +1,376 @@
+"""Mistakes that people make in calls, with the one class and the one sentence that each is answered with.
+
+`python -m tests.client.mistakes` prints them as a table. In the code of each, `memory` is a client, `chat` a
+conversation of the user ana, and `guarded` the endpoint of a server that requires tokens.
+"""
+
+import sys
+from typing import NamedTuple
+
+from remora.errors import (
+    BudgetTooSmallError,
+    ClientClosedError,
+    ConversationExistsError,
+    ConversationNotFoundError,
+    InvalidFieldError,
+    MessageNotFoundError,
+    RemoraError,
+    RequestTooLargeError,
+    TenantMismatchError,
+    UnauthenticatedError,
+    UnknownFieldError,
+    WrongTypeError,
+)
+
+_EXAMPLE = '{"role": "user", "content": "hello"}'
+_NO_MESSAGE = f"it must be a dict such as {_EXAMPLE}, a Message or a chat object"
+_ROLE = "which no model knows; did you mean 'user'? (A role of your own is"
+
+
+class Mistake(NamedTuple):
+    """A call, the class of the exception and its text."""
+
+    code: str
+    kind: type[RemoraError]
+    sentence: str
+
+
+SCOPES = (
+    Mistake(
+        'memory.search("PIN")',
+        InvalidFieldError,
+        "Remora.search() needs user_id; search_all_users() searches the messages of all users",
+    ),
+    Mistake(
+        'memory.search("PIN", user="ana")',
+        UnknownFieldError,
+        "Remora.search() has no option 'user'; did you mean 'user_id'?",
+    ),
+    Mistake('memory.search("PIN", user_id="")', InvalidFieldError, "user_id is empty; it must have 1 to 512 bytes"),
+    Mistake('memory.search("PIN", user_id=None)', WrongTypeError, "user_id is None; it must be a str"),
+    Mistake(
+        'memory.search_all_users("PIN", user_id="ana")',
+        UnknownFieldError,
+        "Remora.search_all_users() has no option 'user_id'; it has explain, index_wait, k, profile, query, "
+        "received_after, received_before, roles, sent_after, sent_before, threshold, timeout, weights and where",
+    ),
+    Mistake(
+        'memory.conversation("c", user="ana")',
+        UnknownFieldError,
+        "Remora.conversation() has no option 'user'; did you mean 'user_id'?",
+    ),
+    Mistake('memory.user("")', InvalidFieldError, "user_id is empty; it must have 1 to 512 bytes"),
+    Mistake(
+        'memory.list_conversations(user_id="")', InvalidFieldError, "user_id is empty; it must have 1 to 512 bytes"
+    ),
+    Mistake('memory.export_records(user_id="")', InvalidFieldError, "user_id is empty; it must have 1 to 512 bytes"),
+    Mistake(
+        'chat.context(recall_scope="tenant")',
+        InvalidFieldError,
+        "recall_scope is 'tenant'; it must be 'conversation' or 'user'",
+    ),
+    Mistake(
+        'Remora(guarded, token="ana\'s", tenant="bob").status()',
+        TenantMismatchError,
+        "the token is not of the tenant 'bob': leave the name out, or give that tenant's token",
+    ),
+    Mistake(
+        'Remora(guarded, token="nobody\'s").status()',
+        UnauthenticatedError,
+        "a known token is needed: metadata `authorization: Bearer <token>`",
+    ),
+    Mistake('Remora(tenant="")', InvalidFieldError, "tenant is empty; give one, or leave it out"),
+    Mistake('Remora(token="")', InvalidFieldError, "token is empty; give one, or leave it out"),
+)
+"""Mistakes that might widen what a call reaches."""
+
+CLIENTS = (
+    Mistake(
+        'Remora("http://localhost:50051")',
+        InvalidFieldError,
+        "endpoint is 'http://localhost:50051'; it must be unix:/path or host:port; did you mean 'localhost:50051'?",
+    ),
+    Mistake(
+        'Remora("localhost")',
+        InvalidFieldError,
+        "endpoint is 'localhost'; it must be unix:/path or host:port; add the port: 'localhost:50051', "
+        "if that is where it listens",
+    ),
+    Mistake(
+        'Remora("/run/remora.sock")',
+        InvalidFieldError,
+        "endpoint is '/run/remora.sock'; it must be unix:/path or host:port; did you mean 'unix:/run/remora.sock'?",
+    ),
+    Mistake("Remora(timeout=None)", WrongTypeError, "timeout is None; it must be a number"),
+    Mistake("Remora(timeout=0)", InvalidFieldError, "timeout is 0; it must be a finite number above 0"),
+    Mistake(
+        "Remora(timeout=timedelta(seconds=2))",
+        WrongTypeError,
+        "timeout is datetime.timedelta(seconds=2) (a timedelta); it must be a number: its total_seconds() is one",
+    ),
+    Mistake('Remora(host="h")', UnknownFieldError, "Remora() has no option 'host'; did you mean 'endpoint'?"),
+    Mistake('Remora(tenant="müller")', InvalidFieldError, "tenant must be printable ASCII"),
+    Mistake("Remora(token=5)", WrongTypeError, "token is an int; it must be a str or None"),
+    Mistake("closed.status()", ClientClosedError, "the client is closed; make another"),
+)
+"""Mistakes in making a client."""
+
+MESSAGES = (
+    Mistake('chat.append("hello")', WrongTypeError, f"the message is 'hello' (a str); {_NO_MESSAGE}"),
+    Mistake("chat.append(5)", WrongTypeError, f"the message is 5 (an int); {_NO_MESSAGE}"),
+    Mistake('chat.append([HELLO, "hi"])', WrongTypeError, f"messages[1]: the message is 'hi' (a str); {_NO_MESSAGE}"),
+    Mistake("chat.append([])", InvalidFieldError, "messages has 0 messages; give 1 to 1,000 at once"),
+    Mistake(
+        'chat.append(role="user", content="hi")',
+        UnknownFieldError,
+        f"Conversation.append() has no option 'role'; give a message: append({_EXAMPLE})",
+    ),
+    Mistake(
+        'chat.append("user", "hi")',
+        WrongTypeError,
+        "Conversation.append() got 2 arguments without a name; it takes at most 1 (messages): name the others",
+    ),
+    Mistake(
+        'chat.append({"role": "usr", "content": "hi"})',
+        InvalidFieldError,
+        f"role is 'usr', {_ROLE} Role.custom('usr'))",
+    ),
+    Mistake('Message("User", "hi")', InvalidFieldError, f"role is 'User', {_ROLE} Role.custom('User'))"),
+    Mistake(
+        'chat.append({"role": "narrator", "content": "hi"})',
+        InvalidFieldError,
+        "role is 'narrator', which no model knows; known are user, assistant, system, tool, developer and function, "
+        "and a role of your own is Role.custom('narrator')",
+    ),
+    Mistake('chat.append({"content": "hi"})', InvalidFieldError, f"a message needs role; write {_EXAMPLE}"),
+    Mistake('chat.append({"role": "user"})', InvalidFieldError, f"a message needs content; write {_EXAMPLE}"),
+    Mistake(
+        'chat.append({"role": "user", "text": "hi"})',
+        UnknownFieldError,
+        "a message has no key 'text'; did you mean 'content'?",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": "hi", "created_at": NOON})',
+        UnknownFieldError,
+        "a message has no key 'created_at'; did you mean 'sent_time'?",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": "hi", "mood": "good"})',
+        UnknownFieldError,
+        "a message has no key 'mood'; put what is yours into 'metadata'",
+    ),
+    Mistake(
+        'chat.append({"type": "human", "role": "user", "content": "hi"})',
+        UnknownFieldError,
+        "a message has no key 'type'; put what is yours into 'metadata'",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": 5})',
+        WrongTypeError,
+        "content is 5 (an int); it must be a str or a list of parts",
+    ),
+    Mistake(
+        'chat.append({"role": "tool", "content": "19 degrees"})',
+        InvalidFieldError,
+        "a tool message needs tool_call_id; give the id of the call that it answers",
+    ),
+    Mistake('Message("user", 5)', WrongTypeError, "text is 5 (an int); it must be a str"),
+    Mistake(
+        'Message("user", content="hi")', UnknownFieldError, "Message() has no option 'content'; did you mean 'text'?"
+    ),
+    Mistake(
+        'Message("user", "hi", sent_time="2026-11-21")',
+        WrongTypeError,
+        "sent_time is '2026-11-21' (a str); it must be a datetime or None: datetime.fromisoformat() makes one",
+    ),
+    Mistake(
+        'Message("user", "hi", sent_time=datetime(2026, 11, 21))',
+        InvalidFieldError,
+        "sent_time is 2026-11-21 00:00:00, which has no time zone; add one, such as tzinfo=datetime.UTC",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": "x" * 2_000_000})',
+        RequestTooLargeError,
+        "text has 2,000,000 bytes; at most 1,048,576 are allowed: split it, or store it elsewhere and keep a link",
+    ),
+    Mistake(
+        'chat.append(Message("user", "hi", metadata={"at": NOON}))',
+        InvalidFieldError,
+        "metadata cannot be stored as JSON: Object of type datetime is not JSON serializable; give what JSON can hold, "
+        "or bytes",
+    ),
+    Mistake(
+        'Message("user", "hi", attributes={"tags": ["a"]})',
+        WrongTypeError,
+        "attributes['tags'] is ['a'] (a list); it must be a bool, an int, a number, a str or None",
+    ),
+    Mistake(
+        'chat.edit(["m1"])',
+        WrongTypeError,
+        "edits[0] is 'm1' (a str); it must be an Append, a Replace, a Remove, a RemoveAll or a Keep",
+    ),
+    Mistake('chat.edit([edits.Remove("m9")])', MessageNotFoundError, "there is no message 'm9'"),
+)
+"""Mistakes in messages."""
+
+SEARCHES = (
+    Mistake(
+        'chat.search("PIN", top_k=3)',
+        UnknownFieldError,
+        "Conversation.search() has no option 'top_k'; did you mean 'k'?",
+    ),
+    Mistake('chat.search("PIN", k=0)', InvalidFieldError, "k is 0; it must be from 1 to 1,000"),
+    Mistake('chat.search("PIN", k=5000)', InvalidFieldError, "k is 5000; it must be from 1 to 1,000"),
+    Mistake('chat.search("PIN", k="3")', WrongTypeError, "k is '3' (a str); it must be an int"),
+    Mistake(
+        'chat.search("PIN", profile="vectors")',
+        InvalidFieldError,
+        "profile is 'vectors'; it must be 'hybrid', 'hybrid_late', 'vector' or 'lexical'; did you mean 'vector'?",
+    ),
+    Mistake('chat.search("")', InvalidFieldError, "query is empty; it must have 1 to 32,768 bytes"),
+    Mistake(
+        "chat.search([0.1, 0.2])", WrongTypeError, "query is [0.1, 0.2] (a list); it must be a str or an Embedding"
+    ),
+    Mistake(
+        'chat.search("PIN", roles="user")',
+        WrongTypeError,
+        "roles is 'user' (a str); it must be a list, each item a str: put it into one, ['user']",
+    ),
+    Mistake(
+        'chat.search("PIN", sent_after="2026-11-21")',
+        WrongTypeError,
+        "sent_after is '2026-11-21' (a str); it must be a datetime: datetime.fromisoformat() makes one",
+    ),
+    Mistake(
+        'chat.search("PIN", sent_after=date(2026, 11, 21))',
+        WrongTypeError,
+        "sent_after is datetime.date(2026, 11, 21) (a date); it must be a datetime: add a time of day and a time zone",
+    ),
+    Mistake(
+        'chat.search("PIN", since=NOON)',
+        UnknownFieldError,
+        "Conversation.search() has no option 'since'; did you mean 'sent_after'?",
+    ),
+    Mistake(
+        'chat.search("PIN", where={"age": {"gte": 18}})',
+        WrongTypeError,
+        "where['age'] is {'gte': 18} (a dict); it must be a bool, an int, a number, a str or None",
+    ),
+    Mistake(
+        'chat.search("PIN", where=Condition("age", ">=", 18) and Condition("topic", "==", "visa"))',
+        WrongTypeError,
+        "filters are joined by &, | and ~, not by and, or and not; put each condition into parentheses",
+    ),
+    Mistake(
+        'Condition("age", "gte", 18)',
+        InvalidFieldError,
+        "comparison is 'gte'; it must be '==', '!=', '<', '<=', '>', '>=', 'in', 'present' or 'absent'",
+    ),
+    Mistake('Condition("age", ">=")', InvalidFieldError, "values are 0; '>=' takes one value"),
+    Mistake(
+        'chat.search("PIN", weights={"bm52": 1})',
+        UnknownFieldError,
+        "weights has no option 'bm52'; did you mean 'bm25'?",
+    ),
+    Mistake(
+        'chat.search("PIN", profile="lexical", weights={"bm25": 1})',
+        InvalidFieldError,
+        "weights: only hybrid profiles have weights",
+    ),
+    Mistake('Embedding("m", [0.1])', WrongTypeError, "data is [0.1] (a list); it must be bytes"),
+)
+"""Mistakes in searches."""
+
+CONTEXTS = (
+    Mistake("chat.context(max_tokens=0)", InvalidFieldError, "max_tokens is 0; it must be from 1 to 10,000,000"),
+    Mistake('chat.context("my PIN")', WrongTypeError, "max_tokens is 'my PIN' (a str); it must be an int"),
+    Mistake(
+        "chat.context(max_token=100)",
+        UnknownFieldError,
+        "Conversation.context() has no option 'max_token'; did you mean 'max_tokens'?",
+    ),
+    Mistake('chat.context(recall={"top_k": 3})', UnknownFieldError, "recall has no option 'top_k'; did you mean 'k'?"),
+    Mistake('chat.context(recall={"k": "3"})', WrongTypeError, "recall['k'] is '3' (a str); it must be an int"),
+    Mistake("chat.context(recall=None)", WrongTypeError, "recall is None; it must be a bool or a dict"),
+    Mistake(
+        'chat.context(encoding="o200k")',
+        InvalidFieldError,
+        "encoding is 'o200k'; it must be 'o200k_base', 'cl100k_base' or 'approximate'; did you mean 'o200k_base'?",
+    ),
+    Mistake(
+        'chat.context(encoding="o200k_base", model="gpt-4o")',
+        InvalidFieldError,
+        "encoding and model are both given; give one, not both",
+    ),
+    Mistake(
+        "chat.context(max_tokens=1)",
+        BudgetTooSmallError,
+        "max_tokens is 1; the system text and the newest messages need 8",
+    ),
+)
+"""Mistakes in contexts."""
+
+CONVERSATIONS = (
+    Mistake(
+        'memory.conversation("nope").context()',
+        ConversationNotFoundError,
+        "there is no conversation 'nope', or it is another user's",
+    ),
+    Mistake('memory.create_conversation("c")', ConversationExistsError, "there is a conversation 'c' already"),
+    Mistake("memory.conversation(7)", WrongTypeError, "conversation_id is 7 (an int); it must be a str"),
+    Mistake("memory.conversation(None)", WrongTypeError, "conversation_id is None; it must be a str"),
+    Mistake(
+        'memory.conversation("c", titel="Leave")',
+        UnknownFieldError,
+        "Remora.conversation() has no option 'titel'; did you mean 'title'?",
+    ),
+    Mistake(
+        'memory.conversation("c", storage_limit=0)',
+        InvalidFieldError,
+        "storage_limit is 0; it must be from 1 to 1,000,000",
+    ),
+    Mistake(
+        'chat.update(titel="Leave")',
+        UnknownFieldError,
+        "Conversation.update() has no option 'titel'; did you mean 'title'?",
+    ),
+    Mistake(
+        'memory.list_conversations(order_by="updated")',
+        InvalidFieldError,
+        "order_by is 'updated'; it must be 'create_time', 'update_time' or 'title'; did you mean 'update_time'?",
+    ),
+    Mistake("chat.messages(-1)", InvalidFieldError, "limit is -1; it must be at least 0"),
+    Mistake(
+        "chat.messages(last=10)",
+        UnknownFieldError,
+        "Conversation.messages() has no option 'last'; did you mean 'limit'?",
+    ),
+    Mistake('chat.messages(after="m1")', WrongTypeError, "after is 'm1' (a str); it must be an int, a Message or None"),
+    Mistake('chat.save_steps([{"id": "s"}])', WrongTypeError, "steps[0] is {'id': 's'} (a dict); it must be a Step"),
+    Mistake(
+        'Step("s", "tool")',
+        InvalidFieldError,
+        "type is 'tool'; it must be 'text', 'tool_call' or 'tool_result'; did you mean 'tool_call'?",
+    ),
+    Mistake(
+        "chat.working_memory.set(object)",
+        InvalidFieldError,
+        "content cannot be stored as JSON: Object of type type is not JSON serializable; give what JSON can hold, "
+        "or bytes",
+    ),
+    Mistake("memory.embed(5)", WrongTypeError, "texts is 5 (an int); it must be a str or a list, each item a str"),
+)
+"""Other mistakes."""
+
+MISTAKES = (*SCOPES, *CLIENTS, *MESSAGES, *SEARCHES, *CONTEXTS, *CONVERSATIONS)
+
+
+def _table() -> str:
+    rows = [
+        f"| `{code}` | {kind.__name__} | {sentence.replace('|', chr(92) + '|')} |" for code, kind, sentence in MISTAKES
+    ]
+    return "\n".join(["| call | class | sentence |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{_table()}\n")

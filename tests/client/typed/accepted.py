@@ -1,0 +1,81 @@
+"""What type checkers accept of a user's code, in their strict modes. Nothing here is run."""
+
+from datetime import UTC, datetime
+
+from anthropic import Anthropic
+from anthropic.types import Message as AnthropicMessage
+from openai import AsyncOpenAI, OpenAI
+from openai.types.chat import ChatCompletionMessage
+
+from remora import (
+    AsyncRemora,
+    Condition,
+    Context,
+    Conversation,
+    Embedding,
+    Hit,
+    Message,
+    MessageExtras,
+    Remora,
+    RemoraError,
+    Role,
+    SearchOptions,
+    SearchResult,
+    Step,
+    edits,
+    errors,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def turn(llm: OpenAI) -> str | None:
+    with Remora.start() as memory:
+        chat = memory.conversation("support-42", user_id="sarah", title="Leave", metadata={"team": 7})
+        chat.append({"role": "user", "content": "Can I work abroad?", "id": "m1", "sent_time": NOON})
+        context: Context = chat.context(4000, recall={"k": 5, "profile": "hybrid"}, recall_scope="user")
+        reply = llm.chat.completions.create(model="gpt-5", messages=context.messages)
+        said: ChatCompletionMessage = reply.choices[0].message
+        chat.append(said)
+        chat.append([said, {"role": "user", "content": "Thanks."}, Message(Role.custom("narrator"), "Night falls.")])
+        return said.content
+
+
+def other_providers(llm: OpenAI, claude: Anthropic, chat: Conversation) -> None:
+    context = chat.context(4000, model="gpt-5", system="Be brief.", allow_partial=True)
+    chat.append(llm.responses.create(model="gpt-5", input=context.to_responses()).output)
+    reply: AnthropicMessage = claude.messages.create(model="opus", max_tokens=1000, **context.to_anthropic())
+    chat.append(reply)
+
+
+async def async_turn(llm: AsyncOpenAI) -> str | None:
+    async with await AsyncRemora.start(":memory:") as memory:
+        chat = memory.conversation("support-42", user_id="sarah")
+        await chat.append({"role": "user", "content": "Can I work abroad?"}, request_id="turn-1")
+        context = await chat.context(max_tokens=4000)
+        reply = await llm.chat.completions.create(model="gpt-5", messages=context.messages)
+        await chat.append(reply.choices[0].message)
+        return reply.choices[0].message.content
+
+
+def search(memory: Remora) -> list[Hit]:
+    where = Condition("age", ">=", 18) & ~Condition("topic", "in", "visa", "tax")
+    options: SearchOptions = {"k": 3, "sent_after": NOON, "weights": {"bm25": 0.5}, "where": where}
+    result: SearchResult = memory.search("leave", user_id="sarah", **options)
+    everyone = memory.search_all_users(Embedding.of("mine", [0.1, 0.2]), explain=True, roles=["user"])
+    found = memory.conversation("c").search("leave", where={"topic": "visa"}, received_before=NOON)
+    return [*result, *everyone, *found]
+
+
+def rest(memory: Remora) -> str:
+    chat = memory.conversation("c", user_id="sarah")
+    extras: MessageExtras = {"id": "m1", "attributes": {"age": 18}}
+    chat.edit([edits.Append(Message.from_openai({"role": "user", "content": "hello"}, **extras)), edits.Keep(-20)])
+    chat.save_steps([Step("s1", "tool_call", arguments={"city": "Rome"})])
+    try:
+        return chat.messages(limit=5, after=3)[0].text
+    except errors.ConversationNotFoundError as error:
+        return error.message
+    except RemoraError as error:
+        fields = [violation.field for violation in error.field_violations]
+        return f"{error.reason} {error.code} {error.request_id} {fields}"
