@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 from anthropic import Anthropic
-from anthropic.types import Message as AnthropicMessage
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessage
 
@@ -44,8 +43,8 @@ def turn(llm: OpenAI) -> str | None:
 def other_providers(llm: OpenAI, claude: Anthropic, chat: Conversation) -> None:
     context = chat.context(4000, model="gpt-5", system="Be brief.", allow_partial=True)
     chat.append(llm.responses.create(model="gpt-5", input=context.to_responses()).output)
-    reply: AnthropicMessage = claude.messages.create(model="opus", max_tokens=1000, **context.to_anthropic())
-    chat.append(reply)
+    messages = context.to_anthropic()["messages"]
+    chat.append(claude.messages.create(model="opus", max_tokens=1000, messages=messages))
 
 
 async def async_turn(llm: AsyncOpenAI) -> str | None:
