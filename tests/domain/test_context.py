@@ -173,6 +173,15 @@ def test_the_newest_system_message_stands_first_and_others_are_out() -> None:
     assert (context.items[0].tokens, context.tokens_used) == (COST, 3 + 4 * COST)
 
 
+def test_a_developer_gives_system_texts_too() -> None:
+    context = assemble(Conversations([SYSTEM, message(2), message(3, "be brief", role="developer"), message(4)]))
+    assert [(item.sequence, item.section.name) for item in context.items] == [
+        (3, "SYSTEM"),
+        (2, "RECENT"),
+        (4, "RECENT"),
+    ]
+
+
 def test_a_given_system_text_stands_first_instead() -> None:
     context = assemble(Conversations([SYSTEM, message(2)]), system="be brief")
     assert [(item.encoded, item.conversation_id, item.tokens) for item in context.items] == [
@@ -391,6 +400,13 @@ def test_calls_without_results_and_results_without_calls_are_left_out_and_it_is_
     talk = [message(1, role="tool", answers=["gone"]), message(2), message(3, role="assistant", calls=["pending"])]
     context = assemble(Conversations(talk, places(1, 3)), search=SearchOptions())
     assert (sequences(context), context.left_out, context.unanswered) == ([2], 0, 1)
+
+
+def test_a_second_result_of_a_call_is_left_out_and_it_is_said() -> None:
+    talk = [message(1), message(2, role="assistant", calls=["x"])]
+    talk += [message(number, role="tool", answers=["x"]) for number in (3, 4)]
+    context = assemble(Conversations(talk))
+    assert (sequences(context), context.unanswered) == ([1, 2, 3], 1)
 
 
 def test_a_result_that_came_after_another_question_stands_behind_its_call() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest
-from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, TokenEncoding
+from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, O200K_BASE, TokenEncoding
 
 
 @dataclass
@@ -24,7 +24,7 @@ class FakeTokens:
     """Counts words."""
 
     def encoding_for_model(self, model: str) -> TokenEncoding:
-        return CL100K_BASE if model == "gpt-4" else APPROXIMATE
+        return {"gpt-4": CL100K_BASE, "gpt-4o": O200K_BASE}.get(model, APPROXIMATE)
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]

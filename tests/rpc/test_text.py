@@ -11,7 +11,7 @@ from tests.domain.fake_recall import REFUSED, FakeEmbedder, vector_of
 from tests.rpc.running_server import RunningServer, detail
 
 from remora.v1 import text_service_pb2 as pb
-from remora.v1.message_pb2 import Embedding, Message, ToolCall
+from remora.v1.message_pb2 import IMAGE_DETAIL_LOW, Embedding, Image, Media, Message, ToolCall
 from remora_server.domain.search import EmbeddingFailed
 
 
@@ -37,6 +37,26 @@ def test_messages_cost_what_a_chat_model_charges_and_3_once(server: RunningServe
     assert list(reply.counts) == [3 + 1 + 2, 3 + 1 + 1 + 1 + 1 + 2 + 2]
     assert reply.total == sum(reply.counts) + 3
     assert reply.uncounted_parts == 1
+
+
+@pytest.mark.parametrize(
+    ("media", "tokens", "uncounted"),
+    [
+        (Media(images=[Image(width=1024, height=1024)]), 765, 0),
+        (Media(images=[Image(detail=IMAGE_DETAIL_LOW)]), 85, 0),
+        (Media(images=[Image()]), 0, 1),
+        (Media(uncounted=["audio"]), 0, 1),
+        (Media(), 0, 0),
+        (None, 0, 1),
+    ],
+)
+def test_media_are_counted_by_the_rule_of_the_model(
+    server: RunningServer, media: Media | None, tokens: int, uncounted: int
+) -> None:
+    reply = count(server, messages=[Message(role="user", parts=b"p", media=media)], encoding={"model": "gpt-4o"})
+
+    assert list(reply.counts) == [3 + 1 + tokens]
+    assert (reply.uncounted_parts, reply.exact) == (uncounted, not uncounted)
 
 
 def test_nothing_costs_nothing(server: RunningServer) -> None:

@@ -11,7 +11,7 @@ from remora_server.domain.budgets import Candidate, Selection, candidates
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
 from remora_server.domain.context_items import ANSWER, QUESTION, Origins
-from remora_server.domain.context_messages import SYSTEM, ContextMessage, MessageReader, Place
+from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place
 from remora_server.domain.context_sources import (
     ConversationSource,
     MessageSource,
@@ -133,7 +133,7 @@ class _Assembly(Struct, frozen=True):
         """The system text: the one given, or else the newest in the conversation."""
         text = self.request.system
         if not text:
-            return self.messages.newest_of(self.request.conversation_id, SYSTEM)
+            return self.messages.newest_of(self.request.conversation_id, *SYSTEM_ROLES)
         return self.reader.system(text, self.tokens.count(O200K_BASE, [text])[0])
 
     def _recall(self, recent: Recent, selection: Selection) -> Recalled:

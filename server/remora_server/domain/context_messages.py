@@ -12,7 +12,10 @@ from remora_server.domain.costs import ToolCall
 from remora_server.domain.images import Image
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
-"""Roles that decide where a message stands."""
+SYSTEM_ROLES = (SYSTEM, "developer")
+"""Roles that decide where a message stands. OpenAI has two names for who gives instructions."""
+UNKNOWN = -1
+"""The number of no message."""
 
 Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
@@ -81,8 +84,8 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     """The units of one conversation's messages, which are given by sequence; in the order of their first messages.
 
     A message that calls tools is one unit with the messages that answer. A result belongs to the newest call of its id
-    before it. A unit that lacks a call or a result is left out: models refuse half of one. Whoever shows units one
-    after the other shows results right after their calls, as models want them.
+    before it. A unit that lacks a call or a result is left out: models refuse half of one, and a second result. Whoever
+    shows units one after the other shows results right after their calls, as models want them.
     """
     if not any(message.uses_tools for message in messages):
         return [(message,) for message in messages]
@@ -95,12 +98,12 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
             calls[call.id] = index
             unanswered.add((index, call.id))
         for call_id in message.tool_result_ids:
-            caller = calls.get(call_id)
-            if caller is None:
-                broken.add(index)
-            else:
+            caller = calls.get(call_id, UNKNOWN)
+            if (caller, call_id) in unanswered:
                 groups.join(caller, index)
-                unanswered.discard((caller, call_id))
+                unanswered.remove((caller, call_id))
+            else:
+                broken.add(index)
     broken.update(index for index, _ in unanswered)
     return [tuple(messages[index] for index in group) for group in groups.without(broken)]
 

@@ -62,9 +62,9 @@ class UserMessages:
             yield messages
             before, more, page = found.first_sequence, found.more, min(len(messages), LARGEST_PAGE)
 
-    def newest_of(self, conversation_id: str, role: str) -> ContextMessage | None:
-        """The newest message of a role."""
-        found = self._list(MessageQuery(conversation_id, roles=(role,), limit=1))
+    def newest_of(self, conversation_id: str, *roles: str) -> ContextMessage | None:
+        """The newest message of one of the roles."""
+        found = self._list(MessageQuery(conversation_id, roles=roles, limit=1))
         return next(iter(self._reader.page(conversation_id, found.encoded)), None)
 
     def newest_said(self, conversation_id: str) -> ContextMessage | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from remora_server.domain.context_messages import SYSTEM, ContextMessage, Place, Unit, whole_units
+from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, Place, Unit, whole_units
 
 
 class Turn(Struct, frozen=True):
@@ -56,7 +56,7 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     What comes before the first turn is left out: providers want a user's message first. Where no user speaks at all,
     each unit is a turn. System messages belong to no turn.
     """
-    spoken = [message for message in messages if message.role != SYSTEM]
+    spoken = [message for message in messages if message.role not in SYSTEM_ROLES]
     units = whole_units(spoken)
     turns = _turns(units)
     if not turns:

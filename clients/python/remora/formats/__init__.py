@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from remora import _json
 from remora.chat_format import ChatFields, ChatMessage, as_mapping, plain, render
 from remora.formats import anthropic, langchain, openai_chat, openai_responses
+from remora.formats.openai_chat import SYSTEM_ROLES
 from remora.formats.pieces import Said
 from remora.media import Media
 
@@ -105,8 +106,8 @@ def to_responses(messages: Iterable[Spoken]) -> list[dict[str, Any]]:
 def to_anthropic(messages: Iterable[Spoken]) -> dict[str, Any]:
     """The arguments `messages` and, if there is a system text, `system` of Anthropic's `messages.create`."""
     listed = list(messages)
-    system = "\n\n".join(message.fields.text for message in listed if message.fields.role == "system")
-    spoken = [message for message in listed if message.fields.role != "system"]
+    system = "\n\n".join(message.fields.text for message in listed if message.fields.role in SYSTEM_ROLES)
+    spoken = [message for message in listed if message.fields.role not in SYSTEM_ROLES]
     written = _joined(_converted(spoken, ANTHROPIC), anthropic.joined)
     return {**({"system": system} if system else {}), "messages": written}
 

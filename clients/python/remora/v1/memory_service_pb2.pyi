@@ -764,8 +764,9 @@ class AssembleContextRequest(_message.Message):
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     system: _builtins.str
-    """The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` does, if
-    there is one. Other messages of that role are no recent messages: a newer instruction replaces an older one.
+    """The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` or
+    `developer` does, if there is one. Others of these roles are no recent messages: a newer instruction replaces an older
+    one.
     """
     allow_partial: _builtins.bool
     """Whether to truncate texts and tool results of the newest turn if it does not fit. The longest ones are truncated to
@@ -773,7 +774,8 @@ class AssembleContextRequest(_message.Message):
     """
     include_unrelated: _builtins.bool
     """Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
-    about nothing that is stored recalls nothing.
+    about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
+    models, and by words alone, everything that is found is recalled.
     """
     @_builtins.property
     def encoding(self) -> _text_service_pb2.Encoding:
