@@ -15,10 +15,11 @@ from tests.store.asking import draft
 from remora_server import failpoints
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.errors import DeadlineExceeded, RequestIdReused
+from remora_server.domain.errors import DeadlineExceeded, MemoryExhausted, RequestIdReused
 from remora_server.rpc.calls import NO_TIME
 from remora_server.storage.commit import request_ids
-from remora_server.storage.commit.request_ids import RequestIds
+from remora_server.storage.commit.request_ids import FoundRequest, RequestIds
+from remora_server.storage.database import arrow
 from remora_server.storage.local_store import LocalStore
 
 CHAT = "c"
@@ -78,6 +79,47 @@ def test_a_repeat_gets_its_first_outcome_before_requests_are_loaded_and_after(
     assert [append(store, number) for number in range(WRITES)] == outcomes
     assert ids(store) == [f"m{number}" for number in range(WRITES)]
     store.close()
+
+
+@pytest.mark.usefixtures("release")
+def test_a_new_id_is_not_looked_up_among_the_requests_of_an_hour(
+    written: tuple[Path, list[Outcome]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    find = RequestIds._find_stored
+
+    def watched(self: RequestIds, write: Write) -> FoundRequest | None:
+        looked_up.append(write.request_id)
+        return find(self, write)
+
+    monkeypatch.setattr(RequestIds, "_find_stored", watched)
+    killed, outcomes = written
+    store = open_store(killed)
+
+    for number in range(WRITES, 2 * WRITES):
+        append(store, number)
+    assert looked_up == []
+    assert append(store, 3) == outcomes[3]
+    assert looked_up == ["r3"]
+    store.close()
+
+
+@pytest.mark.usefixtures("release")
+def test_an_id_is_recognised_where_there_is_no_memory_for_hashes(
+    written: tuple[Path, list[Outcome]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow, "numbers", _no_memory)
+    killed, outcomes = written
+    store = open_store(killed)
+
+    assert append(store, 3) == outcomes[3]
+    append(store, WRITES)
+    assert len(ids(store)) == WRITES + 1
+    store.close()
+
+
+def _no_memory(_: object) -> None:
+    raise MemoryExhausted
 
 
 @pytest.mark.usefixtures("release")

@@ -1,20 +1,23 @@
 """Which requests were committed lately, so that a repeat gets the first outcome and writes nothing.
 
-Memory knows those since the start, and those before once they are loaded, for which no start waits: until then the
-database is asked for what memory does not know.
+Memory knows those since the start, and those before once they are loaded, for which no start waits. Until then, hashes
+of the latter, read at the start, tell a new request from a repeat; only a repeat is looked up in the database.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from remora_server import failpoints
 from remora_server._native import Core
 from remora_server.domain.calls import Write
+from remora_server.domain.errors import MemoryExhausted
 from remora_server.storage.commit.clock import wall_clock
 from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.database import arrow
 from remora_server.storage.database.database import Database
 from remora_server.supervision import LongLived
 
@@ -36,9 +39,10 @@ class RequestIds:
         self._reach = reach
         self._since = wall_clock() - REMEMBERED_MICROS
         [(first, _)] = database.rows(
-            "SELECT min(revision), bit_xor(hash(tenant_id, request_id, fingerprint)) FROM requests WHERE time >= ?",
-            [self._since],
+            "SELECT min(revision), bit_xor(hash(fingerprint)) FROM requests WHERE time >= ?", [self._since]
         )
+        self._hashes = self._read_hashes()
+        """Of the requests that are to be loaded, in order; None where there is no memory for them."""
         self._loaded = reach if first is None else first - 1
         """The revision up to which they are loaded."""
         self._stopping = threading.Event()
@@ -63,16 +67,33 @@ class RequestIds:
 
         Raises DeadlineExceeded where the database must be asked and there is no time for that.
         """
+        hashes = self._hashes  # First: they go once all is loaded.
         is_loaded = self._core.has_loaded_requests()
         found = self.find_in_memory(write)
-        return found if found is not None or is_loaded else self._find_stored(write)
+        if found is not None or is_loaded:
+            return found
+        require_time(write.deadline)
+        return self._find_stored(write) if hashes is None or self._is_among(hashes, write) else None
 
     def find_in_memory(self, write: Write) -> FoundRequest | None:
         """The first commit of a request, if that was loaded or came since the start."""
         return self._core.find_request(write.tenant_id, write.request_id, write.fingerprint)
 
+    def _read_hashes(self) -> memoryview[int] | None:
+        query = "SELECT hash(tenant_id, request_id) AS hash FROM requests WHERE time >= $since ORDER BY hash"
+        try:
+            return self._database.snapshot(
+                lambda cursor: arrow.numbers(cursor.sql(query, params={"since": self._since}))
+            )
+        except MemoryExhausted:
+            return None
+
+    def _is_among(self, hashes: memoryview[int], write: Write) -> bool:
+        [(wanted,)] = self._database.rows("SELECT hash(?, ?)", [write.tenant_id, write.request_id])
+        at = bisect_left(hashes, wanted)
+        return at < len(hashes) and hashes[at] == wanted
+
     def _find_stored(self, write: Write) -> FoundRequest | None:
-        require_time(write.deadline)
         rows = self._database.rows(
             "SELECT revision, fingerprint FROM requests WHERE request_id = ? AND tenant_id = ? AND time >= ?"
             " ORDER BY revision DESC LIMIT 1",
@@ -87,6 +108,7 @@ class RequestIds:
             failpoints.hit("requests_loading")
             self._core.load_requests(page)
         self._core.end_load_of_requests()
+        self._hashes = None
         self._thread.end()
 
     def _pages(self) -> Iterator[list[tuple[str, str, bytes, int, int]]]:

@@ -22,6 +22,7 @@ INT32 = na.int32()
 DOUBLE = na.float64()
 BOOL = na.bool_()
 VECTOR = na.large_list(na.float32())
+NUMBER_BYTES = 8
 
 Buffers: TypeAlias = "tuple[bytes | None, bytes | None, bytes]"
 """A column as Arrow lays it out: validity (None where nothing is missing), offsets (where its kind has any), values."""
@@ -49,6 +50,13 @@ def vectors(relation: duckdb.DuckDBPyRelation) -> Iterable[bytes]:
         floats = memoryview(column.child(0).buffer(1)).cast("B")
         for row in range(len(column)):
             yield bytes(floats[4 * offsets[row] : 4 * offsets[row + 1]])
+
+
+def numbers(relation: duckdb.DuckDBPyRelation) -> memoryview[int]:
+    """The rows of a relation whose one column is UBIGINT."""
+    columns = [chunk.child(0) for chunk in na.ArrayStream(relation).read_all().iter_chunks()]
+    values = (memoryview(column.buffer(1)).cast("B")[: NUMBER_BYTES * len(column)] for column in columns)
+    return memoryview(b"".join(values)).cast("Q")
 
 
 def table_of(columns: Sequence[tuple[str, ArrowType]], rows: Sequence[Sequence[object]]) -> ArrowArray:
