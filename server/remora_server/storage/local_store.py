@@ -186,7 +186,7 @@ class LocalStore:
             clock=clock,
             new_id=_native.new_id,
         )
-        self.conversations = Conversations(context)
+        self.conversations = Conversations(context, on_deleted=self.queues.deleted)
         self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
         self.steps = Steps(context, self.conversations)
         self.working_memories = WorkingMemories(context, self.conversations)

@@ -19,9 +19,10 @@ from tests.store.asking import draft
 from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import StoreFailed
-from remora_server.domain.messages import MessageDraft
+from remora_server.domain.messages import MessageDraft, Replace
 from remora_server.domain.search import InConversation, MessageVector, OfTenant, OfUser, Scope
 from remora_server.storage.embedding.scopes import Part
+from remora_server.storage.embedding.speakers import Names
 from remora_server.storage.local_store import LocalStore
 
 MODEL = "digests"
@@ -84,7 +85,7 @@ def test_names_that_are_written_while_others_are_read_are_known_afterwards(store
     append(store, "", "rain")
     read = store.pending._speakers._read
 
-    def read_slowly(parts: set[Part]) -> dict[Part, set[str]]:
+    def read_slowly(parts: set[Part]) -> dict[Part, Names]:
         found = read(parts)
         if written == "append":
             append(store, "Bob", "wind")
@@ -106,6 +107,47 @@ def test_what_was_cleared_of_a_user_leaves_no_names_behind(store: LocalStore) ->
     append(store, "", "Ann's tea")
 
     assert embed_all(store)[-1] == "Ann's tea"
+
+
+@pytest.mark.parametrize("change", ["delete", "replace", "clear", "prune"])
+def test_the_name_of_a_message_that_is_gone_is_not_known(store: LocalStore, change: str) -> None:
+    limited = ConversationDraft(id="", storage_limit=2)
+    first, second = draft("first", "sun", name="Ann"), draft("second", "sun", name="Bob")
+    store.messages.append(WRITE, "c", "u", [first, second], limited)
+    embed_all(store)
+
+    match change:
+        case "delete":
+            store.messages.delete(WRITE, "c", "", ["first"])
+        case "replace":
+            store.messages.edit(WRITE, "c", "", [Replace(draft("first", "sun", name="Cy"))], allow_missing=False)
+        case "clear":
+            store.messages.clear(WRITE, "c", "u")
+        case _:
+            append(store, "Cy", "sun")
+
+    assert not any("Ann" in names for names in store.pending._speakers._known.values())
+    append(store, "", "Ann's tea")
+    assert "Ann's tea" in embed_all(store)
+
+
+def test_a_name_that_another_message_has_stays_known(store: LocalStore) -> None:
+    put(store, draft("first", "sun", name="Ann"), draft("second", "sun", name="Ann"))
+    embed_all(store)
+
+    store.messages.delete(WRITE, "c", "", ["second"])
+    append(store, "", "Ann's tea")
+
+    assert embed_all(store) == ["tea"]
+
+
+def test_names_in_a_conversation_that_is_deleted_are_forgotten(store: LocalStore) -> None:
+    append(store, "Ann", "sun")
+    put(store, draft(text="sun", name="Bob"), conversation="other")
+
+    store.conversations.delete(WRITE, "c", "", allow_missing=False)
+
+    assert [set(names) for names in store.pending._speakers._known.values()] == [{"Bob"}]
 
 
 def test_names_of_other_conversations_and_users_stay_in(store: LocalStore) -> None:
@@ -160,6 +202,8 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.sampled_from("cd"), st.sampled_from("uv"), MESSAGES),
         st.tuples(st.sampled_from(["clear", "forget"]), st.sampled_from("uv")),
+        st.tuples(st.just("delete"), st.integers(0, 9)),
+        st.tuples(st.just("rename"), st.integers(0, 9), MESSAGES),
         st.tuples(st.sampled_from(["embed", "reopen"])),
     ),
     max_size=14,
@@ -180,19 +224,41 @@ def take_step(store: LocalStore, directory: Path, kind: object, *rest: object) -
     match kind, *rest:
         case "append", str(conversation), str(user), (str(name), str(text)):
             put(store, draft("", text, name=name), conversation=conversation, user=user)
-        case "clear", str(user):
-            embed_all(store)
-            store.users.clear(WRITE, user)
-        case "forget", str(user):
-            embed_all(store)
-            store.users.delete(WRITE, user)
         case "embed", *_:
             expected = stripped_now(store)
             assert sorted(embed_all(store)) == expected
         case "reopen", *_:
             store.close()
             return open_store(directory, model=MODEL)
+        case _:
+            embed_all(store)
+            remove(store, kind, *rest)
     return store
+
+
+def remove(store: LocalStore, kind: object, *rest: object) -> None:
+    """Have names go."""
+    match kind, *rest:
+        case "clear", str(user):
+            store.users.clear(WRITE, user)
+        case "forget", str(user):
+            store.users.delete(WRITE, user)
+        case "delete", int(number):
+            for conversation, user, message in one_of(store, number):
+                store.messages.delete(WRITE, conversation, user, [message])
+        case "rename", int(number), (str(name), str(text)):
+            for conversation, user, message in one_of(store, number):
+                edit = Replace(draft(message, text, name=name))
+                store.messages.edit(WRITE, conversation, user, [edit], allow_missing=False)
+
+
+def one_of(store: LocalStore, number: int) -> list[tuple[str, str, str]]:
+    """Conversation, user and id of one of the messages, where there are some."""
+    store.applier.wait(store.core.published(), None)
+    rows = store.database.rows(
+        "SELECT c.id, m.user_id, m.id FROM messages m JOIN conversations c ON c.uid = m.conversation_uid ORDER BY ALL"
+    )
+    return [rows[number % len(rows)]] if rows else []
 
 
 def stripped_now(store: LocalStore) -> list[str]:

@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 /// The number of a string in its table.
 pub(crate) type Symbol = u32;
 
-/// Strings under numbers, each counted as often as it is held and forgotten when it no longer is.
+/// Strings under numbers, each counted as often as it is held and forgotten, text and all, when it no longer is.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     numbers: HashMap<Arc<str>, Symbol, FxBuildHasher>,
@@ -41,6 +41,7 @@ impl Symbols {
         if entry.holders == 0 {
             self.text_bytes -= entry.text.len();
             self.numbers.remove(&entry.text);
+            entry.text = Arc::default();
             self.free.push(symbol);
         }
     }

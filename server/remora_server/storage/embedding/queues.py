@@ -132,6 +132,10 @@ class PendingEmbeddings:
         """A user's messages are gone, from some conversations at least."""
         self._speakers.erased(user_id)
 
+    def deleted(self, uid: int) -> None:
+        """A conversation is gone."""
+        self._speakers.deleted(uid)
+
     @contextmanager
     def wanted(self, scope: ResolvedScope) -> Iterator[None]:
         """Embed what waits in a scope before everything else, for as long as somebody waits for it."""
@@ -341,6 +345,11 @@ class EmbeddingQueues:
         for queue in self._queues.values():
             queue.erased(user_id)
 
+    def deleted(self, uid: int) -> None:
+        """A conversation is gone."""
+        for queue in self._queues.values():
+            queue.deleted(uid)
+
     def status(self) -> Mapping[str, EmbeddingStatus]:
         """What each model has still to do, by the name of its vectors."""
         return {model.name: queue.status() for model, queue in self._queues.items() if model.name}
@@ -357,7 +366,6 @@ def _put_embedding(model: str, vector: MessageVector) -> changes.Change:
             model=model,
             values=vector.values,
             user_id=message.user_id,
-            text_digest=message.text_digest,
             pieces=vector.pieces,
         )
     )

@@ -1,12 +1,14 @@
 """The names of those who speak in each part of a conversation.
 
-What is known of a part covers every accepted message. It may also hold names whose messages have gone since.
+What is known of a part is what its accepted messages say, and nothing of those that are deleted or replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
@@ -18,9 +20,12 @@ from remora_server.storage.embedding.scopes import Part
 
 KEPT_PARTS = 4096
 
+Names: TypeAlias = dict[str, int]
+"""Names, each with the sequence of the last message that has it."""
+
 _NAMES = """
-SELECT DISTINCT tenant_id, user_id, conversation_uid, name FROM messages
-WHERE name <> '' AND conversation_uid IN (SELECT unnest(?))
+SELECT tenant_id, user_id, conversation_uid, name, max(sequence) FROM messages
+WHERE name <> '' AND conversation_uid IN (SELECT unnest(?)) GROUP BY ALL
 """
 
 
@@ -38,37 +43,56 @@ class Speakers:
         self._database = database
         self._commits = commits
         self._lock = new_lock(Level.SPEAKERS)
-        self._known: dict[Part, set[str]] = {}
+        self._known: dict[Part, Names] = {}
         self._loads: list[_Load] = []
 
     def follow(self, tenant_id: str, uid: int, plan: Plan) -> None:
-        """Take in the names of an accepted plan."""
-        brought: dict[str, set[str]] = {}
+        """Take in the names of an accepted plan, and let go those of messages that it removes or replaces."""
+        written: dict[str, dict[int, str]] = defaultdict(dict)
+        for removal in plan.removals:
+            written[removal.user_id].update(dict.fromkeys(removal.sequences or (), ""))
         for put in plan.puts:
-            brought.setdefault(put.user_id, set()).update({put.draft.name} - {""})
+            written[put.user_id][put.sequence] = put.draft.name
+        cleared = {removal.user_id for removal in plan.removals if removal.sequences is None}
         with self._lock:
-            for user_id, names in brought.items():
+            for user_id, names in written.items():
                 part = (tenant_id, user_id, uid)
                 if plan.head.uid == 0:
-                    self._keep(part, names)
-                elif part in self._known:
-                    self._known[part] |= names
+                    self._keep(part, _last(names))
+                elif user_id in cleared:
+                    self._forget(part)
                 else:
-                    self._note_written(part)
+                    self._update(part, names)
+
+    def _update(self, part: Part, written: Mapping[int, str]) -> None:
+        """Messages have these names now. Of a name that the last to have it has no more, others may have it."""
+        known = self._known.get(part)
+        if known is None or any(written.get(last, name) != name for name, last in known.items()):
+            self._forget(part)
+        else:
+            known |= {name: max(last, known.get(name, 0)) for name, last in _last(written).items()}
 
     def erased(self, user_id: str) -> None:
         """Messages of a user may have gone from any conversation."""
-        with self._lock:
-            for part in [part for part in self._known if part[1] == user_id]:
-                del self._known[part]
-            for load in self._loads:
-                load.written.update(part for part in load.parts if part[1] == user_id)
+        self._forget_where(lambda part: part[1] == user_id)
 
-    def _note_written(self, part: Part) -> None:
+    def deleted(self, uid: int) -> None:
+        """A conversation is gone."""
+        self._forget_where(lambda part: part[2] == uid)
+
+    def _forget_where(self, is_gone: Callable[[Part], bool]) -> None:
+        with self._lock:
+            loading = (part for load in self._loads for part in load.parts)
+            for part in list(filter(is_gone, [*self._known, *loading])):
+                self._forget(part)
+
+    def _forget(self, part: Part) -> None:
+        """The names are to be read again: also those that are being read may be others by now."""
+        self._known.pop(part, None)
         for load in self._loads:
             load.written.add(part)
 
-    def _keep(self, part: Part, names: set[str]) -> None:
+    def _keep(self, part: Part, names: Names) -> None:
         self._known.pop(part, None)
         self._known[part] = names
         if len(self._known) > KEPT_PARTS:
@@ -105,10 +129,15 @@ class Speakers:
             with self._lock:
                 self._loads.remove(load)
 
-    def _read(self, parts: set[Part]) -> dict[Part, set[str]]:
+    def _read(self, parts: set[Part]) -> dict[Part, Names]:
         self._commits.settle()
-        found: dict[Part, set[str]] = {part: set() for part in parts}
-        for tenant_id, user_id, uid, name in self._database.rows(_NAMES, [list({uid for _, _, uid in parts})]):
+        found: dict[Part, Names] = {part: {} for part in parts}
+        for tenant_id, user_id, uid, name, last in self._database.rows(_NAMES, [list({uid for _, _, uid in parts})]):
             if (tenant_id, user_id, uid) in found:
-                found[tenant_id, user_id, uid].add(name)
+                found[tenant_id, user_id, uid][name] = last
         return found
+
+
+def _last(names: Mapping[int, str]) -> Names:
+    """The last sequence of each name, from names by sequence."""
+    return {name: sequence for sequence, name in sorted(names.items()) if name}

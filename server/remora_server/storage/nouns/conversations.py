@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec.structs import replace
@@ -34,9 +34,10 @@ _ORDER = {
 
 
 class Conversations:
-    """Rows of conversations: made, read, listed, changed, deleted."""
+    """Rows of conversations: made, read, listed, changed, deleted. `on_deleted` is told the uid of each that goes."""
 
-    def __init__(self, context: StoreContext) -> None:
+    def __init__(self, context: StoreContext, on_deleted: Callable[[int], object]) -> None:
+        self._on_deleted = on_deleted
         self._database = context.database
         self._commits = context.commits
         self._commands = context.commands
@@ -104,7 +105,12 @@ class Conversations:
             outcome = Outcome(
                 revision=0, conversation_id=conversation_id, deleted=True, deleted_messages=head.message_count
             )
-            return Planned([changes.delete_conversation(head.uid, conversation_id)], outcome, head.user_id)
+            return Planned(
+                [changes.delete_conversation(head.uid, conversation_id)],
+                outcome,
+                head.user_id,
+                tell=lambda _: self._on_deleted(head.uid),
+            )
 
         return self._commands.run(write, self._loader.locked(write, conversation_id), plan)
 
