@@ -122,9 +122,6 @@ pub struct PutEmbedding {
     pub values: Bytes,
     #[prost(string, tag = "7")]
     pub user_id: String,
-    /// A digest of the text that was embedded, where names were taken out of it.
-    #[prost(fixed64, tag = "8")]
-    pub text_digest: u64,
     /// The text's word pieces for late interaction; `None` where they were not made.
     #[prost(bytes = "bytes", optional, tag = "9")]
     pub pieces: Option<Bytes>,

@@ -45,11 +45,11 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
 }
 """Each profile's own weights, by component; a profile of one component has none.
 
-Those of the hybrid ones are round on purpose: what serves conversations in general was kept, and nothing fitted further
-to those that they were chosen on. What the components are is told in memory_service.proto, `Weights`.
+Those of the hybrid ones are round on purpose: they were chosen on some conversations and not fitted further to these.
+memory_service.proto, `Weights`, explains the components.
 """
 PASSING_ON = frozenset({"answer", "next", "session", "nearby"})
-"""Components that pass on what the others give: by themselves they give nothing."""
+"""Components that spread the scores of others. Alone they score nothing."""
 
 
 def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]:
@@ -133,7 +133,7 @@ class SearchQuery(Struct, frozen=True):
 
 
 class Component(Struct, frozen=True):
-    """One part of a score: value times weight."""
+    """One summand of a score: value times weight."""
 
     name: str
     value: float
@@ -210,13 +210,13 @@ class Embedder(Protocol):
     def status(self) -> ModelStatus: ...
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        """Embed in the background, which may take its time. Raises EmbeddingFailed."""
+        """Embed in the background, without a deadline. Raises EmbeddingFailed."""
 
     def embed_now(self, texts: Sequence[str], deadline: float | None, /) -> list[TextVector]:
-        """Embed for somebody who waits, well before a deadline (of the monotonic clock). Raises EmbeddingFailed."""
+        """Embed for a caller who waits, before a deadline (of the monotonic clock). Raises EmbeddingFailed."""
 
     def embed_query(self, text: str, deadline: float | None, /) -> TextVector:
-        """Embed a query, which is better answered without its vector than late. Raises EmbeddingFailed."""
+        """Embed a query. Fail early rather than late: the search goes on without the vector. Raises EmbeddingFailed."""
 
 
 class OpenScope(Protocol):
@@ -233,14 +233,13 @@ class MessageIndex(Protocol):
     """Searches the messages of a store."""
 
     def open(self, read: Read, scope: Scope) -> AbstractContextManager[OpenScope]:
-        """Have a scope in memory while it is searched. Entering raises ConversationNotFound."""
+        """Have a scope in memory while it is searched. Entering raises ConversationNotFound, SearchTooLarge."""
 
 
 class Unembedded(Struct, frozen=True):
     """A message with text that has no vector of its tenant's model.
 
-    `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it;
-    `text_digest` tells it from the message's own, whose digest is 0.
+    `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it.
     """
 
     tenant_id: str
@@ -250,7 +249,6 @@ class Unembedded(Struct, frozen=True):
     sequence: int
     revision: int
     text: str
-    text_digest: int = 0
 
 
 class MessageVector(Struct, frozen=True):
@@ -291,7 +289,7 @@ class EmbeddingQueue(Protocol):
         """
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
-        """Record vectors, durably; those whose message has moved on are ignored. Raises StoreFull, StoreFailed."""
+        """Record vectors, durably; ignored where the message has changed or gone. Raises StoreFull, StoreFailed."""
 
 
 class EmbeddingQueues(Protocol):

@@ -108,13 +108,10 @@ def test_the_row_of_a_message_has_its_body_without_the_text(
 def test_the_row_of_a_vector_has_its_values(written: Written, database: duckdb.DuckDBPyConnection) -> None:
     of_callers = [change.content for change in written.changes("put_message") if change.content.embedding_model]
     of_server = [change.content for change in written.changes("put_embedding")]
-    rows = database.execute("SELECT by_caller, values, dimension, pieces, text_digest FROM embeddings").fetchall()
+    rows = database.execute("SELECT by_caller, values, dimension, pieces FROM embeddings").fetchall()
 
-    vectors = {
-        (by_caller, struct.pack(f"<{size}f", *values), pieces, digest)
-        for by_caller, values, size, pieces, digest in rows
-    }
+    vectors = {(by_caller, struct.pack(f"<{size}f", *values), pieces) for by_caller, values, size, pieces in rows}
 
-    assert {each for each in vectors if each[0]} == {(True, put.embedding, None, 0) for put in of_callers}
-    server_vectors = {(False, put.values, put.pieces, put.text_digest) for put in of_server}
+    assert {each for each in vectors if each[0]} == {(True, put.embedding, None) for put in of_callers}
+    server_vectors = {(False, put.values, put.pieces) for put in of_server}
     assert {each for each in vectors if not each[0]} <= server_vectors

@@ -41,7 +41,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             FROM range({CONVERSATIONS}) r(i)""",
         f"""INSERT INTO messages SELECT 'acme', {places}, i, 'u', 'm' || i, 'user', '', repeat('words of it ', 30) || i,
             '', NULL, '', 0, 0, 1 FROM range({MESSAGES}) r(i)""",
-        f"""INSERT INTO embeddings SELECT 'acme', {places}, i, 'm', false, 1, [1]::FLOAT[], 0, NULL
+        f"""INSERT INTO embeddings SELECT 'acme', {places}, i, 'm', false, 1, [1]::FLOAT[], NULL
             FROM range({EMBEDDED}) r(i)""",
     ):
         database.cursor().execute(statement)

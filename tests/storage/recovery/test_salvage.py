@@ -304,13 +304,14 @@ def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: 
         repair(directory, tmp_path / "new")
 
 
-def test_a_store_of_the_schema_before_is_repaired(directory: Path, tmp_path: Path) -> None:
+def test_a_store_of_an_older_schema_is_repaired(directory: Path, tmp_path: Path) -> None:
     store = open_store(directory)
     store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
     store.close()
     change(
         directory,
         "ALTER TABLE embeddings DROP COLUMN pieces",
+        "ALTER TABLE embeddings ADD COLUMN text_digest UBIGINT",
         "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
     )
 
@@ -395,7 +396,7 @@ def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None
         ("INSERT INTO conversations SELECT * FROM conversations", "ids that two conversations"),
         ("UPDATE messages SET revision = 99 WHERE sequence = 2", "revisions that were not applied"),
         (
-            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], 0, NULL
+            """INSERT INTO embeddings SELECT tenant_id, conversation_uid, sequence, 77, 'm', false, 2, [1, 0], NULL
                FROM messages""",
             "vectors of no message",
         ),

@@ -77,7 +77,6 @@ struct EmbeddingRow {
     message_revision: u64,
     by_caller: bool,
     values: Bytes,
-    text_digest: u64,
     pieces: Option<Bytes>,
 }
 
@@ -226,7 +225,6 @@ impl Rows {
                 message_revision: origin.revision,
                 by_caller: true,
                 values: put.embedding.clone(),
-                text_digest: 0,
                 pieces: None,
             };
             self.embed(key, &put.embedding_model, row);
@@ -280,7 +278,6 @@ impl Rows {
             message_revision: put.message_revision,
             by_caller: false,
             values: put.values,
-            text_digest: put.text_digest,
             pieces: put.pieces,
         };
         self.embed((put.conversation_uid, put.sequence), &put.model, row);

@@ -80,8 +80,7 @@ impl Rows {
         )
     }
 
-    /// tenant_id, conversation_uid, sequence, message_revision, model, by_caller, dimension, values, text_digest,
-    /// pieces.
+    /// tenant_id, conversation_uid, sequence, message_revision, model, by_caller, dimension, values, pieces.
     pub fn embeddings(&self) -> Table {
         let rows = self.embeddings.iter();
         let rows = rows.flat_map(|(key, models)| models.iter().map(move |row| (key, row)));
@@ -93,7 +92,6 @@ impl Rows {
             bytes((_, (model, _)) => model.as_bytes()),
             truths((_, (_, row)) => row.by_caller),
             numbers((_, (_, row)) => ((row.values.len() / F32_BYTES) as i32).to_ne_bytes()),
-            numbers((_, (_, row)) => row.text_digest.to_ne_bytes()),
             some_bytes((_, (_, row)) => row.pieces.as_deref()),
         );
         let values = rows.map(|(_, (_, row))| &row.values[..]);

@@ -32,7 +32,7 @@ DAMAGE_MARK = "DAMAGE"
 MEMORY = ":memory:"
 NAME = "remora"
 """The name of the database when it is attached."""
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes in addition to the contents of the write-ahead log, in bytes."""
 CHECKPOINT_FACTOR_IN_MEMORY, MOST_CHECKPOINT_FACTOR = 4, 64

@@ -56,7 +56,6 @@ EMBEDDINGS: Columns = (
     ("by_caller", arrow.BOOL),
     ("dimension", arrow.INT32),
     ("values", arrow.VECTOR),
-    ("text_digest", arrow.UINT64),
     ("pieces", arrow.BLOB),
 )
 REQUESTS: Columns = (

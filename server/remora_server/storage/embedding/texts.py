@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ def without_names(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[
     """The messages with the texts that are embedded; `names` has those of each one's part."""
     texts = stripped(messages, names)
     return [
-        message if text == message.text else replace(message, text=text, text_digest=_digest(text))
+        message if text == message.text else replace(message, text=text)
         for message, text in zip(messages, texts, strict=True)
     ]
 
@@ -34,8 +33,3 @@ def stripped(messages: Sequence[Unembedded], names: Mapping[Part, Sequence[str]]
             for index, text in zip(own, without, strict=True):
                 texts[index] = text
     return texts
-
-
-def _digest(text: str) -> int:
-    """64 bits of the text, never 0."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from remora_server import _native
 from remora_server.domain.errors import one_line
+from remora_server.storage.database import taking_over
 from remora_server.storage.database.database import DAMAGE_MARK, FILE_NAME, KIND_FACT, SCHEMA_VERSION, table_names
 from remora_server.storage.database.directory import FORMAT_VERSION, FormatDamaged, contents, is_unfinished, read_format
 from remora_server.storage.database.tables import incomplete, shape, without_parent
@@ -341,7 +342,7 @@ def _cross_check(report: StoreReport, connection: duckdb.DuckDBPyConnection, app
     present = set(report.database.rows or ())
     kinds = [kind for kind in report.kinds if kind.name in present]
     checks = [*_CHECKS, *_checks_of_revisions(table for table in all_tables(report.kinds) if table.name in present)]
-    if report.database.schema_version >= SCHEMA_VERSION:
+    if report.database.schema_version >= taking_over.SCHEMA_VERSION:
         checks += [check for kind in kinds for check in _checks_of_kind(kind)]
     for what, query in checks:
         values = {"applied": applied} if "$applied" in query else None

@@ -8,6 +8,7 @@ after the gap is worth as much as what was written before it.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -398,7 +399,8 @@ class _FoundTable(Struct, frozen=True):
     def copy(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> None:
         """Copy a piece, or raise duckdb.Error with nothing of it copied."""
         if self.old is None:
-            connection.execute(f"INSERT INTO {self.name} BY NAME SELECT * FROM {self._place(begin, end)}")  # noqa: S608
+            columns = ", ".join(_shared_columns(connection, self.name))
+            connection.execute(f"INSERT INTO {self.name} BY NAME SELECT {columns} FROM {self._place(begin, end)}")  # noqa: S608
         else:
             copy_piece(connection, self.old, f"old.{self.name}", begin, end)
 
@@ -409,6 +411,13 @@ class _FoundTable(Struct, frozen=True):
 
     def _place(self, begin: int, end: int) -> str:
         return f"old.{self.name} WHERE rowid >= {begin} AND rowid < {end}"
+
+
+def _shared_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """The columns of a table that both databases have; an older version may have had others."""
+    named = "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name IN ('old', current_database())"
+    found = Counter(connection.execute(named).fetchall())
+    return [f'"{column}"' for (name, column), count in found.items() if name == table and count == 2]
 
 
 class _Replay:

@@ -620,7 +620,6 @@ class PutEmbedding(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
-    TEXT_DIGEST_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
     conversation_uid: _builtins.int
     """The conversation."""
@@ -636,8 +635,6 @@ class PutEmbedding(_message.Message):
     """Little-endian f32."""
     user_id: _builtins.str
     """Whose message it is."""
-    text_digest: _builtins.int
-    """A digest of the text that was embedded, if names were taken out of it; 0 if it is the message's own text."""
     pieces: _builtins.bytes
     """The text's word pieces for late interaction: the ids, 2 bytes each, then the codes, 128 bytes each. Unset if they were
     not made.
@@ -652,12 +649,11 @@ class PutEmbedding(_message.Message):
         model: _builtins.str = ...,
         values: _builtins.bytes = ...,
         user_id: _builtins.str = ...,
-        text_digest: _builtins.int = ...,
         pieces: _builtins.bytes | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_pieces", b"_pieces", "pieces", b"pieces"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pieces", b"_pieces", "conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "pieces", b"pieces", "sequence", b"sequence", "text_digest", b"text_digest", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pieces", b"_pieces", "conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_revision", b"message_revision", "model", b"model", "pieces", b"pieces", "sequence", b"sequence", "user_id", b"user_id", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__pieces: _TypeAlias = _typing.Literal["pieces"]  # noqa: Y015
     _WhichOneofArgType__pieces: _TypeAlias = _typing.Literal["_pieces", b"_pieces"]  # noqa: Y015

@@ -58,7 +58,6 @@ fn embedding(uid: Uid, sequence: u64, message_revision: u64) -> Kind {
         message_revision,
         model: "model".to_owned(),
         values: vec![1; 12].into(),
-        text_digest: 7,
         pieces: Some(Bytes::new()),
         ..PutEmbedding::default()
     })

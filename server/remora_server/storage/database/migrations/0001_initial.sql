@@ -39,7 +39,7 @@ CREATE TABLE messages (
     role TEXT NOT NULL,
     name TEXT NOT NULL,
     text TEXT NOT NULL,
-    body BLOB NOT NULL,              -- encoded remora.v1.Message: the caller's fields besides the columns here
+    body BLOB NOT NULL,              -- encoded remora.v1.Message: the caller's fields without the text
     sent_time BIGINT,
     session_id TEXT NOT NULL,
     create_time BIGINT NOT NULL,
