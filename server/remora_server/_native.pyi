@@ -952,17 +952,24 @@ class Recall:
     a user (no `uid`), or all of a tenant that are in memory (neither). Commits reach it through the core and never wait
     for a search; a search shows them up to the revision `published`.
 
-    To load: begin, wait until the database has everything up to `revision()` as it is after beginning, read the
-    database, fill. Each `begin_part` that returns True, and each uid that `declare_parts` returns, is followed by
-    one `fill_part` or `abandon`; each `begin_user` that returns True by one `finish_user` or `abandon`. Several may
-    load the same at once. What was loaded or searched stays for at least a second, beyond the budget if need be.
+    To load: begin, wait until the database has everything up to the revision that `begin_part` returns, or `revision()`
+    as it is after beginning, read the database, fill. Each `begin_part` that returns a tuple, and each uid that
+    `declare_parts` returns, is followed by a last `fill_part` (through None) or by `abandon`; each `begin_user` that
+    returns True by one `finish_user` or `abandon`. Several may load the same at once. What was loaded or searched stays
+    for at least a second, beyond the budget if need be.
     """
 
     def revision(self) -> int:
         """Return the newest revision that reached recall."""
 
-    def begin_part(self, tenant: str, user_id: str, uid: int) -> bool:
-        """Return whether the caller must fill the part; False where it is in memory."""
+    def has_part(self, tenant: str, user_id: str, uid: int) -> bool:
+        """Return whether all of a part is in memory."""
+
+    def begin_part(self, tenant: str, user_id: str, uid: int) -> tuple[int, int] | None:
+        """Return the revision that the database must have, and the sequence through which the part is loaded.
+
+        None where all of it is in memory.
+        """
 
     def begin_user(self, tenant: str, user_id: str) -> bool:
         """Return whether the caller must list the user's parts in the database and declare them; False if all are in
@@ -975,8 +982,8 @@ class Recall:
     def release_user(self, tenant: str, user_id: str) -> None:
         """End what a `hold_user` that returned True began."""
 
-    def declare_parts(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[int]:
-        """Return those of the user's parts that the caller must fill."""
+    def declare_parts(self, tenant: str, user_id: str, uids: Sequence[int]) -> list[tuple[int, int]]:
+        """Return which of the user's parts the caller must fill, and the sequence through which each is loaded."""
 
     def finish_user(self, tenant: str, user_id: str) -> None:
         """Say that all declared parts are filled."""
@@ -989,16 +996,22 @@ class Recall:
         conversation_id: str,
         messages: Sequence[bytes],
         embeddings: Sequence[Sequence[tuple[str, bytes, bool, bytes]]],
+        *,
+        through: int | None,
         unapplied: Unapplied | None = None,
     ) -> None:
-        """Give what the database has of a part: messages as they are served, the vectors of each; and what it lacks.
+        """Give what the database has of a part, from behind what is loaded through a sequence (None: all of the rest):
+        messages as they are served, the vectors of each; and what it lacks.
 
         A vector is (model, little-endian f32, whether the caller made it, word pieces or b""), at most one a model, of
         the message's present revision. ValueError unless there is one list of vectors a message.
         """
 
     def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
-        """Say that a load failed: of a part, or of the user where `uid` is None."""
+        """Say that a load ended early: of a part, or of the user where `uid` is None. What is loaded stays."""
+
+    def bytes_of(self, tenant: str, *, user_id: str | None, uid: int | None) -> int:
+        """Return the memory that the scope takes, also what is loaded in part."""
 
     def speakers(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> list[str]:
         """Return the names of those who speak in the scope, in order; never user, assistant or another usual role.

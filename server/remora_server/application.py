@@ -199,6 +199,7 @@ def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
         window_bytes=settings.window_bytes,
         record_bytes=settings.record_bytes,
         recall_bytes=settings.recall_bytes,
+        search_bytes=settings.search_bytes,
         segment_bytes=settings.segment_bytes,
         queue_bytes=settings.queue_bytes,
         database_bytes=settings.database_bytes,

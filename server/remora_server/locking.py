@@ -23,19 +23,23 @@ class Level(IntEnum):
     """What has been accepted of conversations: stripes, in their own order."""
     RECORDS = 3
     """The same of partitions of records."""
-    SCAN = 4
+    LARGE_SEARCH = 4
+    """One search of a large tenant at a time."""
+    LOAD = 5
+    """What a search has loaded: stripes, one at a time."""
+    SCAN = 6
     """One scan for messages without vectors at a time."""
-    COPY = 5
+    COPY = 7
     """DuckDB is copied, and not opened again."""
-    READ = 6
+    READ = 8
     """Turns to read DuckDB."""
-    REOPENED = 7
+    REOPENED = 9
     """Which connection DuckDB has."""
-    SPEAKERS = 8
+    SPEAKERS = 10
     """The names in parts of conversations."""
-    QUEUE = 9
+    QUEUE = 11
     """Messages that wait for a vector."""
-    LEAF = 10
+    LEAF = 12
     """Whatever is held for a moment in which no other lock is taken."""
 
 

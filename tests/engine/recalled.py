@@ -23,7 +23,7 @@ def filled(*messages: Message, vectors: Sequence[list[tuple[str, bytes, bool, by
         message.sequence, message.revision = place, place
     assert recall.begin_part("acme", "ann", 7)
     encoded = [message.SerializeToString() for message in messages]
-    recall.fill_part("acme", "ann", 7, "chat", encoded, vectors or [[] for _ in messages])
+    recall.fill_part("acme", "ann", 7, "chat", encoded, vectors or [[] for _ in messages], through=None)
     return recall
 
 

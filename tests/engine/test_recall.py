@@ -128,4 +128,4 @@ def test_a_list_of_vectors_for_each_message_is_demanded() -> None:
     recall.begin_part("acme", "ann", 7)
 
     with pytest.raises(ValueError, match="one list"):
-        recall.fill_part("acme", "ann", 7, "chat", [Message(text="a").SerializeToString()], [])
+        recall.fill_part("acme", "ann", 7, "chat", [Message(text="a").SerializeToString()], [], through=None)

@@ -120,6 +120,13 @@ def embed(memory: Remora, _: Sidecar) -> None:
     memory.stubs.text.Embed(text_service_pb2.EmbedRequest(texts=["t"]), timeout=WAIT)
 
 
+def search_a_long_conversation(memory: Remora, _: Sidecar) -> None:
+    for _number in range(4):
+        append(memory, count=5, text="word " * 20_000)
+    request = memory_service_pb2.SearchMessagesRequest(user_id="sarah", text="word")
+    memory.stubs.memory.SearchMessages(request, timeout=WAIT)
+
+
 def come_without_a_token(_: Remora, sidecar: Sidecar) -> None:
     with Remora(sidecar.endpoint, timeout=WAIT) as stranger:
         get(stranger, "held")
@@ -348,6 +355,14 @@ FAULTS = [
         {"min_revision": str(1 << 40), "newest_revision": None},
     ),
     Fault(errors.ModelUnavailable, embed, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    Fault(
+        errors.SearchTooLarge,
+        search_a_long_conversation,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "SEARCH_TOO_LARGE",
+        {"needed_bytes": None, "limit_bytes": str(1 << 20), "setting": "search_bytes"},
+        arguments=("--search-bytes=1MiB",),
+    ),
     Fault(
         errors.ModelUnreachable,
         embed,

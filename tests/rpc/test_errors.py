@@ -71,6 +71,12 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.BackupUnavailable("why"), grpc.StatusCode.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE", {}),
     (errors.BackupNotFound("b"), grpc.StatusCode.NOT_FOUND, "BACKUP_NOT_FOUND", {"backup_id": "b"}),
     (errors.ModelUnreachable("why"), grpc.StatusCode.UNAVAILABLE, "MODEL_UNREACHABLE", {}),
+    (
+        errors.SearchTooLarge(2, 1),
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "SEARCH_TOO_LARGE",
+        {"needed_bytes": "2", "limit_bytes": "1", "setting": "search_bytes"},
+    ),
     (errors.ModelUnavailable(), grpc.StatusCode.FAILED_PRECONDITION, "MODEL_UNAVAILABLE", {}),
     (errors.Unauthenticated(), grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", {}),
     (errors.DeadlineExceeded(), grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", {}),

@@ -303,6 +303,10 @@ class ModelUnavailableError(FailedPreconditionError):
     """The server has no embedding model."""
 
 
+class SearchTooLargeError(FailedPreconditionError):
+    """The messages to be searched take more memory than the server allows one search."""
+
+
 class StoreFullError(ResourceExhaustedError):
     """The store has no room for the write."""
 
@@ -400,6 +404,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
     "REVISION_UNKNOWN": RevisionUnknownError,
+    "SEARCH_TOO_LARGE": SearchTooLargeError,
     "SERVER_NOT_STARTED": ServerNotStartedError,
     "SERVER_STOPPING": ServerStoppingError,
     "SLOW_READER": SlowReaderError,

@@ -12,7 +12,7 @@ use remora_core::{Core, Unapplied};
 use remora_late::Pieces;
 use remora_recall::{
     Condition, Expression, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search,
-    StoredDocument, Vector, Weights,
+    StoredDocument, StoredDocuments, Vector, Weights,
 };
 
 use super::errors::torn_error;
@@ -64,9 +64,21 @@ impl PyRecall {
         py.detach(|| self.core.recall().revision())
     }
 
-    fn begin_part(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: u64) -> PyResult<bool> {
+    fn has_part(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: u64) -> PyResult<bool> {
         let recall = self.recall()?;
-        Ok(py.detach(|| recall.begin_part(tenant, user_id, uid)))
+        Ok(py.detach(|| recall.has_part(tenant, user_id, uid)))
+    }
+
+    fn begin_part(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: &str,
+        uid: u64,
+    ) -> PyResult<Option<(u64, u64)>> {
+        let recall = self.recall()?;
+        let progress = py.detach(|| recall.begin_part(tenant, user_id, uid));
+        Ok(progress.map(|progress| (progress.since, progress.loaded)))
     }
 
     fn begin_user(&self, py: Python<'_>, tenant: &str, user_id: &str) -> PyResult<bool> {
@@ -89,7 +101,7 @@ impl PyRecall {
         tenant: &str,
         user_id: &str,
         uids: Vec<u64>,
-    ) -> Vec<u64> {
+    ) -> Vec<(u64, u64)> {
         py.detach(|| self.core.recall().declare_parts(tenant, user_id, &uids))
     }
 
@@ -97,7 +109,7 @@ impl PyRecall {
         py.detach(|| self.core.recall().finish_user(tenant, user_id));
     }
 
-    #[pyo3(signature = (tenant, user_id, uid, conversation_id, messages, embeddings, unapplied = None))]
+    #[pyo3(signature = (tenant, user_id, uid, conversation_id, messages, embeddings, *, through, unapplied = None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn fill_part(
         &self,
@@ -108,6 +120,7 @@ impl PyRecall {
         conversation_id: &str,
         messages: Vec<PyBackedBytes>,
         embeddings: Vec<StoredVectors>,
+        through: Option<u64>,
         unapplied: Option<&PyUnapplied>,
     ) -> PyResult<()> {
         if messages.len() != embeddings.len() {
@@ -118,13 +131,26 @@ impl PyRecall {
             let documents = messages.iter().zip(&embeddings).map(stored).collect();
             let later = unapplied.map(|unapplied| unapplied.0.later(user_id, uid));
             let later = later.unwrap_or_default();
-            recall.fill_part(tenant, user_id, uid, conversation_id, documents, later);
+            let stored = StoredDocuments { documents, through };
+            recall.fill_part(tenant, user_id, uid, conversation_id, stored, later);
         });
         Ok(())
     }
 
     fn abandon(&self, py: Python<'_>, tenant: &str, user_id: &str, uid: Option<u64>) {
         py.detach(|| self.core.recall().abandon(tenant, user_id, uid));
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid))]
+    fn bytes_of(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+    ) -> PyResult<usize> {
+        let scope = scope(user_id, uid)?;
+        Ok(py.detach(|| self.core.recall().bytes_of(tenant, scope)))
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, published))]

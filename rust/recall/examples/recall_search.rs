@@ -9,7 +9,7 @@ use remora_index::VectorError;
 use remora_kernels::Kernels;
 use remora_late::Pieces;
 use remora_recall::{
-    Filter, Later, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights,
+    Filter, Later, Profile, Recall, Scope, Search, StoredDocument, StoredDocuments, Vector, Weights,
 };
 use remora_wire::{Message, Timestamp};
 
@@ -69,14 +69,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn fill(recall: &Recall, messages: u64, parts: u64) {
     let uids: Vec<u64> = (1..=parts).collect();
     recall.begin_user("t", "u");
-    for uid in recall.declare_parts("t", "u", &uids) {
+    for (uid, _) in recall.declare_parts("t", "u", &uids) {
         let sequences = (1..=messages).filter(|sequence| sequence % parts + 1 == uid);
         recall.fill_part(
             "t",
             "u",
             uid,
             "c",
-            sequences.map(document).collect(),
+            StoredDocuments {
+                documents: sequences.map(document).collect(),
+                through: None,
+            },
             Later::default(),
         );
     }

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use remora_kernels::Kernels;
 use remora_lexical::Analyzer;
 
-pub use memory::{Later, Op, Scope, StoredDocument};
+pub use memory::{Later, Op, Progress, Scope, StoredDocument, StoredDocuments};
 pub use scoring::Component;
 pub use search::{
     Condition, Expression, Filter, Found, FoundMessage, Operator, Search, UnknownOperator,

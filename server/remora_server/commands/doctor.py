@@ -1,4 +1,4 @@
-"""`remora doctor`: what is there, whether it is as it should be, and what to do where it is not. Changes nothing."""
+"""`remora doctor`: checks everything, says what is wrong and what to do. Changes nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    """Look everything over and show it. Raises CommandFailed where something is wrong."""
+    """Check everything and show it. Raises CommandFailed where something is wrong."""
     as_json = given.pop("json")
     examination = Examination(load_settings(given).settings)
     examination.examine()
@@ -62,7 +62,7 @@ def run(given: dict[str, Any]) -> None:
 
 
 class Examination:
-    """What was looked at: facts by part, findings, and notes, which say what may be meant to be so."""
+    """What was checked: facts by part, findings, and notes about what may be intended."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -71,7 +71,7 @@ class Examination:
         self.notes: list[Finding] = []
 
     def examine(self) -> None:
-        """Look at everything."""
+        """Check everything."""
         self._versions()
         self._kernels()
         self._model()
@@ -82,7 +82,7 @@ class Examination:
         self._tokens()
 
     def facts(self) -> dict[str, object]:
-        """Everything, for scripts."""
+        """The report as JSON values, for scripts."""
         return {
             "healthy": not self.findings,
             **self.parts,
@@ -123,7 +123,7 @@ class Examination:
         if models.tenants:
             self.parts["model"]["tenants"] = dict(models.tenants)
         if models.default == NONE:
-            self._note("model", "none is wanted: search goes by words alone", "nothing, if that is meant")
+            self._note("model", "none is wanted: search goes by words alone", "nothing, if intended")
         if BUILTIN in models.names():
             self._builtin_model(directory)
         for name, endpoint in models.endpoints_in_use().items():
@@ -184,7 +184,7 @@ class Examination:
         data = self._settings.data
         if data is None:
             self.parts["store"] = {"directory": IN_MEMORY}
-            self._note("store", "everything is kept in memory and ends with the process", "nothing, if that is meant")
+            self._note("store", "everything is kept in memory and ends with the process", "nothing, if intended")
             return
         report = inspect_store(data)
         self.parts["store"] = _store_facts(report)
@@ -195,7 +195,7 @@ class Examination:
             self._ask_server(report.store_id)
 
     def _ask_server(self, store_id: str) -> None:
-        """A store that is served cannot be read beside its server: the server says how it is."""
+        """The files of a served store cannot be read, so the server is asked."""
         endpoint = self._settings.listen[0]
         try:
             with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
@@ -218,7 +218,7 @@ class Examination:
         self._note("store", what, "for the whole examination stop the server, or examine a backup")
 
     def _token(self) -> str | None:
-        """One that the server takes; None without a file of them that can be read."""
+        """A token that the server accepts; None without a readable token file."""
         file = self._settings.token_file
         if file is None:
             return None
@@ -246,7 +246,8 @@ class Examination:
 
     def _limits(self) -> None:
         settings, files, memory = self._settings, open_files_limit(), memory_bytes()
-        bounds = (settings.window_bytes, settings.record_bytes, settings.recall_bytes)
+        searches = max(settings.recall_bytes, settings.search_bytes)
+        bounds = (settings.window_bytes, settings.record_bytes, searches)
         wanted = sum(bounds) + settings.queue_bytes + settings.database_bytes
         self.parts["limits"] = {"open_files": files, "memory_bytes": memory, "memory_set_bytes": wanted}
         if files < LEAST_OPEN_FILES:
@@ -255,7 +256,7 @@ class Examination:
             self._find(
                 "settings",
                 f"the settings allow {wanted >> 20} MiB of memory, and there are {memory >> 20}",
-                "lower window_bytes, record_bytes, recall_bytes or database_bytes",
+                "lower window_bytes, record_bytes, recall_bytes, search_bytes or database_bytes",
             )
 
     def _listeners(self) -> None:

@@ -1,4 +1,4 @@
-"""Every way in which a request can fail, one class per reason. `rpc.errors` gives each its status code."""
+"""Every error of a request, one class per reason. `rpc.errors` gives each its status code."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ class RequestIdReused(RemoraError):
 
 
 class RevisionUnknown(RemoraError):
-    """A read asks for a revision that the store has never given out."""
+    """A read waits for a revision that the store never assigned."""
 
     def __init__(self, wanted: int, newest: int) -> None:
-        super().__init__("the revision was never given out", min_revision=str(wanted), newest_revision=str(newest))
+        super().__init__("the store never assigned the revision", min_revision=str(wanted), newest_revision=str(newest))
 
 
 class ModelUnavailable(RemoraError):
@@ -104,8 +104,21 @@ class ModelUnavailable(RemoraError):
         super().__init__("the server has no embedding model: install one with `remora model install`")
 
 
+class SearchTooLarge(RemoraError):
+    """The messages of a search's scope take more memory than one search may. `needed` is a lower bound, in bytes."""
+
+    def __init__(self, needed: int, limit: int) -> None:
+        super().__init__(
+            f"the messages to be searched take at least {needed} bytes of memory, and the setting search_bytes allows "
+            f"{limit}: search a user or a conversation, or have the operator raise search_bytes",
+            needed_bytes=str(needed),
+            limit_bytes=str(limit),
+            setting="search_bytes",
+        )
+
+
 class ModelUnreachable(RemoraError):
-    """The tenant's embedding model is elsewhere and makes no vectors now. Worth a retry.
+    """The endpoint of the tenant's embedding model makes no vectors now. Worth a retry.
 
     `cause` says why, `wait` is after how many seconds at the earliest the model is asked again; 0: at once.
     """
@@ -174,30 +187,28 @@ class ServerStopping(RemoraError):
 
 
 class SlowReader(RemoraError):
-    """The reader of a stream that waits has let more messages wait than may, and has missed some. Worth a retry."""
+    """The reader of a stream was too slow for the bounded queue and has missed messages. Worth a retry."""
 
     def __init__(self) -> None:
-        super().__init__("the stream was not read as fast as messages came: ask for it anew from where you are")
+        super().__init__("the stream was read too slowly and messages were lost: call again from the last one received")
 
 
 class StreamUnsupported(RemoraError):
-    """The server's transport carries no streams that wait."""
+    """The server's transport does not support subscriptions."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "this server runs with --transport grpcio, which carries no streams that wait for what happens"
-        )
+        super().__init__("this server runs with --transport grpcio, which does not support this stream")
 
 
 class CallMalformed(RemoraError):
-    """The call breaks gRPC's protocol over HTTP/2. The transport replaces the message by how."""
+    """The call breaks gRPC's protocol over HTTP/2. The transport replaces the message by the violation."""
 
     def __init__(self) -> None:
         super().__init__("the call is malformed")
 
 
 class CompressionUnknown(RemoraError):
-    """The request is compressed in a way that the server does not know."""
+    """The request's compression is not supported."""
 
     def __init__(self) -> None:
         super().__init__("messages may be compressed with gzip or deflate, or not at all")

@@ -1,4 +1,4 @@
-"""What must hold of a thing that is found: a tree of conditions on its attributes."""
+"""Filters: trees of conditions on a message's attributes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Condition(Struct, frozen=True):
 class AllOf(Struct, frozen=True):
     """All of these hold."""
 
-    parts: tuple[Filter, ...]
+    filters: tuple[Filter, ...]
 
 
 class AnyOf(Struct, frozen=True):
     """One of these holds, or more."""
 
-    parts: tuple[Filter, ...]
+    filters: tuple[Filter, ...]
 
 
 class Negated(Struct, frozen=True):
     """This does not hold."""
 
-    part: Filter
+    negated: Filter
 
 
 Filter: TypeAlias = "AllOf | AnyOf | Negated | Condition"

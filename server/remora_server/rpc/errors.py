@@ -46,6 +46,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.OperatorOnly: Answer(code_pb2.PERMISSION_DENIED, "OPERATOR_ONLY"),
     errors.RevisionUnknown: Answer(code_pb2.OUT_OF_RANGE, "REVISION_UNKNOWN"),
     errors.ModelUnavailable: Answer(code_pb2.FAILED_PRECONDITION, "MODEL_UNAVAILABLE"),
+    errors.SearchTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "SEARCH_TOO_LARGE"),
     errors.ModelUnreachable: Answer(code_pb2.UNAVAILABLE, "MODEL_UNREACHABLE", retry_delay=0.25),
     errors.Unauthenticated: Answer(code_pb2.UNAUTHENTICATED, "UNAUTHENTICATED"),
     errors.TenantMismatch: Answer(code_pb2.PERMISSION_DENIED, "TENANT_MISMATCH"),

@@ -79,6 +79,7 @@ class Settings(Struct, frozen=True):
     window_bytes: int
     record_bytes: int
     recall_bytes: int
+    search_bytes: int
     segment_bytes: int
     queue_bytes: int
     database_bytes: int
@@ -196,6 +197,7 @@ def _one_of(*words: str) -> Parse:
 
 
 LARGEST_MEMORY = "16384 GiB"
+SEARCH_FACTOR, LEAST_SEARCH_BYTES = 4, 128 << 20
 
 KEYS: tuple[Key, ...] = (
     Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
@@ -254,6 +256,12 @@ KEYS: tuple[Key, ...] = (
         _size("0", LARGEST_MEMORY),
         128 << 20,
     ),
+    Key(
+        "search_bytes",
+        "memory that the messages of one search may take while it lasts; a larger search is refused. By default four "
+        "times recall_bytes, at least 128 MiB",
+        _size("1 MiB", LARGEST_MEMORY),
+    ),
     Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
     Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
     Key(
@@ -287,6 +295,8 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     }
     values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
     origins = {name: origin for name, (_, origin) in given.items()}
+    if values["search_bytes"] is None:
+        values["search_bytes"] = max(SEARCH_FACTOR * values["recall_bytes"], LEAST_SEARCH_BYTES)
     try:
         models = _models(values, environment)
     except ChoiceError as error:

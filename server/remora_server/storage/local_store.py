@@ -38,6 +38,7 @@ from remora_server.storage.nouns.steps import Steps
 from remora_server.storage.nouns.users import Users
 from remora_server.storage.nouns.working_memory import WorkingMemories
 from remora_server.storage.recall.index import RecallIndex
+from remora_server.storage.recall.loading import Bounds
 from remora_server.storage.records.expiry import Expiry
 from remora_server.storage.records.reader import RecordReader
 from remora_server.storage.records.records import Records
@@ -73,6 +74,7 @@ class StoreOptions(Struct, frozen=True):
     directory: Path | None
     window_bytes: int = 48 << 20
     recall_bytes: int = 128 << 20
+    search_bytes: int = 512 << 20
     segment_bytes: int = 64 << 20
     queue_bytes: int = 16 << 20
     database_bytes: int = 64 << 20
@@ -199,6 +201,7 @@ class LocalStore:
             self.commits,
             self.conversations,
             self.queues,
+            bounds=Bounds(options.recall_bytes, options.search_bytes),
             waiters=options.waiting_searches,
         )
         folder = None if self._directory is None else self._directory.backups

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from unittest.mock import patch
@@ -19,18 +18,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.examples import examples
 from tests.patience import PATIENCE, with_more_and_more_time
-from tests.storage.opening import READ, SMALL, TENANT, WRITE, one_model, take
+from tests.storage.opening import READ, WRITE
+from tests.storage.recall.opened import HERE, MODEL, Opened, decoded, embed, opened
 from tests.store.asking import draft, searched
 
-from remora.v1 import message_pb2
 from remora_server.domain.calls import Read
-from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, DeadlineExceeded, InvalidField, RevisionUnknown
-from remora_server.domain.messages import Append, Edit, MessageDraft, MessageEmbedding, Remove, Replace
+from remora_server.domain.messages import Append, Edit, MessageEmbedding, Remove, Replace
 from remora_server.domain.search import (
-    Hit,
     InConversation,
-    MessageVector,
     OfTenant,
     OfUser,
     Profile,
@@ -41,69 +37,11 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
-from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.recall.index import LoadedScope
 from remora_server.storage.recall.loading import RecallLoader
 
-MODEL = "letters"
-NEW = ConversationDraft(id="")
-HERE = InConversation("c")
 LONG = 10 * PATIENCE
 """The wait of a search that ends by itself: who waited so long would find no end."""
-
-
-def embed(text: str) -> bytes:
-    """The letters of a text, counted: a vector that two texts with the same letters share."""
-    return struct.pack("<27f", 1.0, *(float(text.count(chr(97 + letter))) for letter in range(26)))
-
-
-class Opened:
-    """A store with its index, and what tests do to both."""
-
-    def __init__(self, directory: Path | None, recall_bytes: int = SMALL, model: str = MODEL, waiters: int = 4) -> None:
-        options = StoreOptions(
-            directory,
-            segment_bytes=SMALL,
-            queue_bytes=1 << 20,
-            recall_bytes=recall_bytes,
-            waiting_searches=waiters,
-        )
-        self.store = LocalStore(
-            options, count_tokens=lambda texts: [len(text) for text in texts], models=one_model(model)
-        )
-
-    def append(self, *texts: str, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
-        self.put(*(draft(text, text) for text in texts), conversation=conversation, user=user, tenant=tenant)
-
-    def put(self, *drafts: MessageDraft, conversation: str = "c", user: str = "sarah", tenant: str = TENANT) -> None:
-        self.store.messages.append(replace(WRITE, tenant_id=tenant), conversation, user, drafts, NEW)
-
-    def embed_all(self) -> None:
-        while waiting := take(self.store.pending, 100, timeout=0.01):
-            self.store.pending.put_embeddings([MessageVector(each, embed(each.text)) for each in waiting])
-
-    def search(
-        self, text: str, scope: Scope = HERE, *, wait: float = 0.0, read: Read = READ, **options: object
-    ) -> SearchResult:
-        vector = None if options.get("profile") is Profile.LEXICAL else QueryVector(MODEL, embed(text))
-        given = SearchOptions(**{"k": 100, **options})  # type: ignore[arg-type]
-        return searched(self.store, read, SearchQuery(scope, text, vector, given, wait))
-
-    def texts(self, text: str, scope: Scope = HERE, **options: object) -> list[str]:
-        return [decoded(hit).text for hit in self.search(text, scope, **options).hits]  # type: ignore[arg-type]
-
-
-def decoded(hit: Hit) -> message_pb2.Message:
-    return message_pb2.Message.FromString(hit.encoded)
-
-
-@contextmanager
-def opened(directory: Path | None, recall_bytes: int = SMALL) -> Iterator[Opened]:
-    made = Opened(directory, recall_bytes)
-    try:
-        yield made
-    finally:
-        made.store.close()
 
 
 @pytest.fixture
@@ -167,7 +105,7 @@ def test_a_wait_for_vectors_ends_before_the_deadline_and_says_what_is_missing(he
 
 def test_searches_that_wait_for_vectors_leave_threads_to_others() -> None:
     waiters, threads = 1, 4
-    opened_here = Opened(None, waiters=waiters)
+    opened_here = Opened(None, waiting_searches=waiters)
     opened_here.append("abc")
     with ThreadPoolExecutor(threads) as workers:
         searches = [workers.submit(opened_here.search, "abc", wait=LONG) for _ in range(3 * threads)]
@@ -318,7 +256,7 @@ def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_t
         def wait(*_: object) -> None:
             if seconds := next(waits, 0.0):
                 time.sleep(seconds)
-                here.texts("tea", OfTenant(), read=Read("other"))
+                here.texts("tea", OfUser("sarah"), read=Read("other"))
 
         with patch.object(LoadedScope, "_wait_for_vectors", wait):
             assert len(here.texts("tea", OfTenant())) == 4
@@ -347,7 +285,7 @@ def test_a_load_that_failed_is_made_again(tmp_path: Path, scope: Scope, monkeypa
         assert sorted(here.texts("tea", scope)) == ["more tea", "tea"]
 
 
-def _deadline_exceeded(_loader: RecallLoader, _tenant_id: str, _deadline: float | None) -> None:
+def _deadline_exceeded(_loader: RecallLoader, _read: Read, _revision: int) -> None:
     raise DeadlineExceeded
 
 

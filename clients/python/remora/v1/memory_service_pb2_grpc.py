@@ -77,7 +77,9 @@ class MemoryServiceServicer:
     """
 
     def SearchMessages(self, request, context):
-        """Searches messages of one conversation, one user or the tenant; best first.
+        """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
+        the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
+        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

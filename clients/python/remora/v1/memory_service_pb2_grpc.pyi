@@ -40,7 +40,10 @@ class MemoryServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
     SearchMessages: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMessagesRequest, _memory_service_pb2.SearchMessagesResponse]
-    """Searches messages of one conversation, one user or the tenant; best first."""
+    """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
+    the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
+    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+    """
     AssembleContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
     GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]
@@ -62,7 +65,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SearchMessages: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMessagesRequest, _memory_service_pb2.SearchMessagesResponse]  # type: ignore[assignment]
-    """Searches messages of one conversation, one user or the tenant; best first."""
+    """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
+    the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
+    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+    """
     AssembleContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]  # type: ignore[assignment]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
     GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
@@ -87,7 +93,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SearchMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMessagesResponse, _abc.Awaitable[_memory_service_pb2.SearchMessagesResponse]]:
-        """Searches messages of one conversation, one user or the tenant; best first."""
+        """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
+        the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
+        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+        """
 
     @_abc_1.abstractmethod
     def AssembleContext(

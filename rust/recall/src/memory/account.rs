@@ -20,6 +20,10 @@ impl Account {
         account
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.own.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn add(&self, bytes: usize) {
         self.own.fetch_add(bytes, Ordering::Relaxed);
         self.total.fetch_add(bytes, Ordering::Relaxed);

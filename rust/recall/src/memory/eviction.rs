@@ -117,7 +117,7 @@ impl Recall {
         let mut registry = self.registry.lock();
         let state = registry.user_mut(tenant, user)?;
         let part = state.parts.get(&uid)?;
-        if state.loaders > 0 || part.loaders() > 0 || !part.is_ready() {
+        if state.loaders > 0 || part.loaders() > 0 {
             return None;
         }
         state.complete = false;

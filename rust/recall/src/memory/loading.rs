@@ -1,37 +1,37 @@
 //! How parts come into memory.
 //!
 //! A load begins by declaring that changes gather; then the caller waits until the store holds everything that was
-//! delivered by then ([`Recall::revision`]), reads it, and fills. The gathered changes are applied on top: they repeat what the store may
-//! hold already, in order, and each is idempotent. Several callers may load the same at once: the first fill counts, and
-//! a part with loaders stays, so that no fill meets a part that began after it.
+//! delivered by then ([`Progress::since`], [`Recall::revision`]), reads it, and fills, at once or in chunks in the order of
+//! sequences. The gathered changes are applied on top: they repeat what the store may hold already, in order, and each is
+//! idempotent, so that each chunk may be read from a later state of the store. Where a load ends early, its chunks stay and
+//! changes go on gathering: the next load needs only the rest. Several callers may load the same at once: the first to
+//! fill all counts, and a part with loaders stays, so that no fill meets a part that began after it.
 
 use std::sync::Arc;
 
 use super::inbox::Later;
-use super::part::{Part, StoredDocument};
+use super::part::{Part, Progress, StoredDocuments};
 use super::registry::Registry;
 use crate::Recall;
 
 impl Recall {
-    /// Whether the caller must fill the part, or abandon it; false where it is in memory.
-    pub fn begin_part(&self, tenant: &str, user: &str, uid: u64) -> bool {
+    /// Whether a part is in memory, which counts as a use of it.
+    pub fn has_part(&self, tenant: &str, user: &str, uid: u64) -> bool {
+        let now = self.now();
+        self.registry.lock().has_part(tenant, user, uid, now)
+    }
+
+    /// From where on the caller must fill the part, or abandon it; `None` where it is in memory.
+    pub fn begin_part(&self, tenant: &str, user: &str, uid: u64) -> Option<Progress> {
         let now = self.now();
         let mut registry = self.registry.lock();
-        if let Some(state) = registry.user_mut(tenant, user) {
-            state.used = now;
-            match state.parts.get(&uid) {
-                Some(part) if part.is_ready() => {
-                    part.touch(now);
-                    return false;
-                }
-                None if state.complete => return false,
-                _ => {}
-            }
+        if registry.has_part(tenant, user, uid, now) {
+            return None;
         }
         let part = registry.part_or_add(tenant, user, uid);
         part.add_loader();
         part.touch(now);
-        true
+        Some(part.progress())
     }
 
     /// Whether the caller must list the user's parts and declare them, then finish, or abandon the user; false where all
@@ -70,8 +70,8 @@ impl Recall {
         self.evict();
     }
 
-    /// Those of the user's parts that the caller must fill, or abandon.
-    pub fn declare_parts(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<u64> {
+    /// Those of the user's parts that the caller must fill, or abandon, each with the sequence through which it is loaded.
+    pub fn declare_parts(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<(u64, u64)> {
         let now = self.now();
         let mut registry = self.registry.lock();
         let mut missing = Vec::new();
@@ -80,7 +80,7 @@ impl Recall {
             part.touch(now);
             if !part.is_ready() {
                 part.add_loader();
-                missing.push(*uid);
+                missing.push((*uid, part.progress().loaded));
             }
         }
         missing
@@ -103,29 +103,35 @@ impl Recall {
         self.evict();
     }
 
-    /// Takes what the store holds of a part, and `later` what it lacks of what was delivered before the load began; the
-    /// vectors are those of each message's present revision.
+    /// Takes what the store holds of a part, or the next chunk of that, and `later` what it lacks of what was delivered
+    /// before the load began; the vectors are those of each message's present revision.
+    ///
+    /// What is filled ends the load of the part where nothing follows; else that goes on.
     pub fn fill_part(
         &self,
         tenant: &str,
         user: &str,
         uid: u64,
         conversation_id: &str,
-        documents: Vec<StoredDocument>,
+        stored: StoredDocuments,
         later: Later,
     ) {
         let part = self.registry.lock().part(tenant, user, uid).cloned();
         if let Some(part) = part {
-            part.fill(conversation_id, documents, later, &self.analyzer);
+            let is_last = stored.through.is_none();
+            part.fill(conversation_id, stored, later, &self.analyzer);
             part.touch(self.now());
-            let registry = self.registry.lock();
-            part.end_loader();
-            drop(registry);
+            if is_last {
+                let registry = self.registry.lock();
+                part.end_loader();
+                drop(registry);
+            }
         }
         self.evict();
     }
 
-    /// Ends a load that failed: of a part, or of the user where there is no `uid`.
+    /// Ends a load that failed: of a part, or of the user where there is no `uid`. What was loaded stays, and changes go on
+    /// gathering for it, so that the next load needs only the rest.
     pub fn abandon(&self, tenant: &str, user: &str, uid: Option<u64>) {
         let mut registry = self.registry.lock();
         match uid {
@@ -142,7 +148,7 @@ impl Recall {
     }
 }
 
-/// Takes out the parts that nobody loads any more and that are not ready.
+/// Takes out the parts that nobody loads any more and that hold nothing that a load could go on with.
 fn forget_unfinished(registry: &mut Registry, tenant: &str, user: &str) -> Vec<Arc<Part>> {
     if registry
         .user(tenant, user)
@@ -150,8 +156,8 @@ fn forget_unfinished(registry: &mut Registry, tenant: &str, user: &str) -> Vec<A
     {
         return Vec::new();
     }
-    let forgotten =
-        registry.take_parts(tenant, user, |part| !part.is_ready() && part.loaders() == 0);
+    let is_useless = |part: &Part| !part.is_ready() && !part.is_partial() && part.loaders() == 0;
+    let forgotten = registry.take_parts(tenant, user, is_useless);
     if registry
         .user(tenant, user)
         .is_some_and(|state| !state.complete)

@@ -10,7 +10,7 @@ mod registry;
 mod scope;
 
 pub use inbox::{Later, Op};
-pub use part::StoredDocument;
+pub use part::{Progress, StoredDocument, StoredDocuments};
 pub(crate) use registry::Registry;
 pub use scope::Scope;
 pub(crate) use scope::{View, speakers};

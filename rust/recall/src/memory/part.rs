@@ -28,6 +28,10 @@ pub(crate) struct Part {
     conversation_id: OnceLock<Box<str>>,
     /// Whether the content is complete; until then changes only gather.
     ready: AtomicBool,
+    /// The newest revision that was delivered before changes began to gather: a load needs a store that holds it.
+    since: u64,
+    /// The sequence through which a load that goes on has filled it.
+    loaded: AtomicU64,
     /// Callers that have begun to load it and have neither filled nor abandoned it; changed under the registry's lock.
     loaders: AtomicUsize,
     /// Whether a panic may have left half of a change in it.
@@ -54,14 +58,40 @@ pub struct StoredDocument {
     pub own_vector: bool,
 }
 
+/// What the store holds of a part, or a chunk of that.
+#[derive(Debug, Clone, Default)]
+pub struct StoredDocuments {
+    /// In the order of their sequences, from behind what was loaded before.
+    pub documents: Vec<StoredDocument>,
+    /// The sequence through which all are here; `None` where no more follow.
+    pub through: Option<u64>,
+}
+
+/// How far the load of a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The revision that the store must hold before it is read.
+    pub since: u64,
+    /// The sequence through which the part is loaded; 0 where nothing is.
+    pub loaded: u64,
+}
+
 impl Part {
-    pub(crate) fn new(uid: u64, ready: bool, kernels: &'static Kernels, account: Account) -> Self {
+    pub(crate) fn new(
+        uid: u64,
+        since: u64,
+        ready: bool,
+        kernels: &'static Kernels,
+        account: Account,
+    ) -> Self {
         let content = Content::new(kernels);
         account.add(content.bytes());
         Self {
             uid,
             conversation_id: OnceLock::new(),
             ready: AtomicBool::new(ready),
+            since,
+            loaded: AtomicU64::new(0),
             torn: AtomicBool::new(false),
             loaders: AtomicUsize::new(0),
             used: AtomicU64::new(0),
@@ -90,7 +120,20 @@ impl Part {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Declares that the inbox holds all that the part ever held.
+    /// How far it is loaded, of which a load that goes on needs no more.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            since: self.since,
+            loaded: self.loaded.load(Ordering::Acquire),
+        }
+    }
+
+    /// Whether a load that ended early has left something here to go on with.
+    pub(crate) fn is_partial(&self) -> bool {
+        !self.is_ready() && !self.is_torn() && self.progress().loaded > 0
+    }
+
+    /// Declares that content and inbox hold all that the part ever held.
     pub(crate) fn settle(&self) {
         self.ready.store(true, Ordering::Release);
     }
@@ -152,11 +195,15 @@ impl Part {
         self.waiting.fetch_sub(count, Ordering::Release);
     }
 
-    /// Takes what the store holds, and the changes since then, unless the part is ready already.
+    /// Takes what the store holds from where the load is through a sequence, and then all changes that the store lacks,
+    /// unless the part is ready already; it is once there is no such sequence.
+    ///
+    /// The store may be read anew for every chunk: a document that is older than what is there changes nothing, and what
+    /// went since is removed by the changes that gather.
     pub(crate) fn fill(
         &self,
         conversation_id: &str,
-        documents: Vec<StoredDocument>,
+        stored: StoredDocuments,
         later: Later,
         analyzer: &Analyzer,
     ) {
@@ -165,7 +212,9 @@ impl Part {
             return;
         }
         self.name_conversation(conversation_id);
-        let stored = documents
+        let through = stored.through;
+        let stored = stored
+            .documents
             .into_iter()
             .filter_map(|document| Change::read(document, analyzer));
         let later = later
@@ -173,12 +222,21 @@ impl Part {
             .filter_map(|(revision, op)| Change::prepare(revision, op, analyzer));
         let prepared: Vec<_> = stored.chain(later).collect();
         self.change(|content| {
-            content.remove_all(u64::MAX);
             prepared
                 .into_iter()
                 .for_each(|change| change.apply(content));
         });
-        self.settle();
+        match through {
+            Some(sequence) => {
+                self.loaded.fetch_max(sequence, Ordering::AcqRel);
+            }
+            None => self.settle(),
+        }
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.account.bytes()
     }
 
     /// Whether it holds nothing and nothing waits for it; false where that cannot be seen at once. Changes are pushed

@@ -96,6 +96,19 @@ impl Registry {
         self.user(tenant, user)?.parts.get(&uid)
     }
 
+    /// Whether the user's part of `uid` is here, or the user has none; a use of it at `now`.
+    pub(crate) fn has_part(&mut self, tenant: &str, user: &str, uid: u64, now: u64) -> bool {
+        let Some(state) = self.user_mut(tenant, user) else {
+            return false;
+        };
+        state.used = now;
+        let Some(part) = state.parts.get(&uid) else {
+            return state.complete;
+        };
+        part.touch(now);
+        part.is_ready()
+    }
+
     /// The part that takes a change of what the user has of `uid`; `None` where it need not be kept.
     pub(crate) fn receiver(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let state = self.user(tenant, user)?;
@@ -216,7 +229,7 @@ impl Registry {
     fn add_part(&mut self, tenant: &str, user: &str, uid: u64, ready: bool) -> Arc<Part> {
         let owner = self.owner(tenant, user);
         let account = Account::new(Arc::clone(&self.total), PART_BYTES);
-        let part = Arc::new(Part::new(uid, ready, self.kernels, account));
+        let part = Arc::new(Part::new(uid, self.revision, ready, self.kernels, account));
         let state = self.user_or_add(&owner);
         Arc::make_mut(&mut state.parts).insert(uid, Arc::clone(&part));
         self.owners.entry(uid).or_default().push(owner);

@@ -75,11 +75,7 @@ impl Recall {
     /// The parts of the scope, marked as used. Parts that are still being loaded are left out, and torn ones, which are to
     /// be loaded anew.
     pub(crate) fn use_parts(&self, tenant: &str, scope: Scope<'_>) -> Parts {
-        let mut parts = match scope {
-            Scope::Part { user, uid } => self.one_part(tenant, user, uid),
-            Scope::User { user } => self.parts_of_user(tenant, user),
-            Scope::Tenant => self.parts_of_tenant(tenant),
-        };
+        let mut parts = self.parts_of(tenant, scope);
         let found = parts.parts.len();
         parts.parts.retain(|part| {
             let is_whole = !part.is_torn();
@@ -91,6 +87,15 @@ impl Recall {
         parts.complete &= parts.parts.len() == found;
         self.touch(tenant, scope, &parts);
         parts
+    }
+
+    /// The parts of the scope that are in memory, also those that are still being loaded.
+    fn parts_of(&self, tenant: &str, scope: Scope<'_>) -> Parts {
+        match scope {
+            Scope::Part { user, uid } => self.one_part(tenant, user, uid),
+            Scope::User { user } => self.parts_of_user(tenant, user),
+            Scope::Tenant => self.parts_of_tenant(tenant),
+        }
     }
 
     fn touch(&self, tenant: &str, scope: Scope<'_>, parts: &Parts) {
@@ -151,6 +156,33 @@ impl Recall {
                 .map(|(_, part)| Arc::clone(part))
                 .collect(),
         }
+    }
+
+    /// The memory that the scope takes, also what is loaded in part, in bytes.
+    pub fn bytes_of(&self, tenant: &str, scope: Scope<'_>) -> usize {
+        let registry = self.registry.lock();
+        let parts = match scope {
+            Scope::Part { user, uid } => {
+                let part = registry.part(tenant, user, uid);
+                return part.map_or(0, |part| part.bytes());
+            }
+            Scope::User { user } => {
+                let state = registry.user(tenant, user);
+                state
+                    .into_iter()
+                    .map(|state| Arc::clone(&state.parts))
+                    .collect()
+            }
+            Scope::Tenant => {
+                let users = registry.users_of(tenant);
+                users
+                    .map(|(_, state)| Arc::clone(&state.parts))
+                    .collect::<Vec<_>>()
+            }
+        };
+        drop(registry);
+        let parts = parts.iter().flat_map(|parts| parts.values());
+        parts.map(|part| part.bytes()).sum()
     }
 
     /// How many documents of the scope the server's model is to embed and `model` has not embedded.

@@ -17,7 +17,7 @@ pub(crate) const COMPARED: usize = 2048;
 
 /// The vectors of one model, with the pieces beside them, in all views of a scope that have some.
 pub(crate) struct Late<'a> {
-    parts: Vec<(&'a View<'a>, &'a ModelVectors)>,
+    views: Vec<(&'a View<'a>, &'a ModelVectors)>,
     kernels: &'static Kernels,
 }
 
@@ -32,9 +32,9 @@ struct Held<'a> {
 impl<'a> Late<'a> {
     /// `model` and `dim` are those of the vectors.
     pub(crate) fn of(corpus: Corpus<'a>, model: &str, dim: usize) -> Self {
-        let part = |view: &'a View<'a>| Some((view, view.content.model_vectors(model, dim)?));
+        let vectors_of = |view: &'a View<'a>| Some((view, view.content.model_vectors(model, dim)?));
         Self {
-            parts: corpus.views.iter().filter_map(part).collect(),
+            views: corpus.views.iter().filter_map(vectors_of).collect(),
             kernels: corpus.kernels,
         }
     }
@@ -64,7 +64,7 @@ impl<'a> Late<'a> {
     /// The documents that have pieces and a cosine, by (uid, sequence).
     fn held(&self, cosines: &[f32]) -> Vec<Held<'a>> {
         let mut held = Vec::new();
-        for (view, vectors) in &self.parts {
+        for (view, vectors) in &self.views {
             for &(_, slot) in view.content.order() {
                 let row = view.base + slot as usize;
                 if let Some(pieces) = vectors.pieces(slot)
@@ -83,7 +83,7 @@ impl<'a> Late<'a> {
 
     /// The weight of each of the question's pieces.
     fn weights(&self, question: &Query) -> Vec<f64> {
-        let vectors = || self.parts.iter().map(|(_, vectors)| vectors);
+        let vectors = || self.views.iter().map(|(_, vectors)| vectors);
         let n = vectors()
             .map(|vectors| vectors.with_pieces())
             .sum::<usize>() as f64;

@@ -4,7 +4,7 @@ use super::buffers::Buffers;
 use super::parallel::{is_worthwhile, join};
 use crate::memory::View;
 
-/// One part of a score.
+/// One summand of a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Component {
     /// Its name.

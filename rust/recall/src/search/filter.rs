@@ -124,9 +124,9 @@ impl Filter {
 impl Expression {
     fn holds(&self, document: &Document) -> bool {
         match self {
-            Self::All(parts) => parts.iter().all(|part| part.holds(document)),
-            Self::Any(parts) => parts.iter().any(|part| part.holds(document)),
-            Self::Not(part) => !part.holds(document),
+            Self::All(all) => all.iter().all(|each| each.holds(document)),
+            Self::Any(any) => any.iter().any(|each| each.holds(document)),
+            Self::Not(negated) => !negated.holds(document),
             Self::Condition(condition) => condition.holds(document.attribute(&condition.key)),
         }
     }

@@ -43,7 +43,7 @@ pub struct FoundMessage {
     pub conversation_id: Box<str>,
     /// Its score in the profile's own measure.
     pub score: f64,
-    /// The parts of the score: the sum of value times weight, from left to right, is the score.
+    /// What the score consists of: the sum of value times weight, from left to right.
     pub components: Vec<Component>,
     /// The encoded stored message.
     pub encoded: Bytes,

@@ -1,6 +1,6 @@
 //! Loads, evictions and deliveries in any order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use remora_kernels::Kernels;
 use super::model::{
     MODEL, Question, RULES, Row, Rows, Store, TENANT, conversation, key, places, recall, vector,
 };
-use crate::{Later, Op, Profile, Recall, Scope, Weights};
+use crate::{Later, Op, Profile, Progress, Recall, Scope, StoredDocuments, Weights};
 
 const USERS: [&str; 2] = ["ann", "bob"];
 const WORDS: [&str; 5] = ["river", "boat?", "market", "lantern yesterday", "garden"];
@@ -59,6 +59,11 @@ enum Step {
         load: usize,
         lagging: bool,
     },
+    /// A load takes what was read through a sequence, and then reads the store anew.
+    FillChunk {
+        load: usize,
+        through: u64,
+    },
     Finish {
         load: usize,
     },
@@ -92,6 +97,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => user().prop_map(|user| Step::BeginUser { user }),
         2 => Just(Step::Apply),
         4 => (0usize..8, any::<bool>()).prop_map(|(load, lagging)| Step::Read { load, lagging }),
+        4 => (0usize..8, 1u64..9).prop_map(|(load, through)| Step::FillChunk { load, through }),
         4 => (0usize..8).prop_map(|load| Step::Finish { load }),
         1 => (0usize..8).prop_map(|load| Step::Abandon { load }),
         2 => (user(), uid()).prop_map(|(user, uid)| Step::Evict { user, uid }),
@@ -105,8 +111,28 @@ struct Load {
     user: &'static str,
     /// The part; `None` for all of the user.
     uid: Option<u64>,
-    /// What the store held when it was read, and what it lacked: of a user's load, the parts that must be filled.
+    /// The parts that must be filled, and the sequence through which each is loaded; of a user's load, once they are known.
+    loaded: Option<BTreeMap<u64, u64>>,
+    /// What the store held of these parts when it was read, and what it lacked.
     read: Option<BTreeMap<u64, (Rows, Later)>>,
+}
+
+impl Load {
+    fn fill(&self, recall: &Recall, through: Option<u64>) {
+        let parts = self.loaded.iter().flatten();
+        for ((uid, loaded), (rows, later)) in parts.zip(self.read.iter().flat_map(BTreeMap::values))
+        {
+            let stored = Store::chunk(rows, *loaded, through);
+            recall.fill_part(
+                TENANT,
+                self.user,
+                *uid,
+                &conversation(*uid),
+                stored,
+                later.clone(),
+            );
+        }
+    }
 }
 
 /// A recall and the store that it follows.
@@ -173,6 +199,7 @@ impl World {
                 self.unapplied.clear();
             }
             Step::Read { load, lagging } => self.read(load, lagging),
+            Step::FillChunk { load, through } => self.fill_chunk(load, through),
             Step::Finish { load } => self.finish(load),
             Step::Abandon { load } => self.abandon(load),
             Step::Evict { user, uid } => drop(self.recall.take_out(TENANT, USERS[user], uid)),
@@ -251,10 +278,11 @@ impl World {
     }
 
     fn begin(&mut self, user: &'static str, uid: u64) {
-        if self.recall.begin_part(TENANT, user, uid) {
+        if let Some(progress) = self.recall.begin_part(TENANT, user, uid) {
             self.loads.push(Load {
                 user,
                 uid: Some(uid),
+                loaded: Some(BTreeMap::from([(uid, progress.loaded)])),
                 read: None,
             });
         }
@@ -265,12 +293,13 @@ impl World {
             self.loads.push(Load {
                 user,
                 uid: None,
+                loaded: None,
                 read: None,
             });
         }
     }
 
-    /// Reads the store for a load, once.
+    /// Reads the store for a load, where that was not read since the last chunk.
     fn read(&mut self, number: usize, lagging: bool) {
         let count = self.loads.len().max(1);
         let Some(load) = self
@@ -286,14 +315,14 @@ impl World {
         };
         let is_of = |whose: &Option<String>| whose.as_deref().is_none_or(|user| user == load.user);
         let changed = unapplied.iter().filter(|(_, whose, ..)| is_of(whose));
-        let uids = match load.uid {
-            Some(uid) => vec![uid],
-            None => {
-                let mut uids = store.uids(load.user);
-                uids.extend(changed.clone().map(|(_, _, uid, _)| uid));
-                self.recall.declare_parts(TENANT, load.user, &uids)
-            }
-        };
+        let recall = &self.recall;
+        let parts = load.loaded.get_or_insert_with(|| {
+            let mut uids: BTreeSet<_> = store.uids(load.user).into_iter().collect();
+            uids.extend(changed.clone().map(|(_, _, uid, _)| uid));
+            let uids: Vec<_> = uids.into_iter().collect();
+            let declared = recall.declare_parts(TENANT, load.user, &uids);
+            declared.into_iter().collect()
+        });
         let later = |uid| {
             let mut later = Later::default();
             for (revision, _, _, op) in changed.clone().filter(|(_, _, other, _)| *other == uid) {
@@ -301,11 +330,27 @@ impl World {
             }
             later
         };
-        let read = uids.into_iter();
+        let read = parts.keys();
         load.read = Some(
-            read.map(|uid| (uid, (store.rows(load.user, uid), later(uid))))
+            read.map(|uid| (*uid, (store.rows(load.user, *uid), later(*uid))))
                 .collect(),
         );
+    }
+
+    fn fill_chunk(&mut self, number: usize, through: u64) {
+        let count = self.loads.len().max(1);
+        let Some(load) = self
+            .loads
+            .get_mut(number % count)
+            .filter(|load| load.read.is_some())
+        else {
+            return;
+        };
+        load.fill(&self.recall, Some(through));
+        load.read = None;
+        for loaded in load.loaded.iter_mut().flat_map(BTreeMap::values_mut) {
+            *loaded = through.max(*loaded);
+        }
     }
 
     fn finish(&mut self, number: usize) {
@@ -318,11 +363,7 @@ impl World {
             return;
         }
         let load = self.loads.swap_remove(number % count);
-        for (uid, (rows, later)) in load.read.unwrap_or_default() {
-            let documents = Store::documents(&rows);
-            self.recall
-                .fill_part(TENANT, load.user, uid, &conversation(uid), documents, later);
-        }
+        load.fill(&self.recall, None);
         if load.uid.is_none() {
             self.recall.finish_user(TENANT, load.user);
         }
@@ -334,13 +375,7 @@ impl World {
             return;
         }
         let load = self.loads.swap_remove(number % count);
-        for uid in load
-            .read
-            .unwrap_or_default()
-            .into_keys()
-            .chain(load.uid)
-            .collect::<std::collections::BTreeSet<_>>()
-        {
+        for uid in load.loaded.unwrap_or_default().into_keys() {
             self.recall.abandon(TENANT, load.user, Some(uid));
         }
         if load.uid.is_none() {
@@ -414,7 +449,7 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
     let recall = recall();
     let old = Row::new(1, 1, "old");
     let gone = Row::new(2, 2, "gone");
-    assert!(recall.begin_part(TENANT, "ann", 1));
+    assert!(recall.begin_part(TENANT, "ann", 1).is_some());
     recall.put(key("ann", 1), "c", Row::new(1, 3, "new").encoded(), None, 3);
     recall.remove(key("ann", 1), &[2], 4);
     recall.put(
@@ -425,7 +460,10 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
         5,
     );
 
-    let stored = vec![old.stored(), gone.stored()];
+    let stored = StoredDocuments {
+        documents: vec![old.stored(), gone.stored()],
+        through: None,
+    };
     recall.fill_part(TENANT, "ann", 1, "c", stored, Later::default());
 
     let found = all().ask(
@@ -438,6 +476,80 @@ fn changes_that_came_while_the_store_was_read_are_applied_on_top() {
     assert_eq!(places(&found), [(1, 1), (1, 3)]);
     assert_eq!(found.hits[0].encoded, Row::new(1, 3, "new").encoded());
     assert!(found.complete);
+}
+
+/// What a store has of one part, in two rows.
+fn two_rows() -> Rows {
+    Rows::from([1, 2].map(|sequence| (sequence, Row::new(sequence, sequence, "stored"))))
+}
+
+const PART: Scope<'static> = Scope::Part {
+    user: "ann",
+    uid: 1,
+};
+
+/// Loads the first of two rows, and ends there.
+fn load_one_of_two(recall: &Recall) {
+    assert!(recall.begin_part(TENANT, "ann", 1).is_some());
+    let chunk = Store::chunk(&two_rows(), 0, Some(1));
+    recall.fill_part(TENANT, "ann", 1, "c", chunk, Later::default());
+    recall.abandon(TENANT, "ann", Some(1));
+}
+
+#[test]
+fn a_load_that_ended_early_is_gone_on_with_and_misses_no_change() {
+    let recall = recall();
+    load_one_of_two(&recall);
+    assert!(!all().ask(&recall, PART).complete);
+    recall.remove(key("ann", 1), &[1], 3);
+    recall.put(key("ann", 1), "c", Row::new(2, 4, "new").encoded(), None, 4);
+
+    let progress = recall.begin_part(TENANT, "ann", 1);
+    let rest = Store::chunk(&two_rows(), 1, None);
+    recall.fill_part(TENANT, "ann", 1, "c", rest, Later::default());
+
+    let begun = Progress {
+        since: 0,
+        loaded: 1,
+    };
+    assert_eq!(
+        progress,
+        Some(begun),
+        "what the store must hold is what it had to at first"
+    );
+    let found = all().ask(&recall, PART);
+    assert_eq!(places(&found), [(1, 2)]);
+    assert_eq!(found.hits[0].encoded, Row::new(2, 4, "new").encoded());
+    assert!(found.complete);
+}
+
+#[test]
+fn what_is_loaded_in_part_counts_and_leaves_when_memory_is_short() {
+    let recall = Recall::with_grace(Kernels::best(), 1, Duration::ZERO);
+    load_one_of_two(&recall);
+    assert!(recall.bytes_of(TENANT, PART) > 0);
+
+    // Who was used last stays in any case.
+    recall.begin_user(TENANT, "bob");
+    recall.finish_user(TENANT, "bob");
+
+    assert_eq!(recall.statistics().parts, 0);
+    let progress = recall.begin_part(TENANT, "ann", 1);
+    assert!(progress.is_some_and(|progress| progress.loaded == 0));
+}
+
+#[test]
+fn a_users_load_goes_on_with_parts_that_are_loaded_in_part() {
+    let recall = recall();
+    load_one_of_two(&recall);
+
+    assert!(recall.begin_user(TENANT, "ann"));
+    assert_eq!(recall.declare_parts(TENANT, "ann", &[1]), [(1, 1)]);
+    let rest = Store::chunk(&two_rows(), 1, None);
+    recall.fill_part(TENANT, "ann", 1, "c", rest, Later::default());
+    recall.finish_user(TENANT, "ann");
+
+    assert_eq!(places(&all().ask(&recall, ANN)), [(1, 1), (1, 2)]);
 }
 
 #[test]
@@ -468,7 +580,10 @@ fn a_failed_load_leaves_nothing_behind() {
     let recall = recall();
     assert!(recall.begin_user(TENANT, "ann"));
     recall.put(key("ann", 1), "c", Row::new(1, 1, "a").encoded(), None, 1);
-    assert_eq!(recall.declare_parts(TENANT, "ann", &[1, 2]), [1, 2]);
+    assert_eq!(
+        recall.declare_parts(TENANT, "ann", &[1, 2]),
+        [(1, 0), (2, 0)]
+    );
 
     recall.abandon(TENANT, "ann", Some(1));
     recall.abandon(TENANT, "ann", Some(2));

@@ -10,7 +10,8 @@ use remora_late::Pieces;
 use remora_wire as wire;
 
 use crate::{
-    Filter, Found, Later, PartKey, Profile, Recall, Scope, Search, StoredDocument, Vector, Weights,
+    Filter, Found, Later, PartKey, Profile, Recall, Scope, Search, StoredDocument, StoredDocuments,
+    Vector, Weights,
 };
 
 pub(super) const TENANT: &str = "acme";
@@ -155,8 +156,14 @@ impl Store {
         self.parts.keys().map(|(user, _)| user.clone()).collect()
     }
 
-    pub(super) fn documents(rows: &Rows) -> Vec<StoredDocument> {
-        rows.values().map(Row::stored).collect()
+    /// What the store holds of a part behind one sequence, through another.
+    pub(super) fn chunk(rows: &Rows, after: u64, through: Option<u64>) -> StoredDocuments {
+        let is_in = |sequence: u64| after < sequence && through.is_none_or(|last| sequence <= last);
+        let rows = rows.values().filter(|row| is_in(row.sequence));
+        StoredDocuments {
+            documents: rows.map(Row::stored).collect(),
+            through,
+        }
     }
 
     /// Loads whatever of the user is not in `recall`.
@@ -164,8 +171,8 @@ impl Store {
         if !recall.begin_user(TENANT, user) {
             return;
         }
-        for uid in recall.declare_parts(TENANT, user, &self.uids(user)) {
-            let documents = Self::documents(&self.rows(user, uid));
+        for (uid, loaded) in recall.declare_parts(TENANT, user, &self.uids(user)) {
+            let documents = Self::chunk(&self.rows(user, uid), loaded, None);
             let later = Later::default();
             recall.fill_part(TENANT, user, uid, &conversation(uid), documents, later);
         }

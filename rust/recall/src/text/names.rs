@@ -1,4 +1,4 @@
-//! The names of those who take part: found in questions, and taken out of what is embedded or searched by words.
+//! The names of speakers: found in questions, and taken out of what is embedded or searched by words.
 //!
 //! Who speaks belongs to a message's metadata. In the texts, names only pull everything that mentions a person together.
 

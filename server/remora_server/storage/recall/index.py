@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from remora_server import _native
@@ -33,7 +33,7 @@ from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.queues import EmbeddingQueues
 from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.nouns.conversations import Conversations
-from remora_server.storage.recall.loading import RecallLoader
+from remora_server.storage.recall.loading import Bounds, RecallLoader
 
 RELOADS = 2
 """How often a scope is loaded again whose parts leave memory before they are searched; then what is there counts."""
@@ -56,6 +56,7 @@ class RecallIndex:
         conversations: Conversations,
         queues: EmbeddingQueues,
         *,
+        bounds: Bounds,
         waiters: int,
     ) -> None:
         """At most `waiters` searches wait for vectors at a time: each holds a thread that others need."""
@@ -64,21 +65,17 @@ class RecallIndex:
         self._conversations = conversations
         self._queues = queues
         self._waiters = threading.Semaphore(waiters)
-        self._loader = RecallLoader(core, database, commits, queues.models)
+        self._loader = RecallLoader(core, database, commits, queues.models, bounds)
 
     @contextmanager
     def open(self, read: Read, scope: Scope) -> Iterator[LoadedScope]:
-        """See `domain.search.MessageIndex`. Raises RevisionUnknown, DeadlineExceeded, too."""
+        """See `domain.search.MessageIndex`. Raises RevisionUnknown, DeadlineExceeded, SearchTooLarge, too."""
         self._commits.begin(read)
         resolved = self._resolved(read, scope)
-        with ExitStack() as held:
-
-            def load() -> None:
-                held.enter_context(self._loaded(resolved, read.deadline))
-
-            load()
+        with self._loader.loading(read, resolved) as load:
+            load.load()
             yield LoadedScope(
-                self._core, self._queues, self._waiters, scope=resolved, deadline=read.deadline, load=load
+                self._core, self._queues, self._waiters, scope=resolved, deadline=read.deadline, load=load.load
             )
 
     def _resolved(self, read: Read, scope: Scope) -> ResolvedScope:
@@ -91,15 +88,6 @@ class RecallIndex:
                 return ResolvedScope(tenant_id, user_id)
             case OfTenant():
                 return ResolvedScope(tenant_id)
-
-    def _loaded(self, scope: ResolvedScope, deadline: float | None) -> AbstractContextManager[None]:
-        """Have a scope in memory: users for as long as the context lasts, a part of a conversation for a while."""
-        if scope.user_id is None:
-            return self._loader.tenant(scope.tenant_id, deadline)
-        if scope.uid is None:
-            return self._loader.user(scope.tenant_id, scope.user_id, deadline)
-        self._loader.part(scope.tenant_id, scope.user_id, scope.uid, scope.conversation_id, deadline)
-        return nullcontext()
 
 
 class LoadedScope:
@@ -240,12 +228,12 @@ class LoadedScope:
 
 def _expression(filter_: Filter) -> tuple[Any, ...]:
     match filter_:
-        case AllOf(parts):
-            return "all", [_expression(part) for part in parts]
-        case AnyOf(parts):
-            return "any", [_expression(part) for part in parts]
-        case Negated(part):
-            return "not", _expression(part)
+        case AllOf(filters):
+            return "all", [_expression(each) for each in filters]
+        case AnyOf(filters):
+            return "any", [_expression(each) for each in filters]
+        case Negated(negated):
+            return "not", _expression(negated)
         case Condition(key, operator, values):
             return "condition", key, operator.value, list(values)
 

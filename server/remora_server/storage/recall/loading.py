@@ -2,120 +2,152 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
-import duckdb
+from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server._native import Core, Unapplied
-from remora_server.domain.errors import MemoryExhausted, StoreFailed, StoreFull
+from remora_server.domain.calls import Read
+from remora_server.domain.errors import MemoryExhausted, SearchTooLarge, StoreFailed, StoreFull
 from remora_server.domain.models import ServedModels
+from remora_server.locking import Level, new_lock
 from remora_server.storage.commit.commits import Commits
-from remora_server.storage.database import arrow
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.commit.locks import Held, Locks
 from remora_server.storage.database.database import Database
-from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
+from remora_server.storage.embedding.scopes import ResolvedScope
+from remora_server.storage.recall.stored import LEAST_MESSAGE_BYTES, Chunk, StoredMessages, StoredPart
 
-Vectors: TypeAlias = list[tuple[str, bytes, bool, bytes]]
-"""Of one message: model, little-endian f32, whether the caller made it, word pieces."""
-Version: TypeAlias = tuple[int, int, int]
-"""A message's conversation uid, its sequence and the revision that last wrote it."""
+T = TypeVar("T")
 
-GROUP_MESSAGES = 2_000
-"""Messages that are read together, unless one part has more: a load needs memory for these besides what it fills."""
 
-_PARTS = """
-SELECT m.conversation_uid, any_value(c.id), count(*) FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-WHERE m.tenant_id = ? AND m.user_id = ? GROUP BY m.conversation_uid ORDER BY m.conversation_uid
-"""
-_USERS = "SELECT DISTINCT user_id FROM messages WHERE tenant_id = ? ORDER BY user_id"
-# Uids have the columns' own type: where they are compared as another, every row group is read.
-_MESSAGES = f"""
-SELECT conversation_uid, {STORED_COLUMNS} FROM messages
-WHERE tenant_id = $tenant AND user_id = $user AND conversation_uid IN (SELECT unnest($uids::UBIGINT[]))
-ORDER BY conversation_uid, sequence
-"""  # noqa: S608 - a constant
-_EMBEDDINGS = """
-SELECT rowid, conversation_uid, sequence, message_revision, model, by_caller FROM embeddings
-WHERE tenant_id = $tenant AND conversation_uid IN (SELECT unnest($uids::UBIGINT[])) AND (by_caller OR model = $model)
-ORDER BY conversation_uid, sequence, model
-"""
-# By rowid: a scan that finds rows by anything else reads this column, by far the largest, of all that there are.
-_VALUES = "SELECT values FROM embeddings WHERE rowid IN (SELECT unnest($rowids)) ORDER BY rowid"
-_PIECES = "SELECT rowid, pieces FROM embeddings WHERE rowid IN (SELECT unnest($rowids))"
+class Bounds(Struct, frozen=True):
+    """Memory in bytes: what searches may leave behind for later ones, and the most that one of them may load."""
+
+    recall_bytes: int
+    search_bytes: int
 
 
 class RecallLoader:
     """Loads parts of conversations (one user's of each), users and tenants that are not in memory.
 
-    A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it.
-    What DuckDB has no room for is added from the journal. Several may load the same at once: the first counts. Vectors
-    of models that are neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's model makes
-    some.
+    A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it in
+    chunks. When its deadline passes, what it has loaded stays, and the next load goes on from there: each load gets
+    further by one chunk at least. What DuckDB has no room for is added from the journal. Vectors of models that are
+    neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's model makes some.
     """
 
-    def __init__(self, core: Core, database: Database, commits: Commits, models: ServedModels) -> None:
+    def __init__(self, core: Core, database: Database, commits: Commits, models: ServedModels, bounds: Bounds) -> None:
         self._core = core
         self._recall = core.recall
-        self._database = database
+        self._stored = StoredMessages(database)
         self._commits = commits
         self._models = models
+        self._bounds = bounds
+        self._loads = Locks(Level.LOAD)
+        self._large = new_lock(Level.LARGE_SEARCH)
         self._last_unapplied: tuple[tuple[str, int, int], Unapplied] | None = None
         """Of a tenant, after a revision that is applied, as of one that was delivered."""
 
-    def part(self, tenant_id: str, user_id: str, uid: int, conversation_id: str, deadline: float | None) -> None:
-        """Have one user's part of a conversation in memory."""
-        if self._recall.begin_part(tenant_id, user_id, uid):
-            with self._loading(tenant_id, user_id, [uid]):
-                unapplied = self._settle(tenant_id, deadline)
-                self._fill(tenant_id, user_id, {uid: conversation_id}, unapplied)
-
     @contextmanager
-    def user(self, tenant_id: str, user_id: str, deadline: float | None) -> Iterator[None]:
-        """Have all of a user's messages in memory, for as long as the context lasts."""
-        with self._users(tenant_id, [user_id], deadline):
-            yield
+    def loading(self, read: Read, scope: ResolvedScope) -> Iterator[ScopeLoad]:
+        """A load of a scope. What it loads stays in memory: users for as long as the context lasts, a part of a
+        conversation for a while.
+        """
+        with ExitStack() as held:
+            yield ScopeLoad(self, read, scope, held)
 
-    @contextmanager
-    def tenant(self, tenant_id: str, deadline: float | None) -> Iterator[None]:
-        """Have all of a tenant's messages in memory, for as long as the context lasts."""
-        unapplied = self._settle(tenant_id, deadline)
-        users = {user_id for (user_id,) in self._database.rows(_USERS, [tenant_id])}
-        with self._users(tenant_id, sorted(users.union(unapplied.users() if unapplied else [])), deadline):
-            yield
+    def load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
+        """Have one user's part of a conversation in memory. Raises DeadlineExceeded, SearchTooLarge."""
+        tenant_id, uid = read.tenant_id, part.uid
+        if not self._recall.has_part(tenant_id, user_id, uid):
+            with self._loads.of(read, (user_id, uid)):
+                self._load_part(read, user_id, part)
+        self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
 
-    @contextmanager
-    def _users(self, tenant_id: str, user_ids: Iterable[str], deadline: float | None) -> Iterator[None]:
-        held = []
-        try:
-            for user_id in user_ids:
-                while not self._recall.hold_user(tenant_id, user_id):
-                    self._load_user(tenant_id, user_id, deadline)
-                held.append(user_id)
-            yield
-        finally:
-            for user_id in held:
-                self._recall.release_user(tenant_id, user_id)
+    def _load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
+        tenant_id, uid = read.tenant_id, part.uid
+        begun = self._recall.begin_part(tenant_id, user_id, uid)
+        if begun is None:
+            return
+        since, loaded = begun
+        with self._unfinished(tenant_id, user_id, [uid]):
+            unapplied = self._settle(read, since)
+            chunks = self._stored.chunks_of(tenant_id, user_id, replace(part, loaded=loaded))
+            for chunk in _in_time(chunks, read.deadline):
+                self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
+                self._fill(tenant_id, user_id, chunk, unapplied)
 
-    def _load_user(self, tenant_id: str, user_id: str, deadline: float | None) -> None:
-        if self._recall.begin_user(tenant_id, user_id):
-            with self._loading(tenant_id, user_id, [None]):
-                unapplied = self._settle(tenant_id, deadline)
-                changed = unapplied.parts(user_id) if unapplied else []
-                stored = {uid: (uid, conversation_id, 0) for uid, conversation_id in changed}
-                stored |= {row[0]: row for row in self._database.rows(_PARTS, [tenant_id, user_id])}
-                absent = self._recall.declare_parts(tenant_id, user_id, list(stored))
-                with self._loading(tenant_id, user_id, absent):
-                    for group in _groups([stored[uid] for uid in absent]):
-                        self._fill(tenant_id, user_id, group, unapplied)
-                        del absent[: len(group)]
+    def hold_user(self, read: Read, user_id: str) -> bool:
+        """Keep all messages of a user in memory until `release_user`; False where they are not there."""
+        return self._recall.hold_user(read.tenant_id, user_id)
+
+    def release_user(self, read: Read, user_id: str) -> None:
+        """End what a `hold_user` that returned True began."""
+        self._recall.release_user(read.tenant_id, user_id)
+
+    def load_user(self, read: Read, user_id: str, taken: int) -> None:
+        """Have all of a user's messages in memory, besides others of the scope that take so many bytes.
+
+        Raises DeadlineExceeded, SearchTooLarge.
+        """
+        tenant_id = read.tenant_id
+        with self._loads.of(read, user_id):
+            if not self._recall.begin_user(tenant_id, user_id):
+                return
+            with self._unfinished(tenant_id, user_id, [None]):
+                unapplied = self._settle(read, self._recall.revision())
+                self._load_parts(read, user_id, unapplied, taken)
                 self._recall.finish_user(tenant_id, user_id)
 
+    def _load_parts(self, read: Read, user_id: str, unapplied: Unapplied | None, taken: int) -> None:
+        tenant_id = read.tenant_id
+        changed = unapplied.parts(user_id) if unapplied else []
+        stored = {uid: StoredPart(uid, conversation_id) for uid, conversation_id in changed}
+        stored |= {part.uid: part for part in self._stored.parts(tenant_id, user_id)}
+        absent = dict(self._recall.declare_parts(tenant_id, user_id, list(stored)))
+        parts = [replace(stored[uid], loaded=loaded) for uid, loaded in absent.items()]
+        with self._unfinished(tenant_id, user_id, absent):
+            for chunk in _in_time(self._stored.chunks(tenant_id, user_id, parts), read.deadline):
+                self.bytes_with(read, user_id, taken)
+                self._fill(tenant_id, user_id, chunk, unapplied)
+                if chunk.through is None:
+                    for uid in chunk.conversations:
+                        del absent[uid]
+
+    def bytes_with(self, read: Read, user_id: str, taken: int) -> int:
+        """The memory that a user's messages take, with others that take so many bytes. Raises SearchTooLarge."""
+        needed = taken + self._recall.bytes_of(read.tenant_id, user_id=user_id, uid=None)
+        self._require_room(needed)
+        return needed
+
+    def users(self, read: Read) -> list[str]:
+        """The users of a tenant. Raises SearchTooLarge where it can be told that not all of them have room."""
+        tenant_id = read.tenant_id
+        unapplied = self._settle(read, self._recall.revision())
+        stored = self._stored.users(tenant_id)
+        least = LEAST_MESSAGE_BYTES * sum(stored.values())
+        self._require_room(least + self._stored.vector_bytes(tenant_id, self._models.of(tenant_id)))
+        return sorted(stored.keys() | set(unapplied.users() if unapplied else []))
+
+    def is_large(self, taken: int) -> bool:
+        """Whether a scope takes more than searches may leave behind."""
+        return taken > self._bounds.recall_bytes
+
+    def turn(self, read: Read) -> Held:
+        """The turn of one large search. Entering raises DeadlineExceeded."""
+        return Held(self._large, read.deadline)
+
+    def _require_room(self, needed: int) -> None:
+        if needed > self._bounds.search_bytes:
+            raise SearchTooLarge(needed, self._bounds.search_bytes)
+
     @contextmanager
-    def _loading(self, tenant_id: str, user_id: str, uids: Sequence[int | None]) -> Iterator[None]:
+    def _unfinished(self, tenant_id: str, user_id: str, uids: Iterable[int | None]) -> Iterator[None]:
+        """Loads of parts, or (None) of the user: where the context ends early, what is not filled is abandoned."""
         try:
             yield
         except BaseException:
@@ -123,21 +155,21 @@ class RecallLoader:
                 self._recall.abandon(tenant_id, user_id, uid)
             raise
 
-    def _settle(self, tenant_id: str, deadline: float | None) -> Unapplied | None:
-        """Wait until DuckDB holds every change that was delivered, except those that never become durable.
+    def _settle(self, read: Read, revision: int) -> Unapplied | None:
+        """Wait until DuckDB holds every change through a revision that was delivered, except those that never become
+        durable.
 
         Returns those that it lacks, where something is lacking to apply them.
         """
-        revision = self._recall.revision()
         try:
-            self._commits.wait_published(revision, deadline)
+            self._commits.wait_published(revision, read.deadline)
         except StoreFailed:
             revision = min(revision, self._core.published())
         while True:
             try:
-                self._commits.wait_applied(revision, deadline)
+                self._commits.wait_applied(revision, read.deadline)
             except (StoreFull, MemoryExhausted):
-                unapplied = self._unapplied(tenant_id, self._commits.applied(), revision)
+                unapplied = self._unapplied(read.tenant_id, self._commits.applied(), revision)
                 if unapplied is not None:
                     return unapplied
             else:
@@ -152,55 +184,61 @@ class RecallLoader:
             last = self._last_unapplied = None if found is None else (key, found)
         return None if last is None else last[1]
 
-    def _fill(self, tenant_id: str, user_id: str, parts: dict[int, str], unapplied: Unapplied | None) -> None:
-        """Fill all parts, given as uids with ids of conversations: one that holds nothing is filled with nothing."""
-        scope, model = {"tenant": tenant_id, "uids": list(parts)}, self._models.of(tenant_id)
-        rows, vectors = self._database.snapshot(
-            lambda cursor: (
-                cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall(),
-                _vectors(cursor, {**scope, "model": model.name}, late=model.late),
+    def _fill(self, tenant_id: str, user_id: str, chunk: Chunk, unapplied: Unapplied | None) -> None:
+        """Fill all parts of a chunk: one that holds nothing is filled with nothing."""
+        found = self._stored.read(tenant_id, user_id, chunk, self._models.of(tenant_id))
+        for uid, conversation_id in chunk.conversations.items():
+            messages, vectors = found[uid]
+            self._recall.fill_part(
+                tenant_id, user_id, uid, conversation_id, messages, vectors, through=chunk.through, unapplied=unapplied
             )
-        )
-        messages = {uid: list(own) for uid, own in groupby(rows, itemgetter(0))}
-        for uid, conversation_id in parts.items():
-            own = messages.get(uid, [])
-            encoded = [stored_message(*row[1:]) for row in own]
-            made = [vectors.get(row[:3], []) for row in own]
-            self._recall.fill_part(tenant_id, user_id, uid, conversation_id, encoded, made, unapplied)
 
 
-def _groups(parts: Sequence[tuple[int, str, int]]) -> Iterator[dict[int, str]]:
-    """Parts (uid, conversation's id, how many messages) that are read together, as uids with ids."""
-    group: dict[int, str] = {}
-    size = 0
-    for uid, conversation_id, count in parts:
-        if group and size + count > GROUP_MESSAGES:
-            yield group
-            group, size = {}, 0
-        group[uid] = conversation_id
-        size += count
-    if group:
-        yield group
+class ScopeLoad:
+    """Brings one scope into memory for a search. What `held` is given is kept until it is closed."""
+
+    def __init__(self, loader: RecallLoader, read: Read, scope: ResolvedScope, held: ExitStack) -> None:
+        self._loader = loader
+        self._read = read
+        self._scope = scope
+        self._held = held
+        self._has_loaded = False
+        self._has_turn = False
+
+    def load(self) -> None:
+        """Have the scope in memory. Raises DeadlineExceeded, SearchTooLarge."""
+        scope = self._scope
+        if scope.user_id is None:
+            self._load_tenant()
+        elif scope.uid is None:
+            self._hold(scope.user_id, taken=0)
+        else:
+            self._loader.load_part(self._read, scope.user_id, StoredPart(scope.uid, scope.conversation_id))
+
+    def _load_tenant(self) -> None:
+        taken = 0
+        for user_id in self._loader.users(self._read):
+            taken = self._hold(user_id, taken)
+            if self._loader.is_large(taken) and not self._has_turn:
+                self._held.enter_context(self._loader.turn(self._read))
+                self._has_turn = True
+
+    def _hold(self, user_id: str, taken: int) -> int:
+        """Have a user's messages in memory until the load is closed, besides others that take so many bytes. Returns
+        what all of them take.
+        """
+        while not self._loader.hold_user(self._read, user_id):
+            if self._has_loaded:
+                require_time(self._read.deadline)
+            self._loader.load_user(self._read, user_id, taken)
+            self._has_loaded = True
+        self._held.callback(self._loader.release_user, self._read, user_id)
+        return self._loader.bytes_with(self._read, user_id, taken)
 
 
-def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
-    """Read until rowids stay the same meanwhile: a checkpoint moves rows, also those that a transaction sees."""
-    keys = cursor.execute(_EMBEDDINGS, parameters).fetchall()
-    while keys:
-        rowids = sorted(key[0] for key in keys)
-        values = list(arrow.vectors(cursor.sql(_VALUES, params={"rowids": rowids})))
-        own = [rowid for rowid, *_, by_caller in keys if late and not by_caller]
-        pieces = dict(cursor.execute(_PIECES, {"rowids": own}).fetchall()) if own else {}
-        before, keys = keys, cursor.execute(_EMBEDDINGS, parameters).fetchall()
-        if keys == before:
-            return _by_message(keys, dict(zip(rowids, values, strict=True)), pieces)
-    return {}
-
-
-def _by_message(
-    keys: Sequence[tuple[int, int, int, int, str, bool]], values: dict[int, bytes], pieces: dict[int, bytes | None]
-) -> dict[Version, Vectors]:
-    vectors: dict[Version, Vectors] = defaultdict(list)
-    for rowid, uid, sequence, revision, model, by_caller in keys:
-        vectors[uid, sequence, revision].append((model, values[rowid], by_caller, pieces.get(rowid) or b""))
-    return vectors
+def _in_time(items: Iterable[T], deadline: float | None) -> Iterator[T]:
+    """The first, and those that can be had by a deadline. Raises DeadlineExceeded for the next."""
+    for number, item in enumerate(items):
+        if number:
+            require_time(deadline)
+        yield item

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remora_server.storage.database import arrow
-from remora_server.storage.recall import loading
+from remora_server.storage.recall import stored
 
 MODEL = "m"
 
@@ -42,6 +42,6 @@ def test_rows_that_move_between_two_reads_are_read_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(arrow, "vectors", list)
     values = [bytes([number]) for number in range(count)]
     table = MovingTable(values)
-    found = loading._vectors(table, {}, late=False)  # type: ignore[arg-type]
+    found = stored._vectors(table, {}, late=False)  # type: ignore[arg-type]
     assert found == {(1, at, 7): [(MODEL, value, True, b"")] for at, value in enumerate(values)}
     assert table.reads == 2
