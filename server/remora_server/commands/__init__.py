@@ -17,11 +17,11 @@ COMMANDS: Mapping[str, str] = {
     "restore": "make a data directory of a backup",
     "config": "show the effective settings and where each value comes from",
     "model": "the embedding model's files",
-    "doctor": "look everything over: model, store, disk, limits, settings",
+    "doctor": "check everything: model, store, disk, limits, settings",
     "repair": "save what can be saved of a damaged store into a new directory",
     "version": "show the version",
 }
-"""The names with what the command does."""
+"""The commands, with what each does."""
 
 
 def module_of(command: str) -> str:

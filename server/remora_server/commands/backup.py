@@ -65,7 +65,7 @@ def _token_in(directory: Path) -> str:
 
 
 def _token_of_settings() -> str | None:
-    """The operator's token where the settings say that the data is; None where there is none that can be read."""
+    """The operator's token in the data directory of the settings; None where it cannot be read."""
     directory = load_settings({}).settings.data
     with suppress(CommandFailed):
         return None if directory is None else _token_in(directory)
@@ -85,7 +85,7 @@ def _backup(client: Remora, destination: Path, seconds: float) -> Manifest:
 
 @contextmanager
 def _made(client: Remora, seconds: float) -> Iterator[Backup]:
-    """A snapshot on the server, which is deleted in the end; where that fails, the next backup does it."""
+    """A snapshot on the server, which is deleted in the end; where that fails, the next backup deletes it."""
     backup = _snapshot(client, seconds)
     try:
         yield backup
@@ -124,7 +124,7 @@ def _parts(client: Remora, backup_id: str) -> Iterator[bytes]:
 
 
 def _created(file: Path) -> BinaryIO:
-    """A new file, for its owner alone."""
+    """A new file that only its owner can read."""
     return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = "-"
 
 
 TAIL_BYTES = 1 << 12
-"""More than the first line of a file, and than the last of a complete one."""
+"""More bytes than the first line of a file has, or the last line of a complete one."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -46,7 +46,7 @@ class Reached(Struct, frozen=True):
 
     @property
     def whole_conversations(self) -> int:
-        """How many conversations are in it of which no record follows."""
+        """How many conversations are complete in it."""
         return self.conversations if self.is_last else max(0, self.conversations - 1)
 
 

@@ -1,4 +1,4 @@
-"""`remora import`: the lines of an export into a store. What is there already, the same, is passed over."""
+"""`remora import`: the lines of an export into a store. Equal records that exist already are skipped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
 
 
 class Group(Struct):
-    """Records of one conversation that are sent at once, with their lines' numbers."""
+    """Records of one conversation that are sent together, with their line numbers."""
 
     conversation_id: str
     records: list[Record] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Group(Struct):
     bytes: int = 0
 
     def takes(self, conversation_id: str, size: int) -> bool:
-        """Whether a record of a conversation, of so many bytes, still goes with them."""
+        """Whether a record of a conversation, of so many bytes, can be sent with them."""
         if not self.records:
             return True
         fits = len(self.records) < GROUP_RECORDS and self.bytes + size <= GROUP_BYTES
@@ -44,7 +44,7 @@ class Group(Struct):
 
 
 class Lines:
-    """The lines of a file, one after the other; knows where it is."""
+    """The lines of a file in turn, with the current line number."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class Lines:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Have what is wrong with a line end the command."""
+        """End the command with an error in a line, and its number."""
         try:
             yield
         except LineError as error:

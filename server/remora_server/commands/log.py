@@ -36,7 +36,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    """Show what was asked for."""
+    """Show conversations or messages."""
     if given["follow"] and given["conversation"] is None:
         raise Misused("--follow needs a conversation")
     with connected(given) as client:
@@ -65,7 +65,7 @@ def _note(found: int, given: dict[str, Any]) -> None:
 
 
 def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> None:
-    """Until an interrupt."""
+    """Show new messages until an interrupt."""
     interrupts = _interrupts()
     while not interrupts.wait(FOLLOW_SECONDS):
         newest = _show(conversation.messages(None, after=newest, oldest_first=True), given, newest)

@@ -1,4 +1,4 @@
-"""What the machine gives a store: its disk, how long a sync takes there, and the limits of the process."""
+"""The machine: the disk, the duration of a sync there, and the limits of the process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Disk(Struct, frozen=True):
 
 
 def disk_of(directory: Path) -> Disk:
-    """The disk of a directory, or of where it would be made."""
+    """The disk of a directory, which need not exist yet."""
     while not _can_be_seen(directory):
         directory = directory.parent
     usage = shutil.disk_usage(directory)
@@ -59,7 +59,7 @@ def _kind(directory: Path) -> str:
 
 
 def _sync_micros(directory: Path) -> int:
-    """A file without a name is written and synced: the directory does not change."""
+    """It writes and syncs a file without a name, so that the directory does not change."""
     flags = getattr(os, "O_TMPFILE", None)
     if flags is None:
         return 0

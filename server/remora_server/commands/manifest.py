@@ -1,4 +1,4 @@
-"""The manifest of a backup: a folder with it and the snapshot that it describes is the backup."""
+"""The manifest of a backup: a backup is a folder with a manifest and the snapshot that it describes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _hexadecimal(size: int) -> Meta:
 
 
 class ManifestError(Exception):
-    """There is no manifest, or not one that this version reads; the message says which."""
+    """There is no manifest that this version reads; the message says why."""
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ def positive(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """A time that a call may take: more than none, and an end to it."""
+    """A time limit for a call: above 0 and finite."""
     try:
         given = float(text)
     except ValueError:

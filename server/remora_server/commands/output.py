@@ -29,7 +29,7 @@ from remora_server.commands import standard_output
 from remora_server.commands.printable import printable_json
 
 SILENT_SECONDS = 5.0
-"""After so long, a person wants to know why nothing happens."""
+"""After so many seconds without an answer, the command says that it waits."""
 
 _UNBOUNDED = 100_000
 """Columns of what is not a terminal: lines are not broken for a pipe."""
@@ -82,7 +82,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_set_in(console: Console, text: Text) -> None:
-    """Print text with its lines set in but the first, whatever broke them: none passes for the beginning of another."""
+    """Print text with continuation lines indented, whichever character broke the line."""
     width = max(LEAST_COLUMNS, console.width - len(SET_IN))
     lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
     console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)

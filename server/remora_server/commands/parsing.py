@@ -1,4 +1,4 @@
-"""How the command line is read: errors in one line, and a command's arguments known when it is given."""
+"""Parses the command line: errors in one line, and a command's module is imported only when it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remora_server.commands.failures import MISUSED
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong."""
+    """A parser with errors of one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}\n")
@@ -36,14 +36,14 @@ class CommandParser(Parser):
 
 
 def filled(text: str) -> str:
-    """What is not empty. Taken for what was left out, a variable that is not set would widen what is asked for."""
+    """Text that is not empty: with an unset variable, a command would otherwise act on more than was meant."""
     if not text:
         raise argparse.ArgumentTypeError("is empty: is a variable not set?")
     return text
 
 
 def name(text: str) -> str:
-    """Text that says who or what, as it travels: not empty, and UTF-8."""
+    """A name or an id: not empty, and UTF-8."""
     try:
         filled(text).encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Texts of users as a terminal can only show them: nothing in them steers it, hides, or turns around what is beside it.
+"""Makes users' texts safe to print: they cannot control the terminal, hide, or reverse the text beside them.
 
 Control and format characters are escaped, and those that fonts leave invisible (Unicode Technical Standard 55, 3.2).
 What joins letters and emoji stays where it joins them, and so do the format characters that are seen.
@@ -27,7 +27,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Likewise, but with its line breaks and tabs."""
+    """The same, with line breaks and tabs kept."""
     return _INVISIBLE.sub(_code, text.translate(_CONTROLS_IN_LINES))
 
 

@@ -31,7 +31,7 @@ def first_line(user_id: str | None = None, conversation_id: str | None = None) -
 
 
 def is_first_line(line: bytes) -> bool:
-    """Whether a line is the first of an export, or of whatever scope it would be if it were not cut."""
+    """Whether a line, which may be cut, is the first of an export of any scope."""
     head = first_line().removesuffix(b"}\n")
     return line.startswith((head + b"}\n", head + b",")) or first_line().startswith(line)
 
@@ -58,7 +58,7 @@ def record_line(record: Record) -> bytes:
 
 
 def _sorted(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same with the keys of objects in order: those of a map have none."""
+    """The same value with sorted keys: maps have no order."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(element) for element in value] if isinstance(value, list) else value

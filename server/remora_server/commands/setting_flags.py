@@ -1,4 +1,4 @@
-"""The settings as flags of a command, and what they come to."""
+"""The settings as flags of a command."""
 
 from __future__ import annotations
 

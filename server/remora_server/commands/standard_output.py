@@ -1,4 +1,4 @@
-"""Standard output: what cannot be written there ends the command in one line."""
+"""Standard output: a failed write ends the command with one line."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def write(text: str) -> int:
 
 
 def flush() -> None:
-    """Have everything out. Raises CommandFailed."""
+    """Flush. Raises CommandFailed."""
     with _told():
         sys.stdout.flush()
 
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """A reader that went away is no failure to tell of."""
+    """A reader that has closed the pipe is no failure."""
     try:
         yield
     except BrokenPipeError:

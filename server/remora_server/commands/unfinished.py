@@ -1,4 +1,4 @@
-"""The folder in which a backup is made, until it is whole: it bears a mark, and what bears none is not touched."""
+"""The folder in which a backup is made, until it is complete. It has a mark; a folder without one is not touched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.storage.database.directory import sync_folder
 
 MARK = "UNFINISHED"
-"""An empty file, locked by who makes the backup. A lock ends with its process: a mark without one is left over."""
+"""An empty file, locked by the process that makes the backup: an unlocked mark is left over from one that ended."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Backups: what a snapshot of the whole store is known by."""
+"""Backups: snapshots of the whole store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Backup(Struct, frozen=True):
 
 
 class BackupStore(Protocol):
-    """What makes and keeps snapshots, at most one at a time."""
+    """Makes and keeps snapshots, at most one at a time."""
 
     def create(self, deadline: float) -> Backup:
         """A snapshot of at least everything acknowledged. Raises BackupUnavailable, StoreFull, DeadlineExceeded."""

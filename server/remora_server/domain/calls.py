@@ -44,7 +44,7 @@ Access: TypeAlias = Read | Write
 
 
 class Placed(Struct, frozen=True):
-    """What became of one message. `create_time` in microseconds since 1970, UTC, as all times of the domain."""
+    """Where one message was stored. `create_time` in microseconds since 1970, UTC, as all times of the domain."""
 
     id: str
     sequence: int
@@ -53,7 +53,7 @@ class Placed(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What a write came to. A repeat of the request gets the same. Fields that a method does not speak of are empty."""
+    """The outcome of a write. A repeat of the request gets the same. Fields that a method does not set are empty."""
 
     revision: int
     conversation_id: str = ""

@@ -26,7 +26,7 @@ class ConversationDraft(Struct, frozen=True):
 
 
 class Head(Struct, frozen=True):
-    """A conversation's counters: what an append needs to know of it.
+    """A conversation's counters, which an append needs.
 
     `uid` is the revision that created it, 0 while that is not known; `last_time` is the create time of the newest
     message ever appended and `last_sequence` its sequence.
@@ -99,7 +99,7 @@ def position_of(conversation: Conversation, order: ConversationOrder) -> Convers
 
 
 def require_owner(owner: str, user_id: str, conversation_id: str) -> None:
-    """Refuse a user who is named and is not the owner, as if the conversation were not there."""
+    """Refuse a named user who is not the owner, as if the conversation did not exist."""
     if user_id and user_id != owner:
         raise ConversationNotFound(conversation_id)
 

@@ -1,4 +1,4 @@
-"""Messages: what a caller gives, where it goes, and the plans of the writes that move messages.
+"""Messages: their values, and the plans of the writes that change them.
 
 A plan is made from what has been accepted, under the conversation's lock, and holds every decision (ids, sequences,
 times, what goes), so that applying it needs none.
@@ -214,7 +214,7 @@ def _removals(gone: Sequence[tuple[int, str]]) -> tuple[Removal, ...]:
 
 
 def plan_delete(view: ConversationView, user_id: str, ids: Sequence[str], now: int) -> Plan:
-    """Remove a user's messages by id; unknown ids are passed over."""
+    """Remove a user's messages by id; unknown ids are ignored."""
     found = view.find(user_id, list(dict.fromkeys(ids)))
     return _plan_removal(view, user_id, tuple(sorted(place[0] for place in found if place is not None)), now)
 

@@ -1,4 +1,4 @@
-"""Publication: from when on readers see what was accepted, which is when it may be acknowledged."""
+"""Publication: from then on readers see an accepted write, and it may be acknowledged."""
 
 from __future__ import annotations
 

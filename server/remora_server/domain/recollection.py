@@ -1,4 +1,4 @@
-"""Recollection: which messages a text or a vector brings back. It decides how to rank and embeds what is asked."""
+"""Recollection: finds messages by a text or a vector. It chooses how to rank and embeds the query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from remora_server.domain.search import (
 
 
 class Recollection:
-    """Searches of messages. Without the tenant's embedder, or while it makes no vectors, words alone find them."""
+    """Searches messages; by words alone without the tenant's embedder, or while it makes no vectors."""
 
     def __init__(self, index: MessageIndex, embedders: PerTenant[Embedder | None]) -> None:
         self._index = index
@@ -61,8 +61,8 @@ def _ranked(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, dea
 
 
 def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, deadline: float | None) -> SearchQuery:
-    """The query with the vector of its text, or why there is none. Like is compared with like: names do not count,
-    unless the text is nothing else.
+    """The query with the vector of its text, or why there is none. Names are stripped, as in the texts of messages,
+    unless nothing else is left.
     """
     if embedder is None:
         is_wanted = query.options.profile is not Profile.LEXICAL
@@ -75,7 +75,7 @@ def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, d
             raise ModelUnreachable(str(failure), failure.wait) from failure
         return replace(query, words_only=WordsOnly.MODEL_UNREACHABLE)
     vector = QueryVector(embedder.model, made.values, made.pieces or b"")
-    # What an embedder that fails has still to do does not come while a search waits.
+    # A failing embedder will not make the missing vectors while a search waits.
     return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
 
 

@@ -1,4 +1,4 @@
-"""How much a reply may hold, and what of a list goes into one."""
+"""The bound of a reply's size, and the elements of a list that fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ K = TypeVar("K")
 REPLY_BYTES = 3 << 20
 """What the repeated fields of a reply may take: gRPC's clients accept 4 MiB unless told otherwise."""
 LEAST_AT_ONCE = 16
-"""How many are read at once while nothing is known of their size."""
+"""How many elements are read first, while their size is unknown."""
 
 
 def fitting(elements: Iterable[T], size: Callable[[T], int], *, room: int = REPLY_BYTES, least: int = 1) -> list[T]:

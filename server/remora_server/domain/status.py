@@ -1,4 +1,4 @@
-"""How the parts of the server are, for operators."""
+"""The state of the server's parts, for operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JournalStatus(Struct, frozen=True):
 
 
 class EngineStatus(Struct, frozen=True):
-    """What is in memory."""
+    """What the engine holds in memory."""
 
     kernels: str
     conversations: int
@@ -58,16 +58,16 @@ class StoreStatus(Struct, frozen=True):
 
 
 class StoreHealth(Protocol):
-    """Says how a store is."""
+    """Reports the state of a store."""
 
     def failure(self) -> str:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
 
     def background_failure(self) -> str:
-        """Why what is done behind the requests is not done now; empty where it is. They are answered all the same."""
+        """Why background work is not done now; empty if it is. Requests are answered all the same."""
 
     def status(self) -> StoreStatus:
-        """How the store is."""
+        """The state of the store."""
 
 
 class ModelStatus(Struct, frozen=True):

@@ -23,7 +23,7 @@ class StepDraft(Struct, frozen=True):
 
 
 class StepPosition(Struct, frozen=True, order=True, array_like=True):
-    """Where a step stands in a list: `ordinal` is its place among what its revision wrote."""
+    """A step's place in a list: `ordinal` is its place among the steps of its revision."""
 
     step_index: int
     revision: int

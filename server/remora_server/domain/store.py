@@ -1,4 +1,4 @@
-"""The seam between what is asked and where it is kept: a Protocol for each noun, and one bundle of them.
+"""The interface of stores: a Protocol for each noun, and one bundle of them.
 
 Each method is one whole command. A write returns once it is durable and visible, unless it says that its
 caller waits for that; it raises StoreFull, StoreFailed, DeadlineExceeded, RequestTooLarge and RequestIdReused besides
@@ -25,7 +25,7 @@ from remora_server.domain.working_memory import WorkingMemoryStore
 
 
 class Store(Struct, frozen=True):
-    """An open store: all that the server knows of one.
+    """An open store, as the server uses it.
 
     `secret` is a key that only this store knows, 32 bytes: what is signed with it stays valid over restarts. `close`
     makes what was accepted durable and lets the store go.

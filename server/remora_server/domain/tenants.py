@@ -1,4 +1,4 @@
-"""Names of tenants: what gRPC metadata can carry, because callers may name their tenant there."""
+"""Names of tenants: printable ASCII, because gRPC metadata carries them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting tokens: encodings, and what the domain asks of the one who counts."""
+"""Counting tokens: encodings, and the interface of counters."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class TokenCounter(Protocol):
         """The encoding that a model reads; the approximate one where that is not known."""
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text. What looks like a special token is text."""
+        """The tokens of each text. Special tokens are counted as plain text."""

@@ -1,4 +1,4 @@
-"""Users: what concerns all that one has, in every conversation."""
+"""Users: operations on all data of a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Working memory: one opaque content for a conversation or a user."""
+"""Working memory: one opaque value for a conversation or a user."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from remora_server.locking import Level, new_lock
 
 FAILURES = 3
-"""So many in a row are enough."""
+"""After so many failures in a row it opens."""
 REST_SECONDS = (1.0, 30.0)
-"""How long it rests at first, and at most: twice as long after each trial that fails."""
+"""How long it stays open at first, and at most. The time doubles after each trial that fails."""
 
 
 class Breaker:
-    """Says whether to try. Safe to share between threads."""
+    """A circuit breaker. Safe to share between threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -43,12 +43,12 @@ class Breaker:
             return max(0.0, self._until - self._clock())
 
     def succeeded(self) -> None:
-        """It worked."""
+        """Close: a call succeeded."""
         with self._lock:
             self._failures, self._rest, self._until = 0, REST_SECONDS[0], 0.0
 
     def failed(self) -> None:
-        """It failed."""
+        """Count a failed call."""
         with self._lock:
             self._failures += 1
             if self._failures >= FAILURES:
@@ -56,6 +56,6 @@ class Breaker:
                 self._rest = min(2 * self._rest, REST_SECONDS[1])
 
     def may_work_again(self) -> None:
-        """Something speaks for it: the next one may try."""
+        """Let the next call try: there are signs that it will succeed."""
         with self._lock:
             self._until = 0.0

@@ -1,4 +1,4 @@
-"""What is sent to an OpenAI-compatible endpoint of embeddings, and what its replies must be.
+"""Requests to an OpenAI-compatible endpoint of embeddings, and the checks of its replies.
 
 After OpenAI's API reference, "Create embeddings". An embedding comes as base64 of little-endian f32 where that was
 asked for and is known to the endpoint, else as a list of numbers.
@@ -21,7 +21,7 @@ _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class WrongReply(Exception):
-    """A reply that holds no vectors for what was asked; the text says why, without contents."""
+    """A reply without a vector for each text. The message says why, without contents."""
 
 
 def encode_request(model: str, texts: Sequence[str], dimensions: int | None, *, as_base64: bool) -> bytes:

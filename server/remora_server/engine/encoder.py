@@ -15,13 +15,13 @@ from remora_server.engine.query_vectors import QueryVectors
 
 PROVIDER = "builtin"
 HARMLESS = "tea"
-"""An encoder that can embed anything embeds this."""
+"""Any working encoder embeds this text."""
 
 logger = logging.getLogger(__name__)
 
 
 class LocalEmbedder:
-    """all-MiniLM-L6-v2. Vectors of queries are kept for when they come again."""
+    """all-MiniLM-L6-v2. It caches the vectors of queries."""
 
     def __init__(self, encoder: Encoder, *, late: bool = False) -> None:
         """`late`: word pieces are made, too."""
@@ -31,7 +31,7 @@ class LocalEmbedder:
 
     @property
     def model(self) -> str:
-        """The model and what it computes in: vectors that were made otherwise are never compared."""
+        """The model and its precision: vectors made otherwise are never compared with these."""
         return f"{MODEL}/{self.precision}"
 
     @property
@@ -70,7 +70,7 @@ class LocalEmbedder:
 
 
 class BackgroundEmbedder:
-    """The model in a thread that gives way to others."""
+    """The model in a thread of low priority."""
 
     def __init__(self, encoder: BackgroundEncoder, priority: Priority, *, late: bool) -> None:
         self._encoder = encoder

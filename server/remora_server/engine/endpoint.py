@@ -15,16 +15,16 @@ from remora_server.engine.embedding_replies import WrongReply, decode_reply, enc
 
 CONNECT_SECONDS = 5.0
 GREATEST_WAIT = 600.0
-"""Of the seconds that an endpoint may ask for before the next request."""
+"""The longest pause before the next request that an endpoint may ask for, in seconds."""
 CHUNK = 64 << 10
 REPLY_BYTES, REPLY_BYTES_PER_TEXT = 1 << 20, 128 << 10
-"""Of the longest reply: a vector of 4,096 numbers takes up to 100 KB in JSON."""
+"""The size of the longest reply. A vector of 4,096 numbers takes up to 100 KB in JSON."""
 CONNECTIONS = 16
 
 OK = 200
 _REFUSING_INPUT = (400, 413, 422)
 _FAILING = (500, 502, 504)
-"""Endpoints and what stands before them answer so, too, where one text is more than they can do."""
+"""Endpoints and proxies also answer so if one text is too much for them."""
 
 _CAUSES: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.NameResolutionError, "the endpoint's name is not known"),
@@ -37,11 +37,11 @@ _BROKEN = "the connection to the endpoint broke"
 
 
 class InputRefused(Exception):
-    """The endpoint refuses what it was given: one of the texts, or how it was asked."""
+    """The endpoint refuses the request: one of its texts, or its form."""
 
 
 class Unanswered(EmbeddingFailed):
-    """No answer came, or none that could be used; what was asked may be why."""
+    """There was no usable answer. One of the texts may be the cause."""
 
 
 class EndpointOptions(Struct, frozen=True):

@@ -21,15 +21,15 @@ from remora_server.engine.query_vectors import QueryVectors
 
 PROVIDER = "openai"
 SHARE_OF_DEADLINE = 0.75
-"""What embedding may take of the time that a call has left."""
+"""The share of a call's remaining time that embedding may take."""
 PATIENCE = 0.5
-"""Who has less than this share of a query's bound has no time for an endpoint."""
+"""A call with less time left than this share of a query's time limit does not ask the endpoint."""
 UNANSWERED = 3
-"""So often in a row no answer came to the same texts: one of them may be why."""
+"""After so many requests without an answer to the same texts, one of them may be the cause."""
 REMEMBERED = 8
-"""Runs of texts to which no answer came."""
+"""How many groups of texts without an answer are remembered."""
 SHORTEST = 32
-"""Tokens: less than this is not tried of a text that is refused as a whole."""
+"""The shortest beginning of a refused text that is tried, in tokens."""
 
 logger = logging.getLogger(__name__)
 
@@ -104,16 +104,16 @@ class EndpointEmbedder:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Be one of those who wait, if there is room. Raises EmbeddingFailed."""
+        """Take one of the places for calls that wait. Raises EmbeddingFailed if all are taken."""
         if not self._waiters.acquire(blocking=False):
-            raise EmbeddingFailed("as many calls wait for the endpoint as may")
+            raise EmbeddingFailed("too many calls wait for the endpoint")
         try:
             yield
         finally:
             self._waiters.release()
 
     def _asked_query(self, text: str, deadline: float | None) -> TextVector:
-        """The vector of a query, in its own bound. A caller's lack of time does not speak against the endpoint."""
+        """The vector of a query, within its own time limit. A caller's short deadline is no failure of the endpoint."""
         if not self._breaker.allows():
             raise EmbeddingFailed(self._requests.failure or "the endpoint has failed before", self._breaker.rest())
         own = time.monotonic() + self._options.query_timeout

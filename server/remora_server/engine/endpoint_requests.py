@@ -39,7 +39,7 @@ class RequestOptions(Struct, frozen=True):
 
 
 class EndpointRequests:
-    """Asks an endpoint and keeps what is known of it, which is logged when it changes. For any number of threads."""
+    """Asks an endpoint, keeps its state and logs when that changes. Safe to share between threads."""
 
     def __init__(self, endpoint: Endpoint, options: RequestOptions) -> None:
         self._endpoint = endpoint
@@ -53,7 +53,7 @@ class EndpointRequests:
 
     @property
     def dimension(self) -> int:
-        """That of the vectors, 0 while it is not known."""
+        """The dimension of the vectors, 0 while it is not known."""
         return self._dimension
 
     @property
@@ -79,7 +79,7 @@ class EndpointRequests:
         return vectors
 
     def require_working(self, until: float) -> None:
-        """Make sure that it is the texts which are refused. Raises EmbeddingFailed where every text is."""
+        """Check that the endpoint accepts a harmless text. Raises EmbeddingFailed where it refuses every text."""
         try:
             works = all(self.ask([PROBE], until))
             cause = "the endpoint gives vectors that are zero or not finite, of every text"
@@ -90,7 +90,7 @@ class EndpointRequests:
             raise EmbeddingFailed(cause)
 
     def worked(self) -> None:
-        """All that was asked for came."""
+        """Note a complete reply."""
         self._note("")
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class EndpointRequests:
         self._endpoint.close()
 
     def _require_leave(self) -> None:
-        """Keep to what the endpoint asked for. Raises EmbeddingFailed."""
+        """Respect the pause that the endpoint asked for. Raises EmbeddingFailed until it is over."""
         wait = self._not_before - time.monotonic()
         if wait > 0:
             raise EmbeddingFailed(self._failure or "the endpoint asked for a pause", wait)
@@ -127,7 +127,7 @@ class EndpointRequests:
                 self._flights.discard(flight)
 
     def _fly(self, flight: Future[list[bytes]], texts: Sequence[str], timeout: float) -> None:
-        # Nobody may wait any more: then the flight has its end already.
+        # If nobody waits any more, the future is done already.
         try:
             failpoints.hit("endpoint_request")
             vectors = self._endpoint.ask(texts, timeout)
@@ -143,7 +143,7 @@ class EndpointRequests:
                 flight.set_result(vectors)
 
     def _require_dimension(self, vectors: Sequence[bytes]) -> None:
-        """Vectors of one name have one dimension, from the first that was ever stored. Raises EmbeddingFailed."""
+        """Require the dimension of the first vector that was stored under this name. Raises EmbeddingFailed."""
         found = next((len(vector) // FLOAT_BYTES for vector in vectors if vector), 0)
         with self._lock:
             self._dimension = self._dimension or found

@@ -26,7 +26,7 @@ Embed: TypeAlias = Callable[[Sequence[str]], list[TextVector]]
 """Makes vectors of texts: see `domain.search.Embedder`."""
 
 PORTION = Portion(messages=32, characters=2_000)
-"""Encoded and recorded at once: who waits for these vectors, or for the next, does not wait for long."""
+"""How much is encoded and recorded at once: small, because searches wait for these vectors and the next."""
 IDLE_SECONDS = 0.5
 RETRY_SECONDS = (0.5, 30.0)
 
@@ -55,7 +55,7 @@ class Indexer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more, and do not wait for the end of what is embedded now."""
+        """Take nothing more, without waiting for what is being embedded."""
         self._thread.end()
         self._stopping.set()
 
@@ -66,7 +66,7 @@ class Indexer:
 
     @property
     def failure(self) -> str:
-        """Why its thread does nothing now; empty where it does."""
+        """Why its thread is not running; empty if it is."""
         return self._thread.failure
 
     def _run(self) -> None:

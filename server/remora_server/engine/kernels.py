@@ -6,5 +6,5 @@ from remora_server import _native
 
 
 def available_kernels() -> list[str]:
-    """Those that this processor can run, the slowest first."""
+    """The instruction sets that this processor supports, the slowest first."""
     return _native.available_kernels()

@@ -16,7 +16,7 @@ SHA256 = {
 
 
 class ModelFilesError(Exception):
-    """The model's files cannot be had, or are not the right ones."""
+    """The model's files are missing, cannot be fetched, or are not the expected ones."""
 
 
 def find(model_dir: Path) -> Path | None:
@@ -28,9 +28,7 @@ def verify(model_dir: Path) -> None:
     """Raise ModelFilesError unless each file is the expected one. Reads all of them: 91 MB, about 0.1 s."""
     for name, expected in SHA256.items():
         if _digest(model_dir / name) != expected:
-            raise ModelFilesError(
-                f"{model_dir / name} is not the file that {MODEL} consists of: install the model again"
-            )
+            raise ModelFilesError(f"{model_dir / name} is not the published file of {MODEL}: install the model again")
 
 
 def _digest(path: Path) -> str:

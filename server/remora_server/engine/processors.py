@@ -1,4 +1,4 @@
-"""How many processors there are for this process, and which threads get them first."""
+"""How many processors this process may use, and the priorities of its threads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Priority(Enum):
-    """How much of a processor a thread gets beside those that answer requests."""
+    """A thread's share of a processor beside the threads that answer requests."""
 
     WAITED_FOR = 5
-    """A third: somebody waits for it."""
+    """A third, for work that somebody waits for."""
     STEADY = 10
-    """A tenth, so that it gets on however busy the machine is."""
+    """A tenth, so that it makes progress on a busy machine."""
     IDLE = 19
-    """What no other thread wants."""
+    """Only what no other thread uses."""
 
 
 def give_way(thread_id: int, priority: Priority) -> None:
-    """Set a thread's priority. Only Linux gives threads one of their own."""
+    """Set a thread's priority. Only Linux has priorities of threads."""
     if sys.platform != "linux":
         return
     with suppress(OSError):

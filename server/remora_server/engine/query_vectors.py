@@ -1,4 +1,4 @@
-"""The vectors of the texts that were asked for last, under the texts themselves."""
+"""A cache of the vectors of recent queries, by text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LONGEST = 1024
 
 
 class QueryVectors:
-    """Vectors of one model, at most KEPT, the least recently used given up first. Safe to share between threads."""
+    """Vectors of one model, at most KEPT; the least recently used are evicted first. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = new_lock(Level.LEAF)
         self._kept: OrderedDict[str, TextVector] = OrderedDict()
 
     def get(self, text: str) -> TextVector | None:
-        """The vector of a text, where it is kept."""
+        """The vector of a text, if it is cached."""
         with self._lock:
             found = self._kept.get(text)
             if found is not None:
@@ -28,7 +28,7 @@ class QueryVectors:
             return found
 
     def keep(self, text: str, vector: TextVector) -> None:
-        """Keep the vector of a text, unless that is long."""
+        """Cache the vector of a text, unless the text is long."""
         if len(text) > LONGEST:
             return
         with self._lock:

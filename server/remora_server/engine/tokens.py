@@ -9,7 +9,7 @@ from remora_server.domain.tokens import APPROXIMATE, TokenEncoding, encoding_nam
 
 
 class NativeTokenCounter:
-    """Counts off the interpreter's lock; a vocabulary is loaded when it is first used."""
+    """Counts without the interpreter's lock. A vocabulary is loaded on its first use."""
 
     def encoding_for_model(self, model: str) -> TokenEncoding:
         name = _native.encoding_for_model(model)
