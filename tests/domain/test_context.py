@@ -449,7 +449,7 @@ def test_a_message_that_answers_two_calls_joins_both() -> None:
     assert whole_units(unit) == [tuple(unit)]
 
 
-def test_a_transcript_dates_each_sitting_and_runs_in_order_of_time() -> None:
+def test_a_transcript_dates_each_session_and_runs_in_order_of_time() -> None:
     talk = [
         message(1, "Hi!", sent_time=0, name="Ann"),
         message(2, "Hello", sent_time=1, role="assistant"),
@@ -473,7 +473,7 @@ def test_a_speaker_is_one_line_and_begins_with_neither_blank_nor_slash() -> None
     assert context.text == "[1970-01-01]\nAnn of Cleves: one\ntool 1: two\n"
 
 
-def test_a_sitting_is_dated_once_for_all_its_messages() -> None:
+def test_a_session_is_dated_once_for_all_its_messages() -> None:
     talk = [message(1, "a", sent_time=0), message(2, "b", sent_time=1)]
     line, date = words("user: a\n"), words("[1970-01-01]\n")
     both = assemble(Conversations(talk), max_tokens=date + 2 * line, rendering=Rendering.TRANSCRIPT)

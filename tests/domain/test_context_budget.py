@@ -103,13 +103,13 @@ def count(text: str, encoding: TokenEncoding) -> int:
 
 def lines(messages: list[ContextMessage], *, is_quoted: bool) -> str:
     """Messages as lines, as their definition reads."""
-    sittings: dict[object, list[ContextMessage]] = {}
+    sessions: dict[object, list[ContextMessage]] = {}
     for each in sorted(messages, key=lambda each: (each.sent_time, each.sequence)):
-        sittings.setdefault(each.session_id or each.sent_time // DAY, []).append(each)
+        sessions.setdefault(each.session_id or each.sent_time // DAY, []).append(each)
     return "".join(
-        f"[{datetime.fromtimestamp(sitting[0].sent_time / 1e6, UTC):%Y-%m-%d}]\n"
-        + "".join(line(each, is_quoted=is_quoted) for each in sitting)
-        for sitting in sittings.values()
+        f"[{datetime.fromtimestamp(session[0].sent_time / 1e6, UTC):%Y-%m-%d}]\n"
+        + "".join(line(each, is_quoted=is_quoted) for each in session)
+        for session in sessions.values()
     )
 
 

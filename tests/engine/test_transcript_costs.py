@@ -46,7 +46,7 @@ def measured(renderer: Renderer, section: Section, messages: list[ContextMessage
 
 @ENCODINGS
 @given(messages=MESSAGES)
-def test_messages_and_sittings_add_up_to_the_text(encoding: TokenEncoding, messages: list[ContextMessage]) -> None:
+def test_messages_and_sessions_add_up_to_the_text(encoding: TokenEncoding, messages: list[ContextMessage]) -> None:
     renderer = TranscriptRenderer(Counting(COUNTER, encoding))
 
     rendered = renderer.render(Chosen(None, (), [tuple(messages)]))

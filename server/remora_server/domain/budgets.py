@@ -13,7 +13,7 @@ from remora_server.domain.renderings import Renderer
 from remora_server.domain.replies import REPLY_BYTES
 
 ITEM_BYTES = 256
-"""More than what an item has beside its message and its conversation's id, and than a line that dates a sitting."""
+"""More than what an item has beside its message and its conversation's id, and than a line that dates a session."""
 
 
 class Candidate(Struct, frozen=True, eq=False):

@@ -30,14 +30,14 @@ class Lines(Struct, frozen=True):
 class Quotation(Struct, frozen=True):
     """How messages become lines.
 
-    A sitting is a session of a conversation or, where a message names none, a day (UTC). Sittings stand in the order of
-    their first messages that are shown, dated by these. With `here`, the lines of other conversations name them, and
-    those of a text but its first are indented, so that no text looks like another's.
+    A session is the messages of a conversation with one session id or, without an id, of one day (UTC). Sessions stand
+    in the order of their first messages that are shown, dated by these. With `here`, the lines of other conversations
+    name them, and continuation lines are indented.
     """
 
     here: str | None = None
 
-    def sitting(self, message: ContextMessage) -> Hashable:
+    def session(self, message: ContextMessage) -> Hashable:
         """What is dated once."""
         return message.conversation_id, message.session_id or message.sent_time // DAY
 
@@ -50,7 +50,7 @@ class Quotation(Struct, frozen=True):
         return f"{speaker}: {' '.join(parts)}\n"
 
     def date_line(self, message: ContextMessage) -> str:
-        """The line over the message's sitting."""
+        """The line over the message's session."""
         day = date.fromordinal(EPOCH_ORDINAL + message.sent_time // DAY).isoformat()
         if self.here in (None, message.conversation_id):
             return f"[{day}]\n"
@@ -61,8 +61,8 @@ class Quotation(Struct, frozen=True):
         lines: list[str] = []
         shown: list[int] = []
         ordered = self._in_order(messages)
-        for _, sitting in groupby(ordered, self.sitting):
-            for number, message in enumerate(sitting):
+        for _, session in groupby(ordered, self.session):
+            for number, message in enumerate(session):
                 if number == 0:
                     lines.append(self.date_line(message))
                 shown.append(len(lines))
@@ -70,12 +70,12 @@ class Quotation(Struct, frozen=True):
         return Lines(tuple(lines), ordered, tuple(shown))
 
     def _in_order(self, messages: Sequence[ContextMessage]) -> tuple[ContextMessage, ...]:
-        """By sitting, and by time within."""
+        """By session, and by time within."""
         ordered = sorted(messages, key=_moment)
         first: dict[Hashable, int] = {}
         for number, message in enumerate(ordered):
-            first.setdefault(self.sitting(message), number)
-        return tuple(sorted(ordered, key=lambda message: first[self.sitting(message)]))
+            first.setdefault(self.session(message), number)
+        return tuple(sorted(ordered, key=lambda message: first[self.session(message)]))
 
 
 def _moment(message: ContextMessage) -> tuple[int, str, int]:

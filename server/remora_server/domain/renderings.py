@@ -137,7 +137,7 @@ class ChatRenderer:
         if not self._quotes(section):
             return ()
         date_line = self._scale.lines([self._quotation.date_line(message)])[0]
-        return (EARLIER, self._frame()), (self._quotation.sitting(message), date_line)
+        return (EARLIER, self._frame()), (self._quotation.session(message), date_line)
 
     def _frame(self) -> int:
         """The measure of an empty quotation, with what the rounding of the whole may add."""
@@ -207,7 +207,7 @@ class TranscriptRenderer:
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         if section is Section.SYSTEM:
             return ()
-        return ((self._quotation.sitting(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
+        return ((self._quotation.session(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
 
     def text_bytes(self, _section: Section, message: ContextMessage) -> int:
         return len(self._quotation.line(message).encode())

@@ -1,13 +1,12 @@
-//! Sessions: messages with the same session id are one session. Where messages have none, a sitting is one: a run of messages of
-//! which no two neighbours were sent more than four hours apart, whatever day it is (which day it is depends on where one
-//! is).
+//! Sessions: messages with the same session id are one session. So is a run of messages without an id of which no two
+//! neighbours were sent more than four hours apart, whatever day it is (which day it is depends on the time zone).
 
 use remora_kernels::prefetch;
 
 use super::traits::{Arrangement, Traits};
 use crate::values::Symbol;
 
-/// The longest pause within a sitting, microseconds.
+/// The longest pause within a session without an id, microseconds.
 const PAUSE: i64 = 4 * 3_600_000_000;
 
 /// The session of a slot without a document.
@@ -76,15 +75,15 @@ impl Sessions {
     fn number(&mut self, documents: Arrangement<'_>) {
         let mut of_ids = vec![None; documents.session_symbols];
         let mut before: Option<Traits> = None;
-        let mut sitting = 0;
+        let mut run = 0;
         for &(_, slot) in documents.order {
             let traits = documents.traits(slot);
             let number = match traits.session {
                 Some(id) => self.number_of(&mut of_ids, id),
-                None if before.is_some_and(|before| is_one_sitting(before, traits)) => sitting,
+                None if before.is_some_and(|before| is_one_run(before, traits)) => run,
                 None => {
-                    sitting = self.next();
-                    sitting
+                    run = self.next();
+                    run
                 }
             };
             self.numbers[slot as usize] = number;
@@ -105,7 +104,7 @@ impl Sessions {
     }
 }
 
-/// Whether a message without session id goes on with the sitting of the message before.
-fn is_one_sitting(before: Traits, after: Traits) -> bool {
+/// Whether a message without session id belongs to the session of the message before.
+fn is_one_run(before: Traits, after: Traits) -> bool {
     before.session.is_none() && after.time.abs_diff(before.time) <= PAUSE.unsigned_abs()
 }

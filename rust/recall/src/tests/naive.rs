@@ -300,16 +300,16 @@ pub(super) fn speaker(row: &Row) -> &'static str {
 
 fn sessions(rows: &[(u64, Row)]) -> Vec<String> {
     let mut names = Vec::new();
-    let mut sitting = 0;
+    let mut run = 0;
     for (place, (uid, row)) in rows.iter().enumerate() {
         let before = place.checked_sub(1).map(|before| &rows[before]);
         let goes_on = before.is_some_and(|(other, before)| {
             let hours = (row.time - before.time).abs() as f64 / 3.6e9;
             other == uid && before.session_id.is_empty() && hours <= 4.0
         });
-        sitting += usize::from(!goes_on);
+        run += usize::from(!goes_on);
         names.push(match row.session_id.as_str() {
-            "" => format!("{uid} sitting {sitting}"),
+            "" => format!("{uid} run {run}"),
             id => format!("{uid} session {id}"),
         });
     }
