@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora import Message, Role, ToolCall, errors, formats
-from remora.messages import SPEAKING_KEYS
+from remora.messages import SPEAKING_KEYS, to_messages
 from remora.v1 import message_pb2
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -114,6 +114,13 @@ def test_a_message_that_its_fields_say_completely_is_not_stored_twice(message: d
 
     assert converted.parts == b""
     assert converted.to_openai() == message
+
+
+@given(st.sampled_from(["user", "assistant", "system", "developer", Role.custom("narrator")]), TEXT)
+def test_a_role_and_a_text_go_the_same_way_as_any_message(role: str, text: str) -> None:
+    message = {"role": role, "content": text}
+
+    assert to_messages(message) == to_messages([message]) == [Message.of(message).to_proto()]
 
 
 def test_content_parts_are_kept_whole_and_their_texts_joined() -> None:

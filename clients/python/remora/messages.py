@@ -234,10 +234,30 @@ def to_message(message: MessageLike) -> Message:
 def to_messages(messages: MessageLike | Sequence[MessageLike]) -> list[message_pb2.Message]:
     """One message or several, on the wire. Raises an InvalidFieldError that says which message it is about."""
     if not _are_several(messages):
-        return [to_message(cast("MessageLike", messages)).to_proto()]
+        message = cast("MessageLike", messages)
+        return [_plain_to_proto(message) or to_message(message).to_proto()]
     if not 0 < len(messages) <= MOST_MESSAGES:
         raise _refusals.invalid("messages", f"has {len(messages):,} messages; give 1 to {MOST_MESSAGES:,} at once")
     return [_to_proto(message, position) for position, message in enumerate(messages)]
+
+
+def _plain_to_proto(message: MessageLike) -> message_pb2.Message | None:
+    """A dict of a role and a text, which most messages are, on the wire at once; None for any other message.
+
+    The way through the formats gives the same and takes 20 us.
+    """
+    if type(message) is not dict or message.keys() != _PLAIN_KEYS:
+        return None
+    role, text = message["role"], message["content"]
+    if type(text) is not str or role not in _PLAIN_ROLES:
+        return None
+    _TEXT.require(text, "text")
+    return message_pb2.Message(role=role, text=text)
+
+
+_PLAIN_KEYS = {"role", "content"}
+_PLAIN_ROLES = ("user", "assistant", "system")
+_TEXT = Size(1 << 20)
 
 
 def _are_several(messages: object) -> TypeGuard[Sequence[MessageLike]]:
@@ -246,7 +266,7 @@ def _are_several(messages: object) -> TypeGuard[Sequence[MessageLike]]:
 
 def _to_proto(message: MessageLike, position: int) -> message_pb2.Message:
     try:
-        return to_message(message).to_proto()
+        return _plain_to_proto(message) or to_message(message).to_proto()
     except InvalidArgumentError as error:
         raise _refusals.located(error, f"messages[{position}]") from error.__cause__
 
