@@ -12,6 +12,8 @@ import anthropic.types
 import openai.types.chat
 import openai.types.responses
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import TypeAdapter
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
@@ -232,6 +234,27 @@ def test_a_truncated_result_is_written_anew() -> None:
 def test_a_message_that_is_several_of_openais_says_so() -> None:
     with pytest.raises(ValueError, match="2 chat messages"):
         Message.of(ANTHROPIC[2]).to_openai()
+
+
+KEYS = st.sampled_from(
+    ["role", "type", "content", "data", "tool_calls", "call_id", "name", "id", "output", "text", "input"]
+)
+WORDS = st.sampled_from(
+    ["user", "assistant", "tool", "ai", "message", "function_call", "tool_use", "tool_result", "text"]
+)
+ANYTHING = st.recursive(
+    st.none() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(parts=st.dictionaries(KEYS, ANYTHING, max_size=6), role=st.sampled_from(["user", "assistant", "tool"]))
+def test_parts_that_others_wrote_are_ignored(parts: dict[str, Any], role: str) -> None:
+    message = Message(role, "hello", parts=json.dumps(parts).encode())
+    for written in (formats.to_openai, formats.to_responses, formats.to_langchain):
+        assert "hello" in str(written([message]))
+    assert "hello" in str(formats.to_anthropic([message]))
 
 
 def gif() -> bytes:

@@ -90,7 +90,9 @@ def restore(fields: ChatFields, parts: bytes) -> dict[str, Any] | None:
 
 
 def _is_message(stored: Mapping[str, Any]) -> bool:
-    return isinstance(stored.get("role"), str) or openai_responses.is_own(stored) or langchain.is_own(stored)
+    if "role" in stored:
+        return isinstance(stored["role"], str)
+    return isinstance(stored.get("type"), str) and (openai_responses.is_own(stored) or langchain.is_own(stored))
 
 
 def to_openai(messages: Iterable[Spoken]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def _types(message: Mapping[str, Any]) -> set[str]:
 
 def as_sent(message: Mapping[str, Any]) -> dict[str, Any]:
     """The message as a request takes it: of a reply, without what is no part of the message."""
-    return {"role": message["role"], "content": message["content"]}
+    return {"role": message["role"], "content": message.get("content")}
 
 
 def read(message: Mapping[str, Any]) -> Said:

@@ -16,6 +16,7 @@ from remora.formats.pieces import (
     arguments_object,
     encoded_arguments,
     shown,
+    text_in,
     told,
 )
 
@@ -42,17 +43,19 @@ def stored(message: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of a pac
 def read(message: Mapping[str, Any]) -> Said:
     """The pieces of a stored message."""
     data, kind = message["data"], message["type"]
-    role = ROLES.get(kind) or str(data.get("role") or kind)
+    role = ROLES.get(kind) or text_in(data, "role") or kind
     content = list(_pieces(data.get("content")))
     if kind == "tool":
-        content = [Result(str(data.get("tool_call_id") or ""), shown(content))]
-    calls = [
-        ToolCall(call["id"], call["name"], encoded_arguments(call["args"]))
-        for call in data.get("tool_calls") or ()
-        if call.get("id") and call.get("name")
-    ]
+        content = [Result(text_in(data, "tool_call_id"), shown(content))]
     spoken = [piece for piece in content if not isinstance(piece, ToolCall)]
-    return Said(role, (*spoken, *calls), data.get("name") or "")
+    return Said(role, (*spoken, *_calls(data.get("tool_calls"))), text_in(data, "name"))
+
+
+def _calls(calls: object) -> Iterator[ToolCall]:
+    for call in calls if isinstance(calls, list) else []:
+        match call:
+            case {"id": str(id_), "name": str(name), "args": arguments} if id_ and name:
+                yield ToolCall(id_, name, encoded_arguments(arguments))
 
 
 def _pieces(content: object) -> Iterator[Piece]:

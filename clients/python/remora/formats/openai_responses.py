@@ -39,7 +39,9 @@ def accepts(item: Mapping[str, Any]) -> bool:
     """Whether the Responses API takes the item as it is."""
     if is_own(item):
         return True
-    return set(item) <= {"role", "content"} and item.get("role") in MESSAGE_ROLES and isinstance(item["content"], str)
+    return (
+        set(item) <= {"role", "content"} and item.get("role") in MESSAGE_ROLES and isinstance(item.get("content"), str)
+    )
 
 
 def read(item: Mapping[str, Any]) -> Said:
