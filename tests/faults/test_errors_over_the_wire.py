@@ -132,6 +132,13 @@ def come_without_a_token(_: Remora, sidecar: Sidecar) -> None:
         get(stranger, "held")
 
 
+def name_another_tenant(memory: Remora, _: Sidecar) -> None:
+    metadata = (("authorization", f"Bearer {TOKEN}"), ("remora-tenant", "globex"))
+    memory.stubs.conversations.GetConversation(
+        pb.GetConversationRequest(conversation_id="held"), metadata=metadata, timeout=WAIT
+    )
+
+
 def call_while_another_waits(memory: Remora, sidecar: Sidecar) -> None:
     """One of two calls waits, and there is no room for the other."""
     file = sidecar.directory / "held"
@@ -375,6 +382,14 @@ FAULTS = [
         come_without_a_token,
         grpc.StatusCode.UNAUTHENTICATED,
         "UNAUTHENTICATED",
+        arguments=("--token-file={directory}/tokens",),
+        token=TOKEN,
+    ),
+    Fault(
+        errors.TenantMismatch,
+        name_another_tenant,
+        grpc.StatusCode.PERMISSION_DENIED,
+        "TENANT_MISMATCH",
         arguments=("--token-file={directory}/tokens",),
         token=TOKEN,
     ),
