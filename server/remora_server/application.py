@@ -51,7 +51,7 @@ from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, 
 from remora_server.rpc.server import Server
 from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
 from remora_server.rpc.transport.transports import ServerOptions
-from remora_server.settings.embedding import NONE
+from remora_server.settings.embedding import BUILTIN
 from remora_server.settings.settings import IN_MEMORY, Settings
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import NotApplied, StoreOptions, open_store
@@ -122,7 +122,9 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         lambda: not (store.health.failure() or server.failure()),
         store.publication,
     )
-    _announce(endpoints, store, served.default.name or _why_words_only(settings), settings)
+    if settings.models.default == BUILTIN and models.builtin is None:
+        logger.warning("no embedding model: searches go by words alone", extra=_what_to_install(settings))
+    _announce(endpoints, store, served.default.name or "none", settings)
 
 
 def _failures(store: Store, server: Server, indexers: Sequence[Indexer]) -> tuple[str, ...]:
@@ -290,7 +292,6 @@ def _announce(endpoints: list[str], store: Store, model: str, settings: Settings
     )
 
 
-def _why_words_only(settings: Settings) -> str:
-    if settings.models.default == NONE:
-        return "words only"
-    return f"words only: no model found at {settings.model_dir}; run `remora model install`"
+def _what_to_install(settings: Settings) -> dict[str, object]:
+    directory = settings.model_dir
+    return {"model_dir": directory, "remedy": f"remora model install --dir {directory}, or --model none"}

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 
-from remora_server.commands import COMMANDS, module_of, standard_output
+from remora_server.commands import standard_output
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
-from remora_server.commands.parsing import CommandParser, Parser
 from remora_server.commands.printable import printable
+from remora_server.commands.root import root_parser
 
 _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> None:
     try:
         with _without_collecting():
-            given = vars(_parser().parse_args(arguments))
+            given = vars(root_parser().parse_args(arguments))
         given.pop("run")(given)
     finally:  # help ends in SystemExit
         _flush_output()
@@ -80,14 +80,6 @@ def _without_collecting() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def _parser() -> Parser:
-    parser = Parser(prog="remora", description="A memory sidecar for AI agents.", allow_abbrev=False)
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=CommandParser)
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=summary, module=module_of(name))
-    return parser
 
 
 def _abandon_output() -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 import pytest
 
 from remora_server.commands import COMMANDS, module_of
+from remora_server.commands.parsing import Parser
 from remora_server.main import main
 
 NO_TEXT = os.fsdecode(b"\xff")
@@ -17,7 +18,7 @@ NO_TEXT = os.fsdecode(b"\xff")
 
 def arguments_of(command: str) -> Iterator[tuple[str, list[str]]]:
     """The name of each argument that takes a value, and a command line with `VALUE` where it stands."""
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     import_module(module_of(command)).fill(parser)
     for action in parser._actions:
         if action.nargs == 0 or isinstance(action, argparse._SubParsersAction):
@@ -25,7 +26,7 @@ def arguments_of(command: str) -> Iterator[tuple[str, list[str]]]:
         if action.option_strings:
             yield action.option_strings[-1], [command, *_required(parser), f"{action.option_strings[-1]}=VALUE"]
         else:
-            yield str(action.metavar), [command, "VALUE"]
+            yield str(action.metavar or action.dest), [command, "VALUE"]
 
 
 def _required(parser: argparse.ArgumentParser) -> list[str]:

@@ -21,8 +21,8 @@ from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
 FURNITURE = {
-    "__init__", "connecting", "failures", "lease", "machine", "manifest", "messages", "numbers", "output",
-    "parsing", "printable", "records", "setting_flags", "standard_output", "unfinished",
+    "__init__", "chat_lines", "connecting", "failures", "lease", "machine", "manifest", "messages", "numbers", "output",
+    "parsing", "printable", "records", "root", "setting_flags", "standard_output", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 

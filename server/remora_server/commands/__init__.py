@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from keyword import iskeyword
 
 COMMANDS: Mapping[str, str] = {
-    "serve": "serve the store until SIGTERM or SIGINT",
+    "serve": "start a server; SIGTERM or SIGINT stops it",
     "search": "find messages by meaning and words",
     "log": "show conversations, or the messages of one",
-    "export": "write what a tenant holds as lines of JSON",
-    "import": "read what export has written into a store",
+    "export": "write a tenant's data as lines of JSON",
+    "import": "read an export, or OpenAI chat messages as JSONL, into a store",
     "backup": "copy the whole store, all tenants, while it serves",
-    "restore": "make a data directory of a backup",
+    "restore": "make a data directory from a backup",
     "config": "show the effective settings and where each value comes from",
-    "model": "the embedding model's files",
-    "doctor": "check everything: model, store, disk, limits, settings",
-    "repair": "save what can be saved of a damaged store into a new directory",
+    "model": "install the embedding model",
+    "doctor": "check model, store, disk, limits and settings; changes nothing",
+    "repair": "save what can be read of a damaged store into a new directory",
+    "completion": "print a script that completes commands and options in a shell",
     "version": "show the version",
 }
 """The commands, with what each does."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from remora import Remora, RemoraError
+from remora.address import ENDPOINT_VARIABLE
 from remora.errors import DeadlineExceededError
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import name
 from remora_server.domain.errors import one_line
 from remora_server.settings.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
+REFUSAL_SECONDS = 0.5
+"""A machine that can be reached refuses a connection sooner."""
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 60.0
 
@@ -21,13 +25,16 @@ CALL_SECONDS = 60.0
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--endpoint`, `--tenant` and `--token`."""
     parser.add_argument(
-        "--endpoint", type=name, help="unix:/path or host:port (default: $REMORA_ENDPOINT, else serve's own)"
+        "--endpoint",
+        type=name,
+        metavar="ADDRESS",
+        help="the server: unix:/path or host:port (default: $REMORA_ENDPOINT, else the default of `remora serve`)",
     )
     parser.add_argument(
-        "--tenant", type=name, help=f"the tenant, where no token names it (default: ${TENANT_VARIABLE})"
+        "--tenant", type=name, metavar="NAME", help=f"the tenant, if no token names it (default: ${TENANT_VARIABLE})"
     )
     parser.add_argument(
-        "--token", type=name, help=f"the token, where the server asks for one (default: ${TOKEN_VARIABLE})"
+        "--token", type=name, help=f"the token, if the server requires one (default: ${TOKEN_VARIABLE})"
     )
 
 
@@ -48,10 +55,35 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
         raise Misused(str(error)) from error
     with client:
         try:
+            _require_listener(client.endpoint)
             _require_answer(client)
             yield client
         except (RemoraError, PermissionError) as error:
             raise CommandFailed(one_line(error)) from error
+
+
+def _require_listener(endpoint: str) -> None:
+    """Connect once. A refusal is certain: nothing listens there, and there is nothing to wait for."""
+    try:
+        if endpoint.startswith("unix:"):
+            _connect_to_socket("/" + endpoint.removeprefix("unix:").lstrip("/"))
+        else:
+            host, _, port = endpoint.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), timeout=REFUSAL_SECONDS).close()
+    except (BlockingIOError, TimeoutError):  # it listens and is busy, or is far away: the call has time for that
+        return
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise CommandFailed(
+            f"no server listens at {endpoint} ({why}): start one with `remora serve`, or name its address with "
+            f"--endpoint or ${ENDPOINT_VARIABLE}"
+        ) from error
+
+
+def _connect_to_socket(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        probe.connect(path)
 
 
 def _require_answer(client: Remora) -> None:

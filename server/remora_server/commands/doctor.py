@@ -1,4 +1,4 @@
-"""`remora doctor`: checks everything, says what is wrong and what to do. Changes nothing."""
+"""`remora doctor`: checks everything, and says what to do where something is wrong. Changes nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from remora.errors import RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
+from remora_server.commands.numbers import size
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
@@ -62,13 +63,14 @@ def run(given: dict[str, Any]) -> None:
 
 
 class Examination:
-    """What was checked: facts by part, findings, and notes about what may be intended."""
+    """What was checked: facts by part, findings, notes (which may be intended), and what could not be checked."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.parts: dict[str, dict[str, object]] = {}
         self.findings: list[Finding] = []
         self.notes: list[Finding] = []
+        self.unchecked: list[str] = []
 
     def examine(self) -> None:
         """Check everything."""
@@ -88,6 +90,7 @@ class Examination:
             **self.parts,
             "findings": [asdict(finding) for finding in self.findings],
             "notes": [asdict(note) for note in self.notes],
+            "unchecked": self.unchecked,
         }
 
     def _find(self, part: str, what: str, remedy: str) -> None:
@@ -123,7 +126,7 @@ class Examination:
         if models.tenants:
             self.parts["model"]["tenants"] = dict(models.tenants)
         if models.default == NONE:
-            self._note("model", "none is wanted: search goes by words alone", "nothing, if intended")
+            self._note("model", "none is configured: searches go by words alone", "nothing, if that is intended")
         if BUILTIN in models.names():
             self._builtin_model(directory)
         for name, endpoint in models.endpoints_in_use().items():
@@ -140,7 +143,9 @@ class Examination:
             self._find("model", str(error), "`remora model install`")
             return
         if embedder is None:
-            self._note("model", "none is installed: search goes by words alone", "`remora model install`")
+            what = f"none is installed in {directory}: searches go by words alone"
+            self._note("model", what, f"`remora model install --dir {directory}`")
+            self.unchecked.append("the embedding model (it is not installed)")
             return
         self.parts["model"] |= {
             "name": embedder.model,
@@ -184,13 +189,16 @@ class Examination:
         data = self._settings.data
         if data is None:
             self.parts["store"] = {"directory": IN_MEMORY}
-            self._note("store", "everything is kept in memory and ends with the process", "nothing, if intended")
+            self._note("store", "everything is in memory and lost with the process", "nothing, if that is intended")
+            self.unchecked.append("the store (there is none on disk)")
             return
         report = inspect_store(data)
         self.parts["store"] = _store_facts(report)
         self.findings += report.findings
         if not report.present and not report.findings:
-            self._note("store", f"there is none in {data} yet", "nothing: the first `remora serve` makes it")
+            remedy = "nothing, if the path is right: the first `remora serve` makes it; else name another (--data)"
+            self._note("store", f"there is none in {data} yet", remedy)
+            self.unchecked.append(f"the store (there is none in {data})")
         if report.served:
             self._ask_server(report.store_id)
 
@@ -215,7 +223,8 @@ class Examination:
             what = f"the server's model {status.model.name} does not embed: {status.model.failure}"
             self._find("model", what, "nothing, if it passes: messages are embedded as soon as it does")
         what = f"it is served at {endpoint}: its server was asked, its files were not read"
-        self._note("store", what, "for the whole examination stop the server, or examine a backup")
+        self._note("store", what, "to check the files, stop the server, or restore a backup and check that")
+        self.unchecked.append("the store's files (a server uses them)")
 
     def _token(self) -> str | None:
         """A token that the server accepts; None without a readable token file."""
@@ -286,7 +295,7 @@ def _store_facts(report: StoreReport) -> dict[str, object]:
         "present": report.present,
         "served": report.served,
         "store_id": report.store_id,
-        "format_version": report.format_version,
+        "format_version": report.format_version or None,
     }
     if not report.served:
         facts |= {"database": asdict(report.database), "journal": asdict(report.journal)}
@@ -314,21 +323,50 @@ def _server_facts(status: GetStatusResponse) -> dict[str, object]:
 def _show(examination: Examination) -> None:
     console = output()
     table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for part, facts in examination.parts.items():
-        for number, (name, value) in enumerate(facts.items()):
-            table.add_row(part if number == 0 else "", name, printable(_plain(value)))
+        shown = [(name, _plain(name, value)) for name, value in facts.items()]
+        for number, (name, value) in enumerate(pair for pair in shown if pair[1]):
+            table.add_row(part if number == 0 else "", _title(name), printable(value))
     console.print(table)
     for mark, findings in (("note", examination.notes), ("WRONG", examination.findings)):
         for finding in findings:
             console.print(f"\n{mark}: {printable(finding.part)}: {printable(finding.what)}")
             console.print(f"  what to do: {printable(finding.remedy)}")
     if not examination.findings:
-        console.print("\neverything is as it should be")
+        console.print(f"\n{printable(_verdict(examination))}")
 
 
-def _plain(value: object) -> str:
+def _title(name: str) -> str:
+    """The name of a fact without its unit, which is beside the value."""
+    return name.removesuffix("_bytes").removesuffix("_micros").replace("_", " ")
+
+
+def _verdict(examination: Examination) -> str:
+    if not examination.unchecked:
+        return "everything was checked, and nothing is wrong"
+    return f"nothing wrong was found; not checked: {', '.join(examination.unchecked)}"
+
+
+def _plain(name: str, value: object) -> str:
+    """A fact for people; empty where there is nothing to say."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
+        parts = ((inner, _plain(inner, part)) for inner, part in value.items() if part)
+        return ", ".join(f"{inner.replace('_', ' ')} {part}" for inner, part in parts if part)
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return str(value)
+    return _number(name, value) if isinstance(value, int) else str(value)
+
+
+def _number(name: str, value: int) -> str:
+    if name.endswith("bytes"):
+        return size(value)
+    if name.endswith("_micros"):
+        return f"{value / 1000:.2f} ms"
+    return f"{value:,}"

@@ -1,4 +1,4 @@
-"""`remora import`: the lines of an export into a store. Equal records that exist already are skipped."""
+"""`remora import`: an export, or OpenAI chat messages as JSONL, into a store. Repeating it stores nothing twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,16 +16,19 @@ from rich.console import Console
 from remora import Remora
 from remora.errors import InvalidFieldError, RecordConflictError
 from remora.v1.transfer_service_pb2 import Record
+from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
-from remora_server.commands.failures import CommandFailed
+from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
-from remora_server.commands.parsing import filled
+from remora_server.commands.parsing import filled, name
+from remora_server.commands.printable import printable
 from remora_server.commands.records import LineError, parse_line, parse_record, require_format
 from remora_server.rpc.handlers.exported import conversation_of
 
 STANDARD_INPUT = "-"
 LONGEST_LINE = 64 << 20
 GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
+MOST_REPORTED = 20
 
 
 class Group(Struct):
@@ -52,6 +56,23 @@ class Lines:
         self.bytes = 0
         self.records = 0
         self._stream = stream
+        self._first: bytes | None = None
+
+    @property
+    def are_chat(self) -> bool:
+        """Whether they are OpenAI chat messages, and no export. Looks at the first line, and leaves it to be read."""
+        if self._first is None:
+            self._first = self._stream.readline(LONGEST_LINE)
+        return is_chat_line(self._first)
+
+    def numbered(self) -> Iterator[Line]:
+        """The lines as they are."""
+        first, self._first = self._first, None
+        return numbered(chain([] if first is None else [first], self._lines()))
+
+    def _lines(self) -> Iterator[bytes]:
+        while line := self._stream.readline(LONGEST_LINE):
+            yield line
 
     def values(self) -> Iterator[tuple[dict[str, Any], int]]:
         """The object of each line and its length, up to the last. Raises CommandFailed."""
@@ -69,7 +90,8 @@ class Lines:
             raise CommandFailed(f"{self.name} is not complete: it has {self.records} records of {value.get('records')}")
 
     def _next(self) -> dict[str, Any]:
-        line = self._stream.readline(LONGEST_LINE)
+        first, self._first = self._first, None
+        line = self._stream.readline(LONGEST_LINE) if first is None else first
         self.number += 1
         self.bytes += len(line)
         if not line.endswith(b"\n"):
@@ -87,24 +109,78 @@ class Lines:
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", type=filled, metavar="FILE", help="what export wrote; - for standard input")
+    parser.add_argument(
+        "file",
+        type=filled,
+        metavar="FILE",
+        help="an export, or OpenAI chat JSONL: one message a line, or one conversation a line as "
+        '{"messages": [...]}; - for standard input',
+    )
+    chat = parser.add_argument_group("for OpenAI chat JSONL")
+    chat.add_argument(
+        "--user", type=name, help="the user who owns the conversations (default: the server's own, `default`)"
+    )
+    chat.add_argument(
+        "--conversation",
+        type=name,
+        help="the id of the conversation; of several, the first part of their ids (default: the file's name)",
+    )
     add_connection_flags(parser)
 
 
 def run(given: dict[str, Any]) -> None:
     """Import."""
     if given["file"] == STANDARD_INPUT:
-        _import(given, Lines("standard input", sys.stdin.buffer), None)
+        _import(given, Lines("standard input", sys.stdin.buffer), None, "standard-input")
         return
     path = Path(given["file"])
     try:
         with path.open("rb") as stream:
-            _import(given, Lines(str(path), stream), path.stat().st_size)
+            _import(given, Lines(str(path), stream), path.stat().st_size, path.stem)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _import(given: dict[str, Any], lines: Lines, size: int | None) -> None:
+def _import(given: dict[str, Any], lines: Lines, size: int | None, stem: str) -> None:
+    if lines.are_chat:
+        _import_chat(given, lines, size, stem)
+        return
+    if given["user"] is not None or given["conversation"] is not None:
+        raise Misused(f"{lines.name} is no OpenAI chat JSONL: an export has its own users and conversations")
+    _import_records(given, lines, size)
+
+
+def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: str) -> None:
+    messages, replaced = 0, 0
+    report = Reported(lines.name)
+    with connected(given) as client, progress_of_bytes() as progress:
+        task = progress.add_task("importing", total=size)
+        for group in chat_groups(lines.numbered(), given["conversation"] or stem, report):
+            conversation = client.conversation(group.conversation_id, user_id=given["user"] or "")
+            with noting_silence(progress.console):
+                placed = conversation.append(group.messages).messages
+            replaced += sum(message.replaced for message in placed)
+            messages += len(placed)
+            progress.update(task, completed=group.position)
+    if report.count > MOST_REPORTED:
+        diagnostics().print(f"{report.count - MOST_REPORTED:,} more lines like these are left out")
+    diagnostics().print(f"{messages - replaced:,} messages imported{_there(replaced)}")
+
+
+class Reported:
+    """Says on standard error what is not imported: the first of it, line by line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.count = 0
+
+    def __call__(self, text: str) -> None:
+        self.count += 1
+        if self.count <= MOST_REPORTED:
+            diagnostics().print(printable(f"{self._name}: {text}"))
+
+
+def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> None:
     imported = 0
     with connected(given) as client, progress_of_bytes() as progress:
         task = progress.add_task("importing", total=size)
@@ -114,8 +190,11 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None) -> None:
                 progress.update(task, completed=lines.bytes)
         except CommandFailed as failure:
             raise CommandFailed(f"{failure}; {imported:,} records were imported before") from failure
-    there = lines.records - imported
-    diagnostics().print(f"{imported:,} records imported" + (f"; {there:,} were there already" if there else ""))
+    diagnostics().print(f"{imported:,} records imported{_there(lines.records - imported)}")
+
+
+def _there(count: int) -> str:
+    return f"; {count:,} were there already" if count else ""
 
 
 def _groups(lines: Lines) -> Iterator[Group]:

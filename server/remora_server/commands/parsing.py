@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from remora_server.commands import standard_output
 from remora_server.commands.failures import MISUSED
 
 
@@ -17,6 +18,24 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}\n")
 
+    def show_help(self, _given: dict[str, Any]) -> None:
+        """Run as a command: show the help."""
+        standard_output.write(self.format_help())
+
+
+class ShowVersion(argparse.Action):
+    """Shows the version and ends. It is looked up only then: that reads files."""
+
+    def __init__(self, option_strings: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        unset = {"dest": argparse.SUPPRESS, "default": argparse.SUPPRESS}
+        super().__init__(option_strings, nargs=0, **(options | unset))
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from remora_server.release import version  # noqa: PLC0415 - it costs every other command 20 ms
+
+        standard_output.write(f"{parser.prog} {version()}\n")
+        parser.exit()
+
 
 class CommandParser(Parser):
     """The parser of one command, which imports the command's module when it has something to parse."""
@@ -25,13 +44,17 @@ class CommandParser(Parser):
         super().__init__(allow_abbrev=False, **options)
         self._module = module
 
+    def load(self) -> None:
+        """Add the command's arguments."""
+        command = import_module(self._module)
+        self.set_defaults(run=command.run)
+        command.fill(self)
+
     # typeshed gives it overloads, for namespaces of other types.
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        command = import_module(self._module)
-        self.set_defaults(run=command.run)
-        command.fill(self)
+        self.load()
         return super().parse_known_args(args, namespace)
 
 

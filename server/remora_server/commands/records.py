@@ -78,7 +78,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 def require_format(value: dict[str, Any]) -> None:
     """Refuse a first line of something else. Raises LineError."""
     if value["kind"] != "format":
-        raise LineError("is not the first line of an export")
+        raise LineError("is neither the first line of an export nor an OpenAI chat message")
     if value.get("version") != FORMAT_VERSION:
         raise LineError(f"says format {value.get('version')}; this version of Remora reads {FORMAT_VERSION}")
 

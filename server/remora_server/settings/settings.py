@@ -89,13 +89,19 @@ class Settings(Struct, frozen=True):
 
 
 class Key(Struct, frozen=True):
-    """One setting: what it means to people, and how its value is read from text or from YAML."""
+    """One setting: what it means to people, and how its value is read from text or from YAML.
+
+    `placeholder` stands for the value in help texts, `default_in_words` for a default that depends on the environment.
+    """
 
     name: str
     help: str
     parse: Parse
     default: object = None
     repeated: bool = False
+    placeholder: str = "VALUE"
+    choices: tuple[str, ...] = ()
+    default_in_words: str = ""
 
     @property
     def flag(self) -> str:
@@ -198,86 +204,149 @@ def _one_of(*words: str) -> Parse:
 
 LARGEST_MEMORY = "16384 GiB"
 SEARCH_FACTOR, LEAST_SEARCH_BYTES = 4, 128 << 20
+SECONDS = "SECONDS"
+
+
+def _choice(name: str, text: str, choices: tuple[str, ...], default: str, parse: Parse | None = None) -> Key:
+    return Key(name, text, parse or _one_of(*choices), default, choices=choices)
+
+
+def _count(name: str, text: str, minimum: int, maximum: int, default: int) -> Key:
+    return Key(name, text, _whole(minimum, maximum), default, placeholder="COUNT")
+
+
+def _bytes_of(name: str, text: str, smallest: str, largest: str, default: int) -> Key:
+    return Key(name, text, _size(smallest, largest), default, placeholder=SIZE)
+
+
+SIZE = "SIZE"
+"""The placeholder of a number of bytes."""
 
 KEYS: tuple[Key, ...] = (
-    Key("listen", "where to listen: unix:/path or host:port; may be repeated", _endpoints, repeated=True),
-    Key("data", f"the data directory, or {IN_MEMORY}", _data),
-    Key("model_dir", "the directory of the embedding model's files", _path),
+    Key(
+        "listen",
+        "the address to listen on: unix:/path or host:port; may be repeated",
+        _endpoints,
+        repeated=True,
+        placeholder="ADDRESS",
+        default_in_words="$REMORA_ENDPOINT, else unix:$XDG_RUNTIME_DIR/remora/remora.sock, "
+        "else unix:/tmp/remora-UID/remora.sock",
+    ),
+    Key(
+        "data",
+        f"the data directory, or {IN_MEMORY} to store nothing on disk",
+        _data,
+        placeholder="DIR",
+        default_in_words="$XDG_DATA_HOME/remora, else ~/.local/share/remora",
+    ),
+    Key(
+        "model_dir",
+        "the directory of the built-in embedding model's files",
+        _path,
+        placeholder="DIR",
+        default_in_words="remora-models/all-MiniLM-L6-v2 beside the default data directory",
+    ),
     Key(
         "model",
-        "auto: embed by embedding_url, else by the built-in model where its files are there; none: search by words "
-        "alone; or one of embedding_models",
+        "the embedding model: none (searches go by words alone), builtin, a name from embedding_models, or auto: "
+        "embedding_url if it is set, else builtin if its files are installed",
         _text,
         "auto",
+        placeholder="NAME",
     ),
-    Key("precision", "what the built-in model computes in: f32, or int8 for speed", _one_of("f32", "int8"), "f32"),
-    Key("late", "keep word pieces for the profile hybrid_late: 1.8 KB a message", _on_or_off, default="on"),
+    _choice("precision", "the built-in model's arithmetic; int8 is faster", ("f32", "int8"), "f32"),
+    _choice(
+        "late",
+        "keep the vectors of words for the profile hybrid_late: 1.8 KB a message",
+        ("on", "off"),
+        "on",
+        _on_or_off,
+    ),
     Key(
         "embedding_url",
-        "an OpenAI-compatible endpoint: http://host/v1, before /embeddings",
+        "an OpenAI-compatible endpoint: http://host/v1, the part before /embeddings",
         embedding.endpoint_url,
+        placeholder="URL",
     ),
-    Key("embedding_model", "the model that this endpoint is asked for", _text),
-    Key("embedding_api_key_file", "the file with this endpoint's key, read again for every request", _path),
-    Key("embedding_api_key_variable", "the variable with this endpoint's key", embedding.variable),
+    Key("embedding_model", "the model to request from embedding_url", _text, placeholder="NAME"),
+    Key(
+        "embedding_api_key_file",
+        "the file with the key for embedding_url; read again for every request",
+        _path,
+        placeholder="FILE",
+    ),
+    Key(
+        "embedding_api_key_variable",
+        "the environment variable with the key for embedding_url",
+        embedding.variable,
+        placeholder="NAME",
+    ),
     Key(
         "embedding_models",
-        "models by name, each a mapping of its provider (builtin, openai or none) and options, in YAML",
+        "embedding models by name, in YAML: {NAME: {provider: openai, base_url: URL, model: NAME}}; the provider is "
+        "openai, builtin or none",
         embedding.models,
         default={},
+        placeholder="YAML",
     ),
     Key(
         "tenant_models",
-        "tenants whose collections another model embeds: {TENANT: {messages: MODEL}}, in YAML",
+        "the embedding models of single tenants, in YAML: {TENANT: {messages: NAME}}",
         embedding.tenants,
         default={},
+        placeholder="YAML",
     ),
-    Key("token_file", "the file of bearer tokens: lines `token tenant`; without it no token is asked for", _path),
-    Key("insecure", "let other machines in without a token", _flag, default=False),
-    Key("log_format", "text or json", _one_of(*logs.FORMATS), "text"),
-    Key("log_level", "debug, info, warning or error", _one_of(*logs.LEVELS), "info"),
-    Key("transport", "native, or grpcio for callers who mean no harm", _one_of("native", "grpcio"), "native"),
-    Key("threads", "threads that answer calls", _whole(1, 1_024), 16),
-    Key("waiting_calls", "calls that may wait for a thread; more are refused", _whole(0, 100_000), 256),
-    Key("connections", "connections at a time, over the native transport", _whole(1, 1_000_000), 4_096),
     Key(
+        "token_file",
+        "the file of bearer tokens, one `TOKEN TENANT` per line; without it no token is required",
+        _path,
+        placeholder="FILE",
+    ),
+    Key("insecure", "accept connections from other machines without a token", _flag, default=False),
+    _choice("log_format", "the format of the log", tuple(logs.FORMATS), "text"),
+    _choice("log_level", "the least severe level to log", tuple(logs.LEVELS), "info"),
+    _choice("transport", "the gRPC transport; grpcio only if all clients are trusted", ("native", "grpcio"), "native"),
+    _count("threads", "threads that answer calls", 1, 1_024, 16),
+    _count("waiting_calls", "calls that may wait for a thread; further calls are refused", 0, 100_000, 256),
+    _count("connections", "simultaneous connections (native transport)", 1, 1_000_000, 4_096),
+    _count(
         "peer_connections",
-        "connections at a time of one address, or of one process over a Unix socket; likewise",
-        _whole(1, 1_000_000),
+        "simultaneous connections of one address, or of one process over a Unix socket (native transport)",
+        1,
+        1_000_000,
         1_024,
     ),
-    Key("receive_limit_bytes", "the largest request", _size("64 KiB", "1 GiB"), 4 << 20),
-    Key("default_timeout", "seconds for a call that has no deadline", _seconds, 30.0),
-    Key("window_bytes", "memory for the newest messages of conversations in use", _size("0", LARGEST_MEMORY), 48 << 20),
-    Key("record_bytes", "memory for steps, working memories and other records", _size("0", LARGEST_MEMORY), 32 << 20),
-    Key(
+    _bytes_of("receive_limit_bytes", "the largest request", "64 KiB", "1 GiB", 4 << 20),
+    Key("default_timeout", "the deadline of a call that has none", _seconds, 30.0, placeholder=SECONDS),
+    _bytes_of("window_bytes", "memory for the newest messages of active conversations", "0", LARGEST_MEMORY, 48 << 20),
+    _bytes_of("record_bytes", "memory for steps, working memories and other records", "0", LARGEST_MEMORY, 32 << 20),
+    _bytes_of(
         "recall_bytes",
-        "memory for the search indexes of users in use; the user asked for last stays whatever it takes",
-        _size("0", LARGEST_MEMORY),
+        "memory for the search indexes of active users; the most recently searched user always stays in memory",
+        "0",
+        LARGEST_MEMORY,
         128 << 20,
     ),
     Key(
         "search_bytes",
-        "memory that the messages of one search may take while it lasts; a larger search is refused. By default four "
-        "times recall_bytes, at least 128 MiB",
+        "memory for the messages of one search while it runs; a larger search is refused",
         _size("1 MiB", LARGEST_MEMORY),
+        placeholder=SIZE,
+        default_in_words="4 times recall_bytes, at least 128 MiB",
     ),
-    Key("segment_bytes", "length of a file of the journal", _size("1 MiB", "1 GiB"), 64 << 20),
-    Key("queue_bytes", "writes that may wait for the disk", _size("64 KiB", "1 GiB"), 16 << 20),
-    Key(
+    _bytes_of("segment_bytes", "the size of one journal file", "1 MiB", "1 GiB", 64 << 20),
+    _bytes_of("queue_bytes", "writes that may wait for the disk", "64 KiB", "1 GiB", 16 << 20),
+    _bytes_of(
         "database_bytes",
-        "memory for the database; vectors of more than 512 dimensions add to it what reading them takes, and 2,048 long"
-        " messages in a row what a checkpoint takes",
-        _size("32 MiB", LARGEST_MEMORY),
+        "memory for DuckDB; vectors of more than 512 dimensions and checkpoints of long messages add to it",
+        "32 MiB",
+        LARGEST_MEMORY,
         64 << 20,
     ),
-    Key(
-        "kernels",
-        "the instruction set: auto, avx512, avx2, neon or scalar",
-        _one_of("auto", "avx512", "avx2", "neon", "scalar"),
-        "auto",
+    _choice(
+        "kernels", "the instruction set of vector arithmetic", ("auto", "avx512", "avx2", "neon", "scalar"), "auto"
     ),
-    Key("shutdown_grace", "seconds that calls under way get when the server stops", _seconds, 10.0),
+    Key("shutdown_grace", "how long calls may still run when the server stops", _seconds, 10.0, placeholder=SECONDS),
 )
 _BY_NAME = {key.name: key for key in KEYS}
 _OF_SINGLE_ENDPOINT = ("embedding_url", "embedding_model", "embedding_api_key_file", "embedding_api_key_variable")

@@ -27,6 +27,12 @@ _UNFINISHED_FILE = "FORMAT.unfinished"
 # file system brings.
 _HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+found"}
 
+_MARKS = (_FORMAT_FILE, _UNFINISHED_FILE, _JOURNAL, FILE_NAME, _LOCK_FILE)
+"""A directory with one of these is a data directory, or was to become one."""
+
+_FOREIGN = "is not empty and is no data directory of Remora: use another (--data)"
+_NOT_EMPTY = "is not empty: name another directory, or empty it"
+
 
 class DirectoryError(Exception):
     """The data directory cannot be used; the message says why and what to do."""
@@ -64,6 +70,7 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._has_begun = False
+        _refuse_foreign(path, _FOREIGN)
         self._lock = _locked(path)
         try:
             self.store_id = self._read_format()
@@ -125,7 +132,7 @@ class DataDirectory:
                 f"directory: `remora repair --data {self.path} --to NEWDIR`"
             )
         if names:
-            raise DirectoryError(f"{self.path} is not empty and is no data directory of Remora: use another (--data)")
+            raise DirectoryError(f"{self.path} {_FOREIGN}")
         store_id = uuid.uuid4().bytes
         _write_durably(self.path / _FORMAT_FILE, _format(store_id, begun=False))
         failpoints.hit("directory_begun")
@@ -166,6 +173,7 @@ class NewDirectory:
         return self.path / _JOURNAL
 
     def __enter__(self) -> Self:
+        _refuse_foreign(self.path, _NOT_EMPTY)
         self._lock = _locked(self.path)
         try:
             self._require_empty()
@@ -189,7 +197,7 @@ class NewDirectory:
     def _require_empty(self) -> None:
         self._clear_unfinished()
         if (self.path / _FORMAT_FILE).exists() or contents(self.path):
-            raise DirectoryError(f"{self.path} is not empty: name another directory, or empty it")
+            raise DirectoryError(f"{self.path} {_NOT_EMPTY}")
 
     def _clear_unfinished(self) -> None:
         unfinished = self.path / _UNFINISHED_FILE
@@ -202,6 +210,16 @@ class NewDirectory:
 def contents(path: Path) -> set[Path]:
     """What is in a directory, without what may stand in one that is still to be begun. Raises OSError."""
     return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
+
+
+def _refuse_foreign(path: Path, complaint: str) -> None:
+    """Refuse a directory of something else before anything is written to it. Raises DirectoryError."""
+    try:
+        is_foreign = not any((path / name).exists() for name in _MARKS) and bool(contents(path))
+    except OSError:  # it does not exist, or cannot be read: taking its lock says so
+        return
+    if is_foreign:
+        raise DirectoryError(f"{path} {complaint}")
 
 
 def _locked(path: Path) -> int:

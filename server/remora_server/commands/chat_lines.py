@@ -1,0 +1,117 @@
+"""OpenAI chat messages as lines of JSON: one message a line, or one conversation a line (`{"messages": [...]}`).
+
+What cannot be imported is reported and left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from remora import Message
+
+MESSAGE_KEYS = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations",
+    "reasoning", "reasoning_content", "reasoning_details",
+})  # fmt: skip
+"""The keys of chat messages that models' endpoints take and give."""
+CONVERSATION_KEYS = frozenset({"messages", "id"})
+LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
+
+Report = Callable[[str], None]
+
+
+class ChatGroup(Struct):
+    """Consecutive messages of one conversation that are appended at once. `position`: the bytes read so far."""
+
+    conversation_id: str
+    messages: list[Message]
+    position: int
+
+
+class Line(Struct, frozen=True):
+    """One line of a file: its number, its bytes, and the position after it."""
+
+    number: int
+    content: bytes
+    position: int
+
+
+def is_chat_line(line: bytes) -> bool:
+    """Whether a line holds a chat message or a conversation."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and ("messages" in value or "role" in value)
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[Line]:
+    """The lines of a stream that are not empty."""
+    position = 0
+    for number, content in enumerate(lines, 1):
+        position += len(content)
+        if content.strip():
+            yield Line(number, content, position)
+
+
+def chat_groups(lines: Iterable[Line], name: str, report: Report) -> Iterator[ChatGroup]:
+    """The messages of all lines, in groups that fit one request. `name` becomes the ids of conversations.
+
+    Each message gets an id from its place in the file, so that a second import replaces it and adds nothing.
+    """
+    group = ChatGroup(name, [], 0)
+    size = 0
+    for line in lines:
+        conversation_id, messages = _conversation(line, name, report)
+        for index, message in enumerate(messages):
+            is_full = len(group.messages) == LARGEST_GROUP or size + len(line.content) > GROUP_BYTES
+            if group.messages and (is_full or conversation_id != group.conversation_id):
+                yield group
+                group, size = ChatGroup(conversation_id, [], 0), 0
+            group.conversation_id = conversation_id
+            group.messages += _message(message, line, index, report)
+            group.position = line.position
+            size += len(line.content) // len(messages)
+    if group.messages:
+        yield group
+
+
+def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]]:
+    """The id and the messages of a line's conversation; a line with one message belongs to that of the whole file."""
+    try:
+        value = json.loads(line.content)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and "role" in value:
+        return name, [value]
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        report(f"line {line.number} is skipped: it is neither a chat message nor an object with messages")
+        return name, []
+    _report_unknown(value, CONVERSATION_KEYS, f"line {line.number}", report)
+    given = value.get("id")
+    return given if isinstance(given, str) and given else f"{name}-{line.number}", value["messages"]
+
+
+def _message(value: object, line: Line, index: int, report: Report) -> list[Message]:
+    """The message, or nothing where it is none."""
+    place = f"line {line.number}, message {index + 1}"
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+        report(f"{place} is skipped: it has no role")
+        return []
+    _report_unknown(value, MESSAGE_KEYS, place, report)
+    known = {key: part for key, part in value.items() if key in MESSAGE_KEYS}
+    try:
+        return [Message.from_openai(known, id=f"{line.number}-{index + 1}")]
+    except (TypeError, ValueError) as error:
+        report(f"{place} is skipped: {error}")
+        return []
+
+
+def _report_unknown(value: dict[str, Any], known: frozenset[str], place: str, report: Report) -> None:
+    unknown = sorted(value.keys() - known)
+    if unknown:
+        report(f"{place}: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not imported")

@@ -1,0 +1,123 @@
+"""`remora import` of OpenAI chat messages: what it stores, what it says that it leaves out, and a second import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora import Remora
+from remora.testing import remora_server, remora_tenant  # noqa: F401 - fixtures
+from remora_server.commands.chat_lines import LARGEST_GROUP
+from remora_server.main import main
+
+TURNS: list[dict[str, Any]] = [
+    {"role": "system", "content": "You are terse."},
+    {"role": "user", "content": [{"type": "text", "text": "Where is my order?"}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "track", "arguments": '{"n": 1}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "in transit"},
+]
+
+
+class Importing:
+    """Imports lines as one tenant."""
+
+    def __init__(self, endpoint: str, tenant: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.memory = Remora(endpoint, tenant=tenant, timeout=60.0)
+        self._given = ["--endpoint", endpoint, "--tenant", tenant]
+        self._file = file
+        self._capsys = capsys
+
+    def run(self, lines: list[object], *arguments: str) -> tuple[int, list[str]]:
+        """The exit code of an import of these lines, and what it says."""
+        texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+        self._file.write_text("\n".join(texts), "utf-8")
+        self._capsys.readouterr()
+        code = main(["import", str(self._file), *self._given, *arguments])
+        said = self._capsys.readouterr().err.splitlines()
+        return code, [line.removeprefix(f"{self._file}: ") for line in said]
+
+    def messages(self, conversation_id: str, user: str = "") -> list[dict[str, Any]]:
+        conversation = self.memory.conversation(conversation_id, user_id=user)
+        return [message.to_openai() for message in conversation.messages(None)]
+
+
+@pytest.fixture
+def importing(
+    remora_server: str,  # noqa: F811
+    remora_tenant: str,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Importing:
+    return Importing(remora_server, remora_tenant, tmp_path / "chat.jsonl", capsys)
+
+
+def test_a_line_with_messages_is_a_conversation(importing: Importing) -> None:
+    code, said = importing.run([{"messages": TURNS}, "", {"id": "own", "messages": TURNS[:2]}])
+
+    assert (code, said) == (0, ["6 messages imported"])
+    assert importing.messages("chat-1") == TURNS
+    assert importing.messages("own") == TURNS[:2]
+
+
+def test_lines_with_one_message_each_are_one_conversation(importing: Importing) -> None:
+    code, said = importing.run(list(TURNS), "--user", "ana", "--conversation", "support")
+
+    assert (code, said) == (0, ["4 messages imported"])
+    assert importing.messages("support", "ana") == TURNS
+
+
+def test_a_second_import_adds_nothing(importing: Importing) -> None:
+    importing.run([{"messages": TURNS}])
+
+    code, said = importing.run([{"messages": TURNS}, {"messages": TURNS[:1]}])
+
+    assert (code, said) == (0, ["1 messages imported; 4 were there already"])
+    assert importing.messages("chat-1") == TURNS
+
+
+def test_what_is_left_out_is_said(importing: Importing) -> None:
+    weighed = {**TURNS[0], "weight": 1}
+
+    code, said = importing.run([{"messages": [weighed, {"content": "?"}, "?"], "tools": []}, "no JSON", [1], {"a": 1}])
+
+    assert code == 0
+    assert said == [
+        "line 1: tools is not imported",
+        "line 1, message 1: weight is not imported",
+        "line 1, message 2 is skipped: it has no role",
+        "line 1, message 3 is skipped: it has no role",
+        *(f"line {line} is skipped: it is neither a chat message nor an object with messages" for line in (2, 3, 4)),
+        "1 messages imported",
+    ]
+    assert importing.messages("chat-1") == TURNS[:1]
+
+
+def test_long_conversations_are_sent_in_parts(importing: Importing) -> None:
+    many = [{"role": "user", "content": f"number {number}"} for number in range(2 * LARGEST_GROUP + 1)]
+    large = [{"role": "user", "content": str(number) * 900_000} for number in range(6)]
+
+    importing.run([{"id": "many", "messages": many}, {"id": "large", "messages": large}])
+
+    assert importing.messages("many") == many
+    assert importing.messages("large") == large
+
+
+def test_only_the_first_of_many_lines_that_are_left_out_are_shown(importing: Importing) -> None:
+    _, said = importing.run([TURNS[0], *["?"] * 30])
+
+    assert len(said) == 22
+    assert said[-2] == "10 more lines like these are left out"
+
+
+def test_an_export_has_its_own_users(importing: Importing) -> None:
+    code, said = importing.run([{"kind": "format", "version": 1}], "--user", "ana")
+
+    assert code == 2
+    assert said[0].endswith("is no OpenAI chat JSONL: an export has its own users and conversations")
