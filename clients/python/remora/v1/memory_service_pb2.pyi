@@ -143,7 +143,7 @@ class _Merge:
 class _MergeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Merge.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MERGE_UNSPECIFIED: _Merge.ValueType  # 0
-    """The server chooses: earlier. (VoltAgent's Memory chooses append.)"""
+    """The server chooses: earlier."""
     MERGE_APPEND: _Merge.ValueType  # 1
     """Recent messages, then recalled ones, best first."""
     MERGE_PREPEND: _Merge.ValueType  # 2
@@ -159,7 +159,7 @@ class Merge(_Merge, metaclass=_MergeEnumTypeWrapper):
     """How recalled and recent messages are joined."""
 
 MERGE_UNSPECIFIED: Merge.ValueType  # 0
-"""The server chooses: earlier. (VoltAgent's Memory chooses append.)"""
+"""The server chooses: earlier."""
 MERGE_APPEND: Merge.ValueType  # 1
 """Recent messages, then recalled ones, best first."""
 MERGE_PREPEND: Merge.ValueType  # 2
@@ -783,8 +783,8 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def search(self) -> Global___SearchOptions:
-        """How to recall. Unset: only recent messages. Recent messages are not recalled, so up to `k` others are, while
-        VoltAgent's Memory takes the best `k` of all and then leaves out the recent ones.
+        """How to recall. Unset: only recent messages. Recent messages are not recalled: the best `k` of the others
+        are.
         """
 
     @_builtins.property

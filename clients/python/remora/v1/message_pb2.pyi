@@ -100,7 +100,7 @@ class Message(_message.Message):
     role: _builtins.str
     """Required. `user`, `assistant`, `system`, `tool`, or any other, 1 to 64 bytes."""
     name: _builtins.str
-    """Who speaks, up to 256 bytes, as in OpenAI's chat messages. Empty: the role speaks."""
+    """Who speaks, up to 256 bytes, as in chat messages. Empty: the role speaks."""
     text: _builtins.str
     """What is indexed, embedded and counted, up to 1 MiB in UTF-8. Empty for a message that only calls tools."""
     parts: _builtins.bytes
