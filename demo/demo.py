@@ -1,36 +1,62 @@
-"""Shows what Remora does, on this machine: a conversation, a crash, recall, and a context under a budget."""
+"""Shows what Remora does, on this machine: conversations, a crash, recall across conversations, and a context."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from remora import Conversation, Message, Remora, ToolCall
+from remora import Context, Hit, Message, Remora, ToolCall
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / ".cache" / "model"
 REMORA = Path(sys.executable).with_name("remora")
 USER = "nora"
 CRASH_AFTER = 23
-BUDGET = 320
-QUESTIONS = (
-    "What food must be avoided when a dinner is booked for Nora?",
-    "When does the choir rehearse?",
-    "Which ferry did Nora take with the cat?",
-)
+BUDGET = 200
+TICKETS, BATCH = 20_000, 1_000
+NEEDLES = (1_234, 404, 9_999, 18_250, 13_337)
+WAIT_SECONDS = 30.0
+"""What a busy machine may take until messages are embedded."""
 
-console = Console(highlight=False, width=118)
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about what Nora said, and the words that answer it."""
+
+    asked: str
+    answer: str
+
+
+QUESTIONS = (
+    Question("What food must be avoided when a dinner is booked for Nora?", "allergic to shellfish"),
+    Question("When does the choir rehearse?", "Tuesdays at seven"),
+    Question("Who is in charge at the museum?", "My boss, Ingrid"),
+    Question("FV-77120", "FV-77120"),
+)
+DINNER = "Book a dinner for Lotte and me. What must the kitchen know: allergies, diets?"
+NEEDED = ("shellfish", "vegetarian")
+"""What Nora said in two other conversations, and the kitchen must know."""
 
 
 class Sidecar:
@@ -46,11 +72,11 @@ class Sidecar:
 
     def start(self) -> float:
         """Start it; the seconds until it answers."""
-        began = time.monotonic()
+        began = time.perf_counter()
         self._process = subprocess.Popen(self._command)
-        with Remora(self.endpoint, timeout=30.0) as memory:
+        with Remora(self.endpoint, timeout=WAIT_SECONDS) as memory:
             memory.status()
-        return time.monotonic() - began
+        return time.perf_counter() - began
 
     def kill(self) -> None:
         """SIGKILL: no goodbye, no flush."""
@@ -63,12 +89,132 @@ class Sidecar:
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(30)
+            self._process.wait(WAIT_SECONDS)
 
 
-def load() -> list[Message]:
-    """The sample conversation: Nora and her assistant Otto, four sittings between March and September 2026."""
-    return [_message(row) for row in json.loads((HERE / "conversation.json").read_text("utf-8"))]
+class Failed(Exception):
+    """Something is not as the demonstration says."""
+
+
+class Demonstration:
+    """The steps, one after the other. Each shows what it found, and fails if that is not what it promises."""
+
+    def __init__(self, sidecar: Sidecar, memory: Remora, console: Console) -> None:
+        self._sidecar = sidecar
+        self._memory = memory
+        self._console = console
+        self._seconds: dict[str, list[float]] = {}
+
+    def run(self) -> None:
+        """Run all steps."""
+        self._start()
+        self._converse(load())
+        self._embed()
+        self._recall()
+        self._context()
+        self._find_among_many()
+        self._latencies()
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"\n[bold]{text}[/bold]")
+
+    def _timed(self, what: str, call: Callable[[], Result]) -> tuple[Result, str]:
+        """A call's result, and what it took as text."""
+        began = time.perf_counter()
+        result = call()
+        seconds = time.perf_counter() - began
+        self._seconds.setdefault(what, []).append(seconds)
+        return result, f"{seconds * 1e3:.1f} ms"
+
+    def _start(self) -> None:
+        self._say("$ remora serve")
+        self._console.print(f"It answers after {self._sidecar.start():.2f} s.")
+
+    def _converse(self, messages: Sequence[tuple[str, Message]]) -> None:
+        """Append message by message; in the middle, kill the server and start it again."""
+        names = list(dict.fromkeys(name for name, _ in messages))
+        self._say(f"Nora talks to her assistant Otto: {len(messages)} messages in {len(names)} conversations.")
+        for number, (name, message) in enumerate(messages, 1):
+            chat = self._memory.conversation(name, user_id=USER)
+            self._timed("append, on disk", lambda chat=chat, message=message: chat.append(message))
+            if number == CRASH_AFTER:
+                self._console.print(f"{number} messages are acknowledged. [red]kill -9[/red], now.")
+                self._sidecar.kill()
+                self._console.print(f"Started again: it answers after {self._sidecar.start():.2f} s.")
+        for name, said in groupby(messages, key=lambda pair: pair[0]):
+            kept = self._memory.conversation(name, user_id=USER).messages(None)
+            if [message.text for message in kept] != [message.text for _, message in said]:
+                raise Failed(f"{name} lacks what was acknowledged")
+        self._console.print(f"[green]✓[/green] All {len(messages)} messages are there: nothing acknowledged was lost.")
+
+    def _embed(self) -> None:
+        self._memory.user(USER).search("ready?", k=1, index_wait=WAIT_SECONDS, timeout=2 * WAIT_SECONDS)
+
+    def _recall(self) -> None:
+        self._say("Four questions. Each is answered by what was said, in whatever conversation:")
+        for question in QUESTIONS:
+            found, took = self._timed(
+                "search", lambda question=question: self._memory.user(USER).search(question.asked, k=3)
+            )
+            best = next((hit for hit in found if question.answer in hit.message.text), None)
+            if best is None:
+                raise Failed(f"{question.asked} is not answered")
+            self._console.print(f"\n[cyan]? {question.asked}[/cyan]   [dim]{took}[/dim]")
+            self._console.print(_answer(best, question.answer))
+
+    def _context(self) -> None:
+        chat = self._memory.conversation("dinner-at-the-opening", user_id=USER)
+        chat.append({"role": "user", "content": DINNER})
+        self._say(f"A new conversation. Its context for the model, from all of Nora's, in at most {BUDGET} tokens:")
+        context, took = self._timed("context", lambda: chat.context(max_tokens=BUDGET, recall_scope="user"))
+        for word in NEEDED:
+            if not any(word in item.message.text for item in context.items):
+                raise Failed(f"the context lacks what Nora said: {word}")
+        self._console.print(_context_table(context))
+        exact = "exact in o200k_base" if context.exact else "approximate"
+        self._console.print(
+            f"{context.tokens_used} of {BUDGET} tokens, {exact}, {took}. No LLM and no network were used."
+        )
+        self._console.print(
+            "[green]✓[/green] The shellfish and the vegetarian: said months ago, in two other conversations."
+        )
+
+    def _find_among_many(self) -> None:
+        self._say(f"{TICKETS:,} support messages more, and some of them are wanted:")
+        chat = self._memory.conversation("tickets", user_id="desk")
+        began = time.perf_counter()
+        for first in range(0, TICKETS, BATCH):
+            chat.append([_ticket(number) for number in range(first, first + BATCH)], timeout=WAIT_SECONDS)
+        seconds = time.perf_counter() - began
+        self._console.print(f"Stored in {seconds:.1f} s: {TICKETS / seconds:,.0f} messages per second, each on disk.")
+        desk = self._memory.user("desk")
+        for number in NEEDLES:
+            wanted = f"ticket {number}"
+            found, took = self._timed(
+                f"search by words among {TICKETS:,}",
+                lambda wanted=wanted: desk.search(wanted, k=1, profile="lexical", timeout=WAIT_SECONDS),
+            )
+            if f"{wanted} " not in found.hits[0].message.text:
+                raise Failed(f"{wanted} is not the first hit")
+        self._console.print(f"\n[cyan]? {wanted}[/cyan]   [dim]{took}[/dim]")
+        self._console.print(_answer(found.hits[0], wanted))
+
+    def _latencies(self) -> None:
+        self._say("What the calls took, from the client's side:")
+        table = Table("call", box=None, pad_edge=False)
+        for column in ("calls", "median", "slowest"):
+            table.add_column(column, justify="right")
+        for what, taken in self._seconds.items():
+            table.add_row(
+                what, str(len(taken)), f"{statistics.median(taken) * 1e3:.1f} ms", f"{max(taken) * 1e3:.1f} ms"
+            )
+        self._console.print(table)
+
+
+def load() -> list[tuple[str, Message]]:
+    """The sample messages with their conversations: Nora and her assistant Otto, from March to September 2026."""
+    rows = json.loads((HERE / "conversation.json").read_text("utf-8"))
+    return [(row["sitting"], _message(row)) for row in rows]
 
 
 def _message(row: dict[str, Any]) -> Message:
@@ -77,7 +223,6 @@ def _message(row: dict[str, Any]) -> Message:
         row["text"],
         name=row.get("name", ""),
         sent_time=datetime.fromisoformat(row["sent"]),
-        session_id=row["sitting"],
         tool_calls=tuple(
             ToolCall(call["id"], call["name"], call["arguments"].encode()) for call in row.get("calls", ())
         ),
@@ -85,94 +230,56 @@ def _message(row: dict[str, Any]) -> Message:
     )
 
 
-def say(text: str) -> None:
-    """A step of the demonstration, in plain words."""
-    console.print(f"\n[bold]{text}[/bold]")
+def _ticket(number: int) -> Message:
+    what = ("The invoice is wrong", "The parcel is late", "The login fails", "The heating is cold")[number % 4]
+    return Message("user", f"{what}, see ticket {number} of room {number * 7 % 400}.")
 
 
-def converse(sidecar: Sidecar, chat: Conversation, messages: list[Message]) -> None:
-    """Append message by message; in the middle, kill the server and start it again."""
-    acknowledged = []
-    for number, message in enumerate(messages, 1):
-        [placed] = chat.append(message).messages
-        acknowledged.append((placed.sequence, placed.id, message.text))
-        if number == CRASH_AFTER:
-            say(f"{number} messages acknowledged. Killing the server with SIGKILL, now.")
-            sidecar.kill()
-            console.print(f"Started again; it answers after {sidecar.start():.2f} s.")
-    kept = [(message.sequence, message.id, message.text) for message in chat.messages(limit=None)]
-    if kept != acknowledged:
-        raise SystemExit("LOST: what the server holds is not what it acknowledged")
-    console.print(f"All {len(kept)} acknowledged messages are there, in order, byte for byte: nothing was lost.")
+def _answer(hit: Hit, answer: str) -> Text:
+    """A hit on one line, with the answer marked."""
+    message = hit.message
+    said = Text(f"  {message.text}")
+    said.highlight_regex(re.escape(answer), "bold green")
+    when = f"{message.sent_time:%d %B}" if message.sent_time else ""
+    source = ", ".join(filter(None, (message.name or message.role, when, hit.conversation_id)))
+    return said.append(f"  ({source})", style="dim")
 
 
-def show_recall(chat: Conversation) -> None:
-    """Three questions, and the messages recalled for each."""
-    for question in QUESTIONS:
-        found = chat.search(question, k=3, index_wait=10.0, timeout=20.0)
-        table = Table(title=f"“{question}”", title_justify="left", title_style="bold cyan", expand=True)
-        table.add_column("score", justify="right")
-        table.add_column("who")
-        table.add_column("when")
-        table.add_column("said", ratio=1)
-        for hit in found.hits:
-            when = f"{hit.message.sent_time:%d %b %Y}" if hit.message.sent_time else ""
-            table.add_row(f"{hit.score:.3f}", hit.message.name or hit.message.role, when, hit.message.text)
-        console.print(table)
-    how = "by words alone" if found.index.words_only else f"by meaning ({found.index.model}) and by words"
-    console.print(f"Found {how}; no LLM and no network were asked.")
-
-
-def show_context(chat: Conversation) -> None:
-    """The context for the newest question, under a budget."""
-    context = chat.context(max_tokens=BUDGET, recall={"k": 8}, recent_messages=6, index_wait=10.0, timeout=20.0)
-    table = Table(expand=True)
+def _context_table(context: Context) -> Table:
+    table = Table(expand=True, show_lines=False)
     table.add_column("tokens", justify="right")
-    table.add_column("why it is there")
+    table.add_column("from")
     table.add_column("message", ratio=1)
     for item in context.items:
-        calls = ", ".join(f"calls {call.name}" for call in item.message.tool_calls)
-        table.add_row(str(item.tokens), item.reason, item.message.text or calls)
-    console.print(table)
-    console.print(
-        f"{context.tokens_used} of {BUDGET} tokens used ({context.overhead_tokens} of them overhead), "
-        f"{'exact' if context.exact else 'approximate'} in o200k_base; {context.left_out} candidates left out."
-    )
-
-
-def show_tokens(memory: Remora) -> None:
-    """Exact token counts in two encodings."""
-    texts = ["Can I work abroad?", "Übermorgen fährt die Fähre.", "明日の船は何時ですか？", "def f(x): return x ** 2"]
-    table = Table("text", "o200k_base", "cl100k_base")
-    counts = [memory.count_tokens(texts, encoding=name).counts for name in ("o200k_base", "cl100k_base")]
-    for row in zip(texts, *counts, strict=True):
-        table.add_row(row[0], *map(str, row[1:]))
-    console.print(table)
+        said = Text(item.message.text)
+        said.highlight_regex("|".join(NEEDED), "bold green")
+        when = f", {item.message.sent_time:%d %b}" if item.message.sent_time else ""
+        table.add_row(str(item.tokens), f"{item.conversation_id}{when}", said)
+    return table
 
 
 def main() -> int:
-    """Run the demonstration; 0 when everything held."""
+    """Run the demonstration; 0 if everything held."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also write a picture of the terminal")
+    given = parser.parse_args()
+    console = Console(highlight=False, width=110, record=given.svg is not None)
     directory = Path(tempfile.mkdtemp(prefix="remora-demo-"))
     sidecar = Sidecar(directory)
     try:
-        say(f"Starting a sidecar on a Unix socket in {directory}.")
-        console.print(f"It answers after {sidecar.start():.2f} s.")
         with Remora(sidecar.endpoint, timeout=10.0) as memory:
-            chat = memory.conversation("nora-and-otto", user_id=USER)
-            messages = load()
-            say(f"Playing a conversation of {len(messages)} messages in four sittings: Nora and her assistant Otto.")
-            converse(sidecar, chat, messages)
-            say("Three questions, and what is recalled for each:")
-            show_recall(chat)
-            say(f"The context for Nora's last message, under {BUDGET} tokens:")
-            show_context(chat)
-            say("Exact token counts:")
-            show_tokens(memory)
+            Demonstration(sidecar, memory, console).run()
         sidecar.stop()
+    except Failed as failure:
+        console.print(f"[red]FAILED[/red]: {failure}")
+        return 1
     finally:
-        sidecar.kill()
+        with suppress(ProcessLookupError):
+            sidecar.kill()
         shutil.rmtree(directory, ignore_errors=True)
-    say("Done. Nothing is left running, and nothing on disk.")
+    if given.svg is not None:
+        console.save_svg(str(given.svg), title="make demo")
+    console.print("\nNothing is left running, and nothing on disk.")
     return 0
 
 
