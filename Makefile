@@ -50,9 +50,10 @@ help: ## Show the verbs
 setup: $(READY) ## Make .venv with both packages, built and editable, and fetch the embedding model
 
 .PHONY: gen
-gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Generate code: from the .proto files, and the sync client
+gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Generate code from the .proto files, the sync client, and docs/reference
 	tools/generate.sh
 	$(BIN)/python tools/derive_sync.py
+	PYTHONPATH=server:clients/python $(BIN)/python tools/write_reference.py
 
 .PHONY: build
 build: $(PYTHON_READY) $(VENV)/.server ## Build the engine and install both packages in .venv
@@ -93,13 +94,17 @@ bench: $(READY) .cache/bench/.installed ## Run all benchmarks, briefly, or one: 
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
 
+.PHONY: bench-table
+bench-table: $(PYTHON_READY) ## Write the README's table of benchmarks from the files in benchmarks/published
+	$(BIN)/python -m benchmarks.table
+
 .PHONY: fuzz
 fuzz: $(READY) .cache/fuzz/.installed ## Fuzz requests, the journal, records and token counts, 10 minutes each (T=journal: only one; SECONDS=60)
 	tools/fuzz.sh "$(or $(T),requests journal records tokens)" $(or $(SECONDS),600)
 
 .PHONY: demo
-demo: $(READY) ## Run the demo
-	$(BIN)/python demo/demo.py
+demo: $(READY) ## Run the demo; SVG=docs/demo.svg also writes a picture of it
+	$(BIN)/python demo/demo.py $(if $(SVG),--svg $(SVG))
 
 .PHONY: wheel
 wheel: $(PYTHON_READY) ## Build the wheels of both packages into dist/
@@ -141,6 +146,7 @@ check-contract: $(BUF)
 check-generated: $(PYTHON_READY) $(BUF) .cache/generate/.installed
 	tools/check_generated.sh
 	$(BIN)/python tools/derive_sync.py --check
+	PYTHONPATH=server:clients/python $(BIN)/python tools/write_reference.py --check
 
 .PHONY: check-native
 check-native: build

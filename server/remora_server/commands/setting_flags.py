@@ -23,7 +23,7 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_flag(parser: argparse.ArgumentParser, key: settings.Key) -> None:
-    text = f"{key.help}{_default_of(key)}".replace("%", "%%")
+    text = f"{key.help}{default_of(key)}".replace("%", "%%")
     if isinstance(key.default, bool):
         parser.add_argument(key.flag, dest=key.name, action="store_true", default=argparse.SUPPRESS, help=text)
     else:
@@ -39,7 +39,7 @@ def _add_flag(parser: argparse.ArgumentParser, key: settings.Key) -> None:
         )
 
 
-def _default_of(key: settings.Key) -> str:
+def default_of(key: settings.Key) -> str:
     """The default of a setting as its help says it; nothing where it is unset or off."""
     if key.default_in_words:
         return f" (default: {key.default_in_words})"

@@ -1,0 +1,257 @@
+"""Writes docs/reference from its sources: the settings, the Python client and the gRPC contract.
+
+`--check` changes nothing and fails if a page is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+
+import remora
+from remora_server.commands.setting_flags import default_of
+from remora_server.settings.settings import KEYS, Key
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "reference"
+PACKAGE = "remora.v1"
+HEAD = "<!-- Written by tools/write_reference.py. Do not edit: run `make gen`. -->\n\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args(arguments)
+    pages = {"settings.md": settings(), "python.md": python(), "grpc.md": grpc()}
+    stale = [name for name, lines in pages.items() if _is_stale(PAGES / name, _page(lines))]
+    if given.check:
+        for name in stale:
+            print(f"docs/reference/{name} is out of date; run `make gen`", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        PAGES.mkdir(parents=True, exist_ok=True)
+        (PAGES / name).write_text(_page(pages[name]), "utf-8")
+    return 0
+
+
+def _page(lines: list[str]) -> str:
+    return HEAD + "\n".join(lines).rstrip() + "\n"
+
+
+def _is_stale(file: Path, text: str) -> bool:
+    return not file.exists() or file.read_text("utf-8") != text
+
+
+def settings() -> list[str]:
+    """The page of the settings."""
+    return [
+        "# Settings",
+        "",
+        "A flag overrides the variable, which overrides the key in the file (`--config`), which overrides the default.",
+        "`remora config` shows the effective values and where each comes from.",
+        "",
+        "| flag | variable | key | what it sets |",
+        "|---|---|---|---|",
+        *map(_setting, KEYS),
+    ]
+
+
+def _setting(key: Key) -> str:
+    choices = f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
+    return f"| `{key.flag}` | `{key.variable}` | `{key.name}` | {_cell(key.help + default_of(key))}.{choices} |"
+
+
+def python() -> list[str]:
+    """The page of the Python client: what the package exports, in its order."""
+    lines = ["# The Python client", "", "Everything is imported from `remora`."]
+    for name in sorted(remora.__all__):
+        exported = getattr(remora, name)
+        if inspect.isclass(exported):
+            lines += _python_class(name, _class_node(exported))
+    return lines
+
+
+def _class_node(exported: type) -> ast.ClassDef:
+    tree = ast.parse(Path(inspect.getfile(exported)).read_text("utf-8"))
+    return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == exported.__name__)
+
+
+def _python_class(name: str, node: ast.ClassDef) -> Iterator[str]:
+    yield from ("", f"## {name}", "", *_doc(node))
+    attributes = list(_attributes(node))
+    if attributes:
+        yield from ("", "| attribute | type | |", "|---|---|---|", *attributes)
+    for member in node.body:
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and _is_shown(member):
+            yield from ("", f"### {_signature(name, member)}", "", *_doc(member))
+
+
+def _is_shown(member: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return member.name == "__init__" or not member.name.startswith("_")
+
+
+def _signature(owner: str, member: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    decorators = {decorator.id for decorator in member.decorator_list if isinstance(decorator, ast.Name)}
+    if "property" in decorators:
+        return f"`{owner}.{member.name}`"
+    parameters = ast.unparse(member.args).removeprefix("self").removeprefix("cls").removeprefix(", ")
+    awaited = "await " if isinstance(member, ast.AsyncFunctionDef) else ""
+    called = owner if member.name == "__init__" else f"{owner}.{member.name}"
+    returned = "" if member.name == "__init__" or member.returns is None else f" -> {ast.unparse(member.returns)}"
+    return f"`{awaited}{called}({parameters}){returned}`"
+
+
+def _attributes(node: ast.ClassDef) -> Iterator[str]:
+    """The attributes that have a docstring of their own."""
+    for member, after in zip(node.body, node.body[1:], strict=False):
+        is_public = isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name)
+        if is_public and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            name, kind = ast.unparse(member.target), ast.unparse(member.annotation)
+            yield f"| `{name}` | `{_cell(kind)}` | {_cell(str(after.value.value))} |"
+
+
+def _doc(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """A docstring; what is indented in it, such as a section of attributes, as a list."""
+    for line in (ast.get_docstring(node) or "").splitlines():
+        indented = line.startswith("    ")
+        yield f"- {line.strip()}" if indented and not line.startswith("     ") else line.strip()
+
+
+def grpc() -> list[str]:
+    """The page of the contract: services first, then the messages that several of them use."""
+    contract = Contract(_described())
+    lines = ["# The gRPC contract", "", f"Package `{PACKAGE}`. Errors are in the comment of each RPC."]
+    return [*lines, *contract.services(), *contract.shared()]
+
+
+def _described() -> FileDescriptorSet:
+    command = [ROOT / "node_modules" / ".bin" / "buf", "build", "proto", "--output", "-"]
+    return FileDescriptorSet.FromString(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
+
+
+class Contract:
+    """The descriptors of the package with their comments."""
+
+    def __init__(self, described: FileDescriptorSet) -> None:
+        self._files = [file for file in described.file if file.package == PACKAGE]
+        self._comments: dict[str, str] = {}
+        self._messages: dict[str, DescriptorProto] = {}
+        self._enums: dict[str, EnumDescriptorProto] = {}
+        for file in self._files:
+            self._read(file)
+        self._own: set[str] = set()
+
+    def _read(self, file: FileDescriptorProto) -> None:
+        by_path = {tuple(place.path): place.leading_comments for place in file.source_code_info.location}
+        for number, message in enumerate(file.message_type):
+            self._read_message(message, message.name, (4, number), by_path)
+        for number, enum in enumerate(file.enum_type):
+            self._read_enum(enum, enum.name, (5, number), by_path)
+        for number, service in enumerate(file.service):
+            self._comments[service.name] = by_path.get((6, number), "")
+            for inner, method in enumerate(service.method):
+                self._comments[f"{service.name}.{method.name}"] = by_path.get((6, number, 2, inner), "")
+
+    def _read_message(
+        self, message: DescriptorProto, name: str, path: tuple[int, ...], by_path: dict[tuple[int, ...], str]
+    ) -> None:
+        if message.options.map_entry:
+            return
+        self._messages[name] = message
+        self._comments[name] = by_path.get(path, "")
+        for number, field in enumerate(message.field):
+            self._comments[f"{name}.{field.name}"] = by_path.get((*path, 2, number), "")
+        for number, nested in enumerate(message.nested_type):
+            self._read_message(nested, f"{name}.{nested.name}", (*path, 3, number), by_path)
+        for number, enum in enumerate(message.enum_type):
+            self._read_enum(enum, f"{name}.{enum.name}", (*path, 4, number), by_path)
+
+    def _read_enum(
+        self, enum: EnumDescriptorProto, name: str, path: tuple[int, ...], by_path: dict[tuple[int, ...], str]
+    ) -> None:
+        self._enums[name] = enum
+        self._comments[name] = by_path.get(path, "")
+        for number, value in enumerate(enum.value):
+            self._comments[f"{name}.{value.name}"] = by_path.get((*path, 2, number), "")
+
+    def services(self) -> Iterator[str]:
+        """Each service with its RPCs, their requests and their replies."""
+        for file in self._files:
+            for service in file.service:
+                yield from ("", f"## {service.name}", "", *self._text(service.name))
+                for method in service.method:
+                    request, reply = (_short(kind) for kind in (method.input_type, method.output_type))
+                    streamed = "stream " if method.server_streaming else ""
+                    yield from ("", f"### {method.name}", "", *self._text(f"{service.name}.{method.name}"))
+                    yield from ("", f"`{request}` → `{streamed}{reply}`")
+                    for message in (request, reply):
+                        yield from self._fields(message)
+
+    def shared(self) -> Iterator[str]:
+        """The messages and enums that are not one RPC's own."""
+        yield from ("", "## Messages")
+        for name in sorted(self._messages.keys() - self._own):
+            yield from ("", f"### {name}", "", *self._text(name), *self._fields(name))
+        yield from ("", "## Enums")
+        for name, enum in sorted(self._enums.items()):
+            yield from ("", f"### {name}", "", *self._text(name), "", "| value | |", "|---|---|")
+            for value in enum.value:
+                yield f"| `{value.name}` | {self._cell(f'{name}.{value.name}')} |"
+
+    def _fields(self, name: str) -> Iterator[str]:
+        self._own.add(name)
+        fields = self._messages[name].field if name in self._messages else ()
+        if fields:
+            yield from ("", f"| `{name}` | type | |", "|---|---|---|")
+        for field in fields:
+            yield f"| `{field.name}` | {self._kind(name, field)} | {self._cell(f'{name}.{field.name}')} |"
+
+    def _kind(self, owner: str, field: FieldDescriptorProto) -> str:
+        entry = next((nested for nested in self._nested(owner) if field.type_name.endswith(f".{nested.name}")), None)
+        if entry is not None:
+            return f"`map<{_scalar(entry.field[0])}, {_scalar(entry.field[1])}>`"
+        is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
+        is_optional = field.proto3_optional
+        return f"`{'repeated ' if is_list else 'optional ' if is_optional else ''}{_scalar(field)}`"
+
+    def _nested(self, owner: str) -> Iterator[DescriptorProto]:
+        return (nested for nested in self._messages[owner].nested_type if nested.options.map_entry)
+
+    def _text(self, name: str) -> list[str]:
+        return [line.strip() for line in self._comments[name].strip().splitlines()]
+
+    def _cell(self, name: str) -> str:
+        return _cell(self._comments[name])
+
+
+def _scalar(field: FieldDescriptorProto) -> str:
+    if field.type_name:
+        return _short(field.type_name)
+    return FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
+
+
+def _short(name: str) -> str:
+    return name.removeprefix(".").removeprefix(f"{PACKAGE}.")
+
+
+def _cell(text: str) -> str:
+    """Text in one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
