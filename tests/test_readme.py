@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +11,12 @@ import pytest
 
 from remora import Remora
 from remora.testing import serve
+from remora_server.commands.root import root_parser
 from remora_server.settings.settings import load
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 ANSWER = {"role": "assistant", "content": "Yes, for up to thirty days a year."}
 
 
@@ -20,8 +24,8 @@ def python_blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
 
 
-def console_commands() -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+def console_lines(page: Path) -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 
 
@@ -51,8 +55,9 @@ def test_the_readmes_python_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch) -
     assert [message.to_openai() for message in kept] == [*llm.sent, ANSWER]
 
 
-def test_the_readmes_settings_are_settings(tmp_path: Path) -> None:
-    [block] = re.findall(r"```yaml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+def test_the_settings_that_are_shown_are_settings(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "embedding.md").read_text("utf-8")
+    [block] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "remora.yaml").write_text(block, "utf-8")
 
     models = load({}, {}, str(tmp_path / "remora.yaml")).settings.models
@@ -62,4 +67,20 @@ def test_the_readmes_settings_are_settings(tmp_path: Path) -> None:
 
 
 def test_the_readmes_first_two_commands_are_the_demo_and_the_tests() -> None:
-    assert console_commands()[:2] == ["make demo", "make test"]
+    assert console_lines(README)[:2] == ["make demo", "make test"]
+
+
+def test_every_command_that_a_page_shows_is_understood() -> None:
+    shown = [line.removeprefix("$ ").split("#")[0] for page in PAGES for line in console_lines(page)]
+    commands = [shlex.split(line)[1:] for line in shown if line.startswith("remora ")]
+
+    assert len(commands) > 10
+    for command in commands:
+        root_parser().parse_args(command)  # ends in SystemExit for what it does not know
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8"))
+
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []

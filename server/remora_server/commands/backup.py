@@ -16,7 +16,7 @@ from remora.v1.admin_service_pb2 import Backup
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
-from remora_server.commands.numbers import duration
+from remora_server.commands.numbers import duration, size
 from remora_server.commands.output import diagnostics, progress_of_bytes
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
@@ -45,7 +45,7 @@ def run(given: dict[str, Any]) -> None:
         given["token"] = _token_in(given["data"])
     with connected(given, token=_token_of_settings()) as client:
         manifest = _backup(client, destination, given["seconds"])
-    held = f"revision {manifest.revision}, {manifest.messages:,} messages, {manifest.bytes:,} bytes"
+    held = f"revision {manifest.revision}, {manifest.messages:,} messages, {size(manifest.bytes)}"
     diagnostics().print(f"{destination}: {held}, verified")
 
 
