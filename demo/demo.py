@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -136,7 +137,7 @@ class Demonstration:
         self._say(f"Nora talks to her assistant Otto: {len(messages)} messages in {len(names)} conversations.")
         for number, (name, message) in enumerate(messages, 1):
             chat = self._memory.conversation(name, user_id=USER)
-            self._timed("append, on disk", lambda chat=chat, message=message: chat.append(message))
+            self._timed("append, on disk", partial(chat.append, message))
             if number == CRASH_AFTER:
                 self._console.print(f"{number} messages are acknowledged. [red]kill -9[/red], now.")
                 self._sidecar.kill()
@@ -153,9 +154,7 @@ class Demonstration:
     def _recall(self) -> None:
         self._say("Four questions. Each is answered by what was said, in whatever conversation:")
         for question in QUESTIONS:
-            found, took = self._timed(
-                "search", lambda question=question: self._memory.user(USER).search(question.asked, k=3)
-            )
+            found, took = self._timed("search", partial(self._memory.user(USER).search, question.asked, k=3))
             best = next((hit for hit in found if question.answer in hit.message.text), None)
             if best is None:
                 raise Failed(f"{question.asked} is not answered")
@@ -166,7 +165,7 @@ class Demonstration:
         chat = self._memory.conversation("dinner-at-the-opening", user_id=USER)
         chat.append({"role": "user", "content": DINNER})
         self._say(f"A new conversation. Its context for the model, from all of Nora's, in at most {BUDGET} tokens:")
-        context, took = self._timed("context", lambda: chat.context(max_tokens=BUDGET, recall_scope="user"))
+        context, took = self._timed("context", partial(chat.context, max_tokens=BUDGET, recall_scope="user"))
         for word in NEEDED:
             if not any(word in item.message.text for item in context.items):
                 raise Failed(f"the context lacks what Nora said: {word}")
@@ -192,7 +191,7 @@ class Demonstration:
             wanted = f"ticket {number}"
             found, took = self._timed(
                 f"search by words among {TICKETS:,}",
-                lambda wanted=wanted: desk.search(wanted, k=1, profile="lexical", timeout=WAIT_SECONDS),
+                partial(desk.search, wanted, k=1, profile="lexical", timeout=WAIT_SECONDS),
             )
             if f"{wanted} " not in found.hits[0].message.text:
                 raise Failed(f"{wanted} is not the first hit")

@@ -118,8 +118,9 @@ def _signature(owner: str, member: ast.FunctionDef | ast.AsyncFunctionDef) -> st
 def _attributes(node: ast.ClassDef) -> Iterator[str]:
     """The attributes that have a docstring of their own."""
     for member, after in zip(node.body, node.body[1:], strict=False):
-        is_public = isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name)
-        if is_public and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+        if not isinstance(member, ast.AnnAssign) or not isinstance(after, ast.Expr):
+            continue
+        if isinstance(after.value, ast.Constant):
             name, kind = ast.unparse(member.target), ast.unparse(member.annotation)
             yield f"| `{name}` | `{_cell(kind)}` | {_cell(str(after.value.value))} |"
 
@@ -139,7 +140,7 @@ def grpc() -> list[str]:
 
 
 def _described() -> FileDescriptorSet:
-    command = [ROOT / "node_modules" / ".bin" / "buf", "build", "proto", "--output", "-"]
+    command = [str(ROOT / "node_modules" / ".bin" / "buf"), "build", "proto", "--output", "-"]
     return FileDescriptorSet.FromString(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
 
 
