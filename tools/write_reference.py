@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from remora_server.settings.settings import KEYS, Key
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
 PACKAGE = "remora.v1"
+_ATTRIBUTE = re.compile(r" {4}\w+: ")
 HEAD = "<!-- Written by tools/write_reference.py. Do not edit: run `make gen`. -->\n\n"
 
 
@@ -77,10 +79,15 @@ def _setting(key: Key) -> str:
 
 def python() -> list[str]:
     """The page of the Python client: what the package exports, in its order."""
-    lines = ["# The Python client", "", "Everything is imported from `remora`."]
+    lines = [
+        "# The Python client",
+        "",
+        "Everything is imported from `remora`. `AsyncRemora`, `AsyncConversation`, `AsyncUser` and `AsyncWorkingMemory`",
+        "have the same methods for asyncio.",
+    ]
     for name in sorted(remora.__all__):
         exported = getattr(remora, name)
-        if inspect.isclass(exported):
+        if inspect.isclass(exported) and not name.startswith("Async"):
             lines += _python_class(name, _class_node(exported))
     return lines
 
@@ -91,13 +98,19 @@ def _class_node(exported: type) -> ast.ClassDef:
 
 
 def _python_class(name: str, node: ast.ClassDef) -> Iterator[str]:
-    yield from ("", f"## {name}", "", *_doc(node))
-    attributes = list(_attributes(node))
+    text, attributes = _parted(ast.get_docstring(node) or "")
+    yield from ("", f"## {name}", "", *text.splitlines())
     if attributes:
-        yield from ("", "| attribute | type | |", "|---|---|---|", *attributes)
+        kinds = {
+            ast.unparse(member.target): member.annotation for member in node.body if isinstance(member, ast.AnnAssign)
+        }
+        yield from ("", "| attribute | type | |", "|---|---|---|")
+        for attribute, said in attributes.items():
+            kind = f"`{_cell(ast.unparse(kinds[attribute]))}`" if attribute in kinds else ""
+            yield f"| `{attribute}` | {kind} | {_cell(said)} |"
     for member in node.body:
         if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and _is_shown(member):
-            yield from ("", f"### {_signature(name, member)}", "", *_doc(member))
+            yield from ("", f"### {_signature(name, member)}", "", *(ast.get_docstring(member) or "").splitlines())
 
 
 def _is_shown(member: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -115,21 +128,17 @@ def _signature(owner: str, member: ast.FunctionDef | ast.AsyncFunctionDef) -> st
     return f"`{awaited}{called}({parameters}){returned}`"
 
 
-def _attributes(node: ast.ClassDef) -> Iterator[str]:
-    """The attributes that have a docstring of their own."""
-    for member, after in zip(node.body, node.body[1:], strict=False):
-        if not isinstance(member, ast.AnnAssign) or not isinstance(after, ast.Expr):
-            continue
-        if isinstance(after.value, ast.Constant):
-            name, kind = ast.unparse(member.target), ast.unparse(member.annotation)
-            yield f"| `{name}` | `{_cell(kind)}` | {_cell(str(after.value.value))} |"
-
-
-def _doc(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """A docstring; what is indented in it, such as a section of attributes, as a list."""
-    for line in (ast.get_docstring(node) or "").splitlines():
-        indented = line.startswith("    ")
-        yield f"- {line.strip()}" if indented and not line.startswith("     ") else line.strip()
+def _parted(docstring: str) -> tuple[str, dict[str, str]]:
+    """A docstring up to its section of attributes, and these by name."""
+    text, _, section = docstring.partition("Attributes:\n")
+    attributes: dict[str, str] = {}
+    for line in section.splitlines():
+        if _ATTRIBUTE.match(line):
+            name, _, said = line.strip().partition(": ")
+            attributes[name] = said
+        elif line.strip() and attributes:
+            attributes[next(reversed(attributes))] += f" {line.strip()}"
+    return text.rstrip(), attributes
 
 
 def grpc() -> list[str]:

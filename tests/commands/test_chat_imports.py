@@ -121,3 +121,11 @@ def test_an_export_has_its_own_users(importing: Importing) -> None:
 
     assert code == 2
     assert said[0].endswith("is no OpenAI chat JSONL: an export has its own users and conversations")
+
+
+def test_a_role_that_no_model_knows_is_left_out(importing: Importing) -> None:
+    _, said = importing.run([{"role": "usr", "content": "typo"}, TURNS[0]])
+
+    assert said[0].startswith("line 1, message 1 is skipped: ")
+    assert "'usr'" in said[0]
+    assert importing.messages("chat") == TURNS[:1]

@@ -28,11 +28,21 @@ from remora_server.storage.database.directory import OPERATOR_TOKEN_FILE
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("destination", metavar="DEST", type=path, help="the folder to make")
     parser.add_argument(
-        "--data", type=path, metavar="DIR", help="the server's data directory: its operator.token is used"
+        "destination", metavar="DEST", type=path, help="the folder to write the backup to; it must not exist"
     )
-    parser.add_argument("--seconds", type=duration, default=3_600.0, help="how long the server may take (default 3600)")
+    parser.add_argument(
+        "--data",
+        type=path,
+        metavar="DIR",
+        help="the server's data directory, for its operator.token (default: $REMORA_TOKEN, else the setting data)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=duration,
+        default=3_600.0,
+        help="the seconds that the server may take to make it (default: 3600)",
+    )
     add_connection_flags(parser)
 
 

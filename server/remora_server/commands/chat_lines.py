@@ -12,12 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from remora import Message
+from remora.messages import CHAT_KEYS
 
-MESSAGE_KEYS = frozenset({
-    "role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations",
-    "reasoning", "reasoning_content", "reasoning_details",
-})  # fmt: skip
-"""The keys of chat messages that models' endpoints take and give."""
 CONVERSATION_KEYS = frozenset({"messages", "id"})
 LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
 
@@ -102,8 +98,8 @@ def _message(value: object, line: Line, index: int, report: Report) -> list[Mess
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         report(f"{place} is skipped: it has no role")
         return []
-    _report_unknown(value, MESSAGE_KEYS, place, report)
-    known = {key: part for key, part in value.items() if key in MESSAGE_KEYS}
+    _report_unknown(value, CHAT_KEYS, place, report)
+    known = {key: part for key, part in value.items() if key in CHAT_KEYS}
     try:
         return [Message.from_openai(known, id=f"{line.number}-{index + 1}")]
     except (TypeError, ValueError) as error:

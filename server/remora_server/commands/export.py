@@ -53,13 +53,11 @@ class Reached(Struct, frozen=True):
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "file", type=filled, metavar="FILE", help="where to, a file that is not there yet; - for standard output"
+        "file", type=filled, metavar="FILE", help="the file to write, which must not exist; - for standard output"
     )
-    parser.add_argument("--user", type=name, help="only the conversations that this user owns, and its working memory")
+    parser.add_argument("--user", type=name, help="only this user's conversations and working memory")
     parser.add_argument("--conversation", type=name, help="only this conversation")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on where an export to FILE was interrupted; it must be one"
-    )
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted export to FILE")
     add_connection_flags(parser)
 
 

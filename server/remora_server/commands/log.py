@@ -29,8 +29,10 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--user", type=name, help="this user's conversations; with a conversation, this user's messages"
     )
-    parser.add_argument("--limit", type=positive, default=20, help="how many at most, the newest (default 20)")
-    parser.add_argument("--follow", action="store_true", help="go on showing messages as they come, until interrupted")
+    parser.add_argument(
+        "--limit", type=positive, default=20, metavar="COUNT", help="the most to show, the newest (default: 20)"
+    )
+    parser.add_argument("--follow", action="store_true", help="show new messages as they come, until interrupted")
     add_json_flag(parser)
     add_connection_flags(parser)
 

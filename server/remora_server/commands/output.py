@@ -40,7 +40,7 @@ LEAST_COLUMNS = 8
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
-    parser.add_argument("--json", action="store_true", help="one JSON object a line, for scripts")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line, for scripts")
 
 
 def write_json(value: Mapping[str, object]) -> None:
@@ -90,9 +90,7 @@ def print_set_in(console: Console, text: Text) -> None:
 
 @contextmanager
 def noting_silence(console: Console) -> Iterator[None]:
-    """Say on a console where what is asked of the server takes long: it is asked again, in silence, while its
-    refusal may pass.
-    """
+    """Say on a console that a call takes long: the client repeats it in silence while the server may recover."""
     note = f"no answer for {SILENT_SECONDS:.0f} s: the server is busy, short of something or gone; still asking"
     timer = threading.Timer(SILENT_SECONDS, lambda: console.print(note))
     timer.daemon = True

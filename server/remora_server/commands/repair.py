@@ -15,8 +15,16 @@ from remora_server.storage.recovery.salvage import RepairError, RepairReport, re
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--data", type=path, metavar="DIR", required=True, help="the damaged store; it is only read")
-    parser.add_argument("--to", type=path, metavar="NEWDIR", required=True, help="where to: a new or empty directory")
+    parser.add_argument(
+        "--data", type=path, metavar="DIR", required=True, help="the damaged store, which is not changed"
+    )
+    parser.add_argument(
+        "--to",
+        type=path,
+        metavar="NEWDIR",
+        required=True,
+        help="the directory to save into; it must be empty or not exist",
+    )
     add_json_flag(parser)
 
 

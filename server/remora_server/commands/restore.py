@@ -1,4 +1,4 @@
-"""`remora restore`: a data directory of a backup. No server is asked."""
+"""`remora restore`: makes a data directory from a backup. Needs no server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ PRIVATE = 0o077
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("backup", metavar="BACKUP", type=path, help="the folder that backup made")
-    parser.add_argument("--data", required=True, type=path, metavar="DIR", help="a folder that is empty, or not there")
+    parser.add_argument("backup", metavar="BACKUP", type=path, help="a folder that `remora backup` wrote")
+    parser.add_argument(
+        "--data",
+        required=True,
+        type=path,
+        metavar="DIR",
+        help="the data directory to make; it must be empty or not exist",
+    )
 
 
 def run(given: dict[str, Any]) -> None:

@@ -29,7 +29,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=name, metavar="QUERY", help="a question, or words")
     parser.add_argument("--user", type=name, help="only this user's messages")
     parser.add_argument("--conversation", type=name, help="only this conversation's messages")
-    parser.add_argument("--limit", type=positive, default=10, help="how many at most (default 10)")
+    parser.add_argument(
+        "--limit", type=positive, default=10, metavar="COUNT", help="the most messages to show (default: 10)"
+    )
     add_json_flag(parser)
     add_connection_flags(parser)
 
