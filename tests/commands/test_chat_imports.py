@@ -43,7 +43,7 @@ class Importing:
         said = self._capsys.readouterr().err.splitlines()
         return code, [line.removeprefix(f"{self._file}: ") for line in said]
 
-    def messages(self, conversation_id: str, user: str = "") -> list[dict[str, Any]]:
+    def messages(self, conversation_id: str, user: str | None = None) -> list[dict[str, Any]]:
         conversation = self.memory.conversation(conversation_id, user_id=user)
         return [message.to_openai() for message in conversation.messages(None)]
 

@@ -155,7 +155,7 @@ def test_where_no_server_is_a_command_says_how_to_start_one_without_waiting(
 
     error = capsys.readouterr().err
     assert code == 1
-    assert error.startswith(f"remora: no server listens at {endpoint} (")
+    assert error.startswith(f"remora: no Remora server answers at {endpoint} (")
     assert "start one with `remora serve`" in error
     assert error.count("\n") == 1
 

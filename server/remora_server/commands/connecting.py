@@ -75,7 +75,7 @@ def _require_listener(endpoint: str) -> None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise CommandFailed(
-            f"no server listens at {endpoint} ({why}): start one with `remora serve`, or name its address with "
+            f"no Remora server answers at {endpoint} ({why}): start one with `remora serve`, or name its address with "
             f"--endpoint or ${ENDPOINT_VARIABLE}"
         ) from error
 

@@ -156,7 +156,7 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
     with connected(given) as client, progress_of_bytes() as progress:
         task = progress.add_task("importing", total=size)
         for group in chat_groups(lines.numbered(), given["conversation"] or stem, report):
-            conversation = client.conversation(group.conversation_id, user_id=given["user"] or "")
+            conversation = client.conversation(group.conversation_id, user_id=given["user"])
             with noting_silence(progress.console):
                 placed = conversation.append(group.messages).messages
             replaced += sum(message.replaced for message in placed)
