@@ -62,7 +62,6 @@ impl Rows {
     }
 
     /// The row, padding included.
-    #[cfg(test)]
     pub(super) fn get(&self, row: usize) -> &[f32] {
         as_floats(self.blocks(row))
     }

@@ -87,8 +87,7 @@ impl Segment {
     }
 
     /// The unit vector under `slot`.
-    #[cfg(test)]
-    pub(super) fn get(&self, slot: u32) -> Option<&[f32]> {
+    pub fn get(&self, slot: u32) -> Option<&[f32]> {
         self.row_of(slot).map(|row| &self.rows.get(row)[..self.dim])
     }
 

@@ -34,6 +34,11 @@ impl Parameters {
     }
 }
 
+impl Parameters {
+    /// Those with which a document's score is the sum of what those of the query's terms weigh that it has.
+    pub const PRESENCE: Self = Self { k1: 0.0, b: 0.0 };
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Self { k1: 0.9, b: 0.75 }
@@ -88,6 +93,7 @@ impl Statistics {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     terms: Vec<WeightedTerm>,
+    ideal: f64,
     /// `k1 * (1 - b)`.
     norm: f32,
     /// `k1 * b / average_length`.
@@ -104,13 +110,25 @@ pub(super) struct WeightedTerm {
 impl Query {
     /// Weighs the terms that the statistics were made for. Terms that no document has are dropped.
     pub fn new(statistics: &Statistics, parameters: Parameters) -> Self {
+        Self::weighted(statistics, parameters, |_| 1.0)
+    }
+
+    /// The same; `share` is how much of its weight each term has.
+    pub fn weighted(
+        statistics: &Statistics,
+        parameters: Parameters,
+        share: impl Fn(Term) -> f64,
+    ) -> Self {
         let Parameters { k1, b } = parameters;
-        let weighted = |&(term, documents): &(Term, u64)| WeightedTerm {
-            term,
-            weight: (inverse_document_frequency(statistics.documents, documents) * (k1 + 1.0))
-                as f32,
+        let weight = |&(term, documents): &(Term, u64)| {
+            share(term) * inverse_document_frequency(statistics.documents, documents)
+        };
+        let weighted = |frequency: &(Term, u64)| WeightedTerm {
+            term: frequency.0,
+            weight: (weight(frequency) * (k1 + 1.0)) as f32,
         };
         Self {
+            ideal: statistics.frequencies.iter().map(weight).sum(),
             terms: statistics
                 .frequencies
                 .iter()
@@ -125,6 +143,11 @@ impl Query {
     /// Whether no document can match.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
+    }
+
+    /// What a document of average length scores that has each of the query's terms once, also those that no document has.
+    pub fn ideal(&self) -> f64 {
+        self.ideal
     }
 
     pub(super) fn terms(&self) -> &[WeightedTerm] {

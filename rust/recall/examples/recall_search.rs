@@ -21,6 +21,7 @@ const RULES: Weights = Weights {
     cosine: 1.0,
     late: 0.0,
     bm25: 0.2,
+    exact: 0.2,
     answer: 0.3,
     next: 0.1,
     speaker: 0.3,
@@ -30,6 +31,7 @@ const RULES: Weights = Weights {
     passage: 0.2,
     session: 0.3,
     nearby: 0.1,
+    newer: 1.0,
 };
 
 const LATE: Weights = Weights {

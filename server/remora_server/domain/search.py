@@ -35,11 +35,12 @@ _RULES = {
     "passage": 0.2,
     "session": 0.3,
     "nearby": 0.1,
+    "newer": 1.0,
 }
 
 WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
-    Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, **_RULES},
-    Profile.HYBRID_LATE: {"cosine": 0.5, "late": 0.5, "bm25": 0.1, **_RULES},
+    Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, "exact": 0.2, **_RULES},
+    Profile.HYBRID_LATE: {"cosine": 0.5, "late": 0.5, "bm25": 0.1, "exact": 0.2, **_RULES},
     Profile.VECTOR: {},
     Profile.LEXICAL: {},
 }

@@ -3,6 +3,7 @@
 
 mod inheritance;
 mod nearby;
+pub(crate) mod newer;
 mod passages;
 mod session;
 mod speaker;
@@ -106,9 +107,9 @@ impl<'a> Rules<'a> {
         } = self.corpus;
         let mut values = buffers.columns.take(self.corpus.rows, 0.0);
         let mut passages = Passages::of(self.corpus);
-        passages.write(analyzer.analyze(self.words), &mut values);
+        let ideal = passages.write(analyzer.analyze(self.words), &mut values);
         passages.give_back(buffers);
-        Draft::shares("passage", self.weights.passage, values)
+        Draft::shares("passage", self.weights.passage, values, ideal)
     }
 }
 

@@ -45,13 +45,12 @@ impl<'a> Passages<'a> {
         }
     }
 
-    /// Adds to each value the BM25 of the document's passage.
-    pub(crate) fn write(&mut self, mut terms: Vec<Term>, values: &mut [f32]) {
+    /// Adds to each value the BM25 of the document's passage; returns what a passage of average length scores that has
+    /// each of the terms once.
+    pub(crate) fn write(&mut self, mut terms: Vec<Term>, values: &mut [f32]) -> f64 {
         terms.sort_unstable();
         terms.dedup();
-        for term in terms {
-            self.add(term, values);
-        }
+        terms.into_iter().map(|term| self.add(term, values)).sum()
     }
 
     pub(crate) fn give_back(self, buffers: &Buffers) {
@@ -59,8 +58,8 @@ impl<'a> Passages<'a> {
         buffers.counts.give_back(self.counts);
     }
 
-    /// Adds what a term gives to the passages that have it.
-    fn add(&mut self, term: Term, values: &mut [f32]) {
+    /// Adds what a term gives to the passages that have it; returns its weight.
+    fn add(&mut self, term: Term, values: &mut [f32]) -> f64 {
         let views = self.views.iter();
         let having: Vec<_> = views
             .filter(|view| count(view, term, &mut self.counts[view.range()]))
@@ -76,6 +75,7 @@ impl<'a> Passages<'a> {
                 *value += (weight * Parameters::default().saturated(count, *norm)) as f32;
             }
         }
+        weight
     }
 }
 

@@ -2,11 +2,17 @@
 
 use remora_index as index;
 use remora_kernels::Kernels;
-use remora_lexical::{self as lexical, Analyzer, Parameters, Statistics};
+use remora_lexical::{self as lexical, Analyzer, Parameters, Statistics, Term};
+
+use rustc_hash::FxHashSet;
 
 use super::buffers::Buffers;
 use super::sheet::ABSENT;
 use crate::memory::View;
+
+/// How much of its weight the name of somebody who speaks in the scope has among the words of a question: it may ask for
+/// what they say, or for what others say of them.
+const NAME: f64 = 0.6;
 
 /// The documents of a scope that is held still, and what it takes to score them.
 #[derive(Clone, Copy)]
@@ -40,18 +46,51 @@ impl Corpus<'_> {
 
     /// The BM25 of every document.
     pub(crate) fn words(&self, text: &str) -> Vec<f32> {
-        let mut statistics = Statistics::new(self.analyzer.analyze(text));
-        for view in self.views {
-            view.content.words().count_into(&mut statistics);
-        }
-        let query = lexical::Query::new(&statistics, Parameters::default());
+        let asked = AskedWords::of(*self, text, text);
+        self.word_scores(&asked.query(Parameters::default()))
+    }
+
+    /// The score of every document's words.
+    pub(crate) fn word_scores(&self, query: &lexical::Query) -> Vec<f32> {
         let mut values = self.buffers.columns.take(self.rows, 0.0);
         for view in self.views {
             view.content
                 .words()
-                .score_into(&query, &mut values[view.base..]);
+                .score_into(query, &mut values[view.base..]);
         }
         values
+    }
+}
+
+/// The words of a question, and how many of the scope's documents have them.
+pub(crate) struct AskedWords {
+    statistics: Statistics,
+    /// Those that are no names.
+    plain: FxHashSet<Term>,
+}
+
+impl AskedWords {
+    /// `plain` is the text without the names that count less.
+    pub(crate) fn of(corpus: Corpus<'_>, text: &str, plain: &str) -> Self {
+        let mut statistics = Statistics::new(corpus.analyzer.analyze(text));
+        for view in corpus.views {
+            view.content.words().count_into(&mut statistics);
+        }
+        Self {
+            statistics,
+            plain: corpus.analyzer.analyze(plain).into_iter().collect(),
+        }
+    }
+
+    /// The words with their weights.
+    pub(crate) fn query(&self, parameters: Parameters) -> lexical::Query {
+        lexical::Query::weighted(&self.statistics, parameters, |term| {
+            if self.plain.contains(&term) {
+                1.0
+            } else {
+                NAME
+            }
+        })
     }
 }
 

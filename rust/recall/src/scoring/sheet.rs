@@ -45,11 +45,13 @@ pub(crate) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// A column of shares: values that are to be divided by the best of them, where that is above 0, and taken to the
-    /// power of 1.5. What has half of the words that the best has in common with the question says less than half as much.
-    pub(crate) fn shares(name: &'static str, weight: f64, values: Vec<f32>) -> Self {
+    /// A column of shares: scores of words that are to be divided by the best of them, or by half of what all words of the
+    /// question would give where that is more, and taken to the power of 1.5. What has half of the words that the best has
+    /// in common with the question says less than half as much; where the best has few of its words, none says much.
+    pub(crate) fn shares(name: &'static str, weight: f64, values: Vec<f32>, ideal: f64) -> Self {
         let best = values.iter().copied().fold(0.0, f32::max);
-        let divisor = if best > 0.0 { best } else { 1.0 };
+        let enough = (ideal * ENOUGH) as f32;
+        let divisor = best.max(enough).max(f32::MIN_POSITIVE);
         Self {
             column: Column::new(name, weight, values),
             write: Box::new(move |_, _, values| {
@@ -60,7 +62,29 @@ impl Draft<'_> {
             }),
         }
     }
+
+    /// A column of coverages: of all words' weight, how much a message has, to the power of 8.
+    pub(crate) fn coverage(name: &'static str, weight: f64, values: Vec<f32>, ideal: f64) -> Self {
+        let divisor = (ideal as f32).max(f32::MIN_POSITIVE);
+        Self {
+            column: Column::new(name, weight, values),
+            write: Box::new(move |_, _, values| {
+                for value in values {
+                    *value = nearly_all((*value / divisor).min(1.0));
+                }
+            }),
+        }
+    }
 }
+
+/// The power of 8: a message that lacks a tenth of the words' weight has less than half, one that lacks half has nothing.
+fn nearly_all(coverage: f32) -> f32 {
+    let square = coverage * coverage;
+    (square * square) * (square * square)
+}
+
+/// Of what a message with all words of a question scores, the share at which words count in full.
+const ENOUGH: f64 = 0.5;
 
 /// Components, in the order in which they are added up.
 pub(crate) struct Sheet {

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use remora_index as index;
 use remora_late as late;
+use remora_lexical::Parameters;
 use rustc_hash::FxHashSet;
 
 use super::query::Search;
 use crate::memory::{View, speakers};
-use crate::rules::Rules;
+use crate::rules::{Rules, newer};
 use crate::scoring::late::Late;
 use crate::scoring::parallel::{join, scope};
-use crate::scoring::{ABSENT, Column, Corpus, Draft, Sheet, write_cosines};
+use crate::scoring::{ABSENT, AskedWords, Column, Corpus, Draft, Sheet, write_cosines};
 use crate::text::names::Names;
 use crate::values::Profile;
 
@@ -103,6 +104,7 @@ impl<'a> Scoring<'a> {
         }
         stages.extend(others);
         sheet.add_stages(self.corpus.views, stages);
+        self.add_newer(&mut sheet);
         Scores {
             sheet,
             candidates: match self.vector {
@@ -127,9 +129,18 @@ impl<'a> Scoring<'a> {
                 write_cosines(view, self.search.model, vector, values);
             }),
         });
-        let words = (words_weight != 0.0)
-            .then(|| Draft::shares("bm25", words_weight, self.corpus.words(words)));
-        cosines.into_iter().chain(words).collect()
+        let asked = AskedWords::of(self.corpus, self.search.text, words);
+        let words = (words_weight != 0.0).then(|| {
+            let query = asked.query(Parameters::default());
+            let values = self.corpus.word_scores(&query);
+            Draft::shares("bm25", words_weight, values, query.ideal())
+        });
+        let exact = (weights.exact != 0.0).then(|| {
+            let query = asked.query(Parameters::PRESENCE);
+            let values = self.corpus.word_scores(&query);
+            Draft::coverage("exact", weights.exact, values, query.ideal())
+        });
+        cosines.into_iter().chain(words).chain(exact).collect()
     }
 
     /// Adds how well word pieces cover those of the question, as far as it and the documents have some.
@@ -144,6 +155,15 @@ impl<'a> Scoring<'a> {
             late.write(&question, sheet.totals(), &mut values);
         }
         sheet.add(Column::new("late", self.search.weights.late, values));
+    }
+
+    /// Adds what later messages get that say again what the best say, as far as vectors are compared.
+    fn add_newer(&self, sheet: &mut Sheet) {
+        let weight = self.search.weights.newer;
+        if let Some(vector) = self.vector.filter(|_| weight != 0.0) {
+            let lifts = newer::lifts(self.corpus, sheet, self.search.model, vector.dim());
+            sheet.add(Column::new("newer", weight, lifts));
+        }
     }
 
     /// Whether word pieces count.

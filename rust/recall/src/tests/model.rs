@@ -247,6 +247,7 @@ pub(super) const RULES: Weights = Weights {
     cosine: 1.0,
     late: 0.0,
     bm25: 0.3,
+    exact: 0.2,
     answer: 0.3,
     next: 0.1,
     speaker: 0.3,
@@ -256,6 +257,7 @@ pub(super) const RULES: Weights = Weights {
     passage: 0.2,
     session: 0.3,
     nearby: 0.1,
+    newer: 0.0,
 };
 
 /// The places of the hits, best first.

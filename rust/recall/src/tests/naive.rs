@@ -17,6 +17,41 @@ pub(super) struct Naive {
     /// What word pieces make of the cosine.
     pub(super) late: Option<f64>,
     pub(super) bm25: f64,
+    /// How much of the weight of the question's words it has.
+    pub(super) coverage: f64,
+}
+
+/// What a message of average length scores that has all words of the question once.
+pub(super) fn ideal(documents: &[Vec<String>], query: &BTreeMap<String, f64>) -> f64 {
+    let weigh = |(term, share): (&String, &f64)| share * idf(documents, term);
+    query.iter().map(weigh).sum()
+}
+
+/// BM25 over the best, or over half of the ideal where that is more, to the power of 1.5.
+pub(super) fn relative(bm25: f64, best: f64, ideal: f64) -> f64 {
+    let divisor = best.max(ideal / 2.0);
+    if divisor > 0.0 {
+        (bm25 / divisor).powf(1.5)
+    } else {
+        0.0
+    }
+}
+
+/// The words of a text, each with the share of its weight that it has: those of names 0.6.
+pub(super) fn words_asked(text: &str, without_names: &str) -> BTreeMap<String, f64> {
+    let analyzer = Analyzer::new();
+    let plain = analyzer.words(without_names);
+    let share = |word: &String| if plain.contains(word) { 1.0 } else { 0.6 };
+    let words = analyzer.words(text).into_iter();
+    words.map(|word| (word.clone(), share(&word))).collect()
+}
+
+/// The words of the rows' texts.
+pub(super) fn documents(rows: &[(u64, Row)]) -> Vec<Vec<String>> {
+    let analyzer = Analyzer::new();
+    rows.iter()
+        .map(|(_, row)| analyzer.words(&row.text))
+        .collect()
 }
 
 impl Naive {
@@ -28,13 +63,28 @@ impl Naive {
 
 /// Scores every row of a scope by the textbook.
 pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> Vec<Naive> {
-    let analyzer = Analyzer::new();
-    let documents: Vec<Vec<String>> = rows
-        .iter()
-        .map(|(_, row)| analyzer.words(&row.text))
-        .collect();
-    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
-    let score = |place: usize| query.iter().map(|term| bm25(&documents, place, term)).sum();
+    naive_of(rows, &words_asked(text, text), vector)
+}
+
+/// The same for words of which each has a share of its weight.
+pub(super) fn naive_of(
+    rows: &[(u64, Row)],
+    query: &BTreeMap<String, f64>,
+    vector: Option<&[f32]>,
+) -> Vec<Naive> {
+    let documents = documents(rows);
+    let score = |place: usize| {
+        let of_one = |(term, share): (&String, &f64)| share * bm25(&documents, place, term);
+        query.iter().map(of_one).sum()
+    };
+    let whole = ideal(&documents, query);
+    let coverage = |place: usize| {
+        let has = |(term, share): (&String, &f64)| match documents[place].contains(term) {
+            true => share * idf(&documents, term),
+            false => 0.0,
+        };
+        query.iter().map(has).sum::<f64>() / whole.max(f64::MIN_POSITIVE)
+    };
     let cosines: Vec<_> = rows
         .iter()
         .map(|(_, row)| cosine(vector?, row.vectors.get(MODEL)?))
@@ -47,6 +97,7 @@ pub(super) fn naive(rows: &[(u64, Row)], text: &str, vector: Option<&[f32]>) -> 
             cosine: cosines[place],
             late: late[place],
             bm25: score(place),
+            coverage: coverage(place),
         })
         .collect()
 }
@@ -111,16 +162,19 @@ fn bm25(documents: &[Vec<String>], place: usize, term: &String) -> f64 {
     let n = documents.len() as f64;
     let total: usize = documents.iter().map(Vec::len).sum();
     let average = (total as f64 / n).max(f64::MIN_POSITIVE);
-    let df = documents
-        .iter()
-        .filter(|words| words.contains(term))
-        .count() as f64;
     let tf = documents[place].iter().filter(|word| *word == term).count() as f64;
     let norm = k1 * (1.0 - b + b * documents[place].len() as f64 / average);
     if tf == 0.0 {
         return 0.0;
     }
-    (1.0 + (n - df + 0.5) / (df + 0.5)).ln() * tf * (k1 + 1.0) / (tf + norm)
+    idf(documents, term) * tf * (k1 + 1.0) / (tf + norm)
+}
+
+fn idf(documents: &[Vec<String>], term: &String) -> f64 {
+    let n = documents.len() as f64;
+    let having = documents.iter().filter(|words| words.contains(term));
+    let df = having.count() as f64;
+    (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
 }
 
 fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
@@ -164,15 +218,18 @@ pub(super) fn ruled(
     } else {
         &stripped
     };
-    let scored = naive(rows, words, vector);
-    let best = scored
-        .iter()
-        .map(|row| row.bm25)
-        .fold(f64::MIN_POSITIVE, f64::max);
+    let asked = words_asked(text, words);
+    let scored = naive_of(rows, &asked, vector);
+    let ideal = ideal(&documents(rows), &asked);
+    let best = scored.iter().map(|row| row.bm25).fold(0.0, f64::max);
     let bm25 = if vector.is_some() { weights.bm25 } else { 1.0 };
     let base: Vec<f64> = scored
         .iter()
-        .map(|row| weights.cosine * row.cosine.unwrap_or(0.0) + bm25 * (row.bm25 / best).powf(1.5))
+        .map(|row| {
+            weights.cosine * row.cosine.unwrap_or(0.0)
+                + bm25 * relative(row.bm25, best, ideal)
+                + weights.exact * row.coverage.powi(8)
+        })
         .collect();
     let sessions = sessions(rows);
     let mut scores = base.clone();
@@ -237,7 +294,7 @@ fn neighbours(sessions: &[String], rows: &[(u64, Row)]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// BM25 of each row's passage over the best, to the power of 1.5.
+/// BM25 of each row's passage as a share.
 fn passages(rows: &[(u64, Row)], neighbours: &[Vec<usize>], text: &str) -> Vec<f64> {
     let analyzer = Analyzer::new();
     let words = |place: &usize| analyzer.words(&rows[*place].1.text);
@@ -250,11 +307,12 @@ fn passages(rows: &[(u64, Row)], neighbours: &[Vec<usize>], text: &str) -> Vec<f
                 .collect()
         })
         .collect();
-    let query: BTreeSet<String> = analyzer.words(text).into_iter().collect();
-    let score = |place| query.iter().map(|term| bm25(&passages, place, term)).sum();
+    let query = words_asked(text, text);
+    let score = |place| query.keys().map(|term| bm25(&passages, place, term)).sum();
     let scores: Vec<f64> = (0..rows.len()).map(score).collect();
-    let best = scores.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let share = |score: f64| (score / best).powf(1.5);
+    let best = scores.iter().copied().fold(0.0, f64::max);
+    let ideal = ideal(&passages, &query);
+    let share = |score: f64| relative(score, best, ideal);
     scores.into_iter().map(share).collect()
 }
 

@@ -123,11 +123,11 @@ fn store() -> impl Strategy<Value = Store> {
 }
 
 fn weights() -> impl Strategy<Value = Weights> {
-    prop::collection::vec(any::<bool>(), 11).prop_map(|chosen| {
+    prop::collection::vec(any::<bool>(), 12).prop_map(|chosen| {
         let mut weights = RULES;
         for (name, chosen) in [
-            "cosine", "bm25", "answer", "next", "speaker", "temporal", "date", "named", "passage",
-            "session", "nearby",
+            "cosine", "bm25", "exact", "answer", "next", "speaker", "temporal", "date", "named",
+            "passage", "session", "nearby",
         ]
         .into_iter()
         .zip(chosen)
@@ -271,12 +271,14 @@ fn rules_are_silent_unless_they_have_a_weight() {
     assert_eq!(
         names(&ruled.ask(&recall, ANN), 0),
         [
-            "bm25", "next", "speaker", "temporal", "date", "passage", "session", "nearby"
+            "bm25", "exact", "next", "speaker", "temporal", "date", "passage", "session", "nearby"
         ]
     );
     assert_eq!(
         names(&ruled.ask(&recall, ANN), 1),
-        ["bm25", "answer", "date", "passage", "session", "nearby"]
+        [
+            "bm25", "exact", "answer", "date", "passage", "session", "nearby"
+        ]
     );
 }
 
@@ -303,4 +305,42 @@ fn neighbours_that_a_filter_hides_still_lend_their_scores() {
 
     assert_eq!(places(&found), [(1, 2)]);
     assert_eq!(found.hits[0].score, 0.3);
+}
+
+/// Two messages a day apart of the words and vectors given, and a question that is near both.
+fn order_of(first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)> {
+    let mut store = Store::default();
+    for (number, (text, vector)) in (1..).zip([first, second]) {
+        let mut row = Row::new(number, number, text);
+        row.time = EVENING + number as i64 * 24 * HOUR;
+        row.vectors.insert(MODEL.to_owned(), vector.to_vec());
+        store.put("ann", 1, row);
+    }
+    let mut question = Question::new(Profile::Hybrid, "door code", Some(&[1.0, 0.0]));
+    question.weights.exact = 0.2;
+    question.weights.newer = 1.0;
+    places(&question.ask(&store.fresh(), ANN))
+}
+
+#[test]
+fn what_is_said_again_goes_before_what_was_said_first() {
+    let first = ("the door code is 1234", [1.0, 0.1]);
+    let again = ("they changed the door code to 5678", [1.0, 0.3]);
+
+    assert_eq!(order_of(first, again), [(1, 2), (1, 1)]);
+    assert_eq!(order_of(again, first), [(1, 2), (1, 1)]);
+}
+
+#[test]
+fn what_has_fewer_words_of_the_question_or_says_something_else_is_not_newer() {
+    let first = ("the door code is 1234", [1.0, 0.1]);
+
+    assert_eq!(
+        order_of(first, ("the door is open", [1.0, 0.2])),
+        [(1, 1), (1, 2)]
+    );
+    assert_eq!(
+        order_of(first, ("the door code", [0.9, -2.0])),
+        [(1, 1), (1, 2)]
+    );
 }

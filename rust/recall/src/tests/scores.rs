@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::model::{MODEL, Question, Row, Store, TENANT, key, pieces, places, recall, vector};
-use super::naive::{Naive, naive};
+use super::naive::{Naive, documents, ideal, naive, relative, words_asked};
 use crate::scoring::late::COMPARED;
 use crate::{Filter, Found, FoundMessage, Profile, Scope, Weights};
 
@@ -51,15 +51,11 @@ pub(super) fn rows_of(store: &Store) -> Vec<(u64, Row)> {
 fn expected(
     profile: Profile,
     weights: Weights,
-    best: f64,
+    (best, ideal): (f64, f64),
     row: &Naive,
     with_vector: bool,
 ) -> Option<f64> {
-    let relative = if best > 0.0 {
-        (row.bm25 / best).powf(1.5)
-    } else {
-        0.0
-    };
+    let relative = relative(row.bm25, best, ideal);
     match profile {
         Profile::Lexical => (row.bm25 > 0.0).then_some(row.bm25),
         Profile::Vector => row.cosine.map(|cosine| (1.0 + cosine) / 2.0),
@@ -121,11 +117,12 @@ proptest! {
         question.weights = weights;
         let scored = naive(&rows_of(&store), &query, values.as_deref());
         let best = scored.iter().map(|row| row.bm25).fold(0.0, f64::max);
+        let ideal = ideal(&documents(&rows_of(&store)), &words_asked(&query, &query));
 
         let found = question.ask(&store.fresh(), ANN);
 
         let expected = scored.iter().filter_map(|row| {
-            let score = expected(profile, weights, best, row, values.is_some())?;
+            let score = expected(profile, weights, (best, ideal), row, values.is_some())?;
             Some((score, (row.uid, row.row.sequence)))
         });
         assert_agrees(&found, expected.collect());

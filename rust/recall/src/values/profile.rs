@@ -43,14 +43,17 @@ pub struct Weights {
     /// Of the coverage of the question's word pieces, on the cosine's scale: that of [`Profile::HybridLate`] alone. 0 by
     /// default.
     pub late: f64,
-    /// Of shared words: BM25 over the best BM25 of the scope, to the power of 1.5, from 0 to 1. 0.3 by default.
+    /// Of shared words: BM25 over the best BM25 of the scope, or over half of what a message of average length would
+    /// score that has all words of the question where that is more; to the power of 1.5. 0.3 by default.
     pub bm25: f64,
-    /// Of the question before, if this message follows one: what the three above give it. 0 by default, as all that
-    /// follow.
+    /// Of having all words of the question: how much of their weight the message has, to the power of 8, from 0 to 1. 0
+    /// by default, as all that follow.
+    pub exact: f64,
+    /// Of the question before, if this message follows one: what the four above give it.
     pub answer: f64,
-    /// Of the message after: what the same three give it.
+    /// Of the message after: what the same four give it.
     pub next: f64,
-    /// Of being by whom the question names, or by the user where it speaks of "I". Names then no longer count as words.
+    /// Of being by whom the question names, or by the user where it speaks of "I". Names then count less as words.
     pub speaker: f64,
     /// Of speaking of a time, where the question asks when.
     pub temporal: f64,
@@ -64,6 +67,8 @@ pub struct Weights {
     pub session: f64,
     /// Of the best of the message's neighbours: what all but `session` give it.
     pub nearby: f64,
+    /// Of saying again, later, what one of the best says: what is missing to take the place before it.
+    pub newer: f64,
 }
 
 impl Default for Weights {
@@ -72,6 +77,7 @@ impl Default for Weights {
             cosine: 1.0,
             late: 0.0,
             bm25: 0.3,
+            exact: 0.0,
             answer: 0.0,
             next: 0.0,
             speaker: 0.0,
@@ -81,6 +87,7 @@ impl Default for Weights {
             passage: 0.0,
             session: 0.0,
             nearby: 0.0,
+            newer: 0.0,
         }
     }
 }
@@ -92,6 +99,7 @@ impl Weights {
             "cosine" => &mut self.cosine,
             "late" => &mut self.late,
             "bm25" => &mut self.bm25,
+            "exact" => &mut self.exact,
             "answer" => &mut self.answer,
             "next" => &mut self.next,
             "speaker" => &mut self.speaker,
@@ -101,6 +109,7 @@ impl Weights {
             "passage" => &mut self.passage,
             "session" => &mut self.session,
             "nearby" => &mut self.nearby,
+            "newer" => &mut self.newer,
             _ => return None,
         })
     }
@@ -111,6 +120,8 @@ impl Weights {
             cosine: self.cosine,
             late: self.late,
             bm25: self.bm25,
+            exact: self.exact,
+            newer: self.newer,
             ..Self::default()
         };
         *self == plain
