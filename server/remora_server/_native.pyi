@@ -1049,8 +1049,9 @@ class Recall:
         """Return the best `k` messages of the scope.
 
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
-        messages that share a word). hybrid is cosine + 0.3 * (BM25 / best BM25)^1.5 and the rules that have a weight;
-        without a vector the weight of BM25 is 1, and messages that score 0 are left out. Statistics and the best are
+        messages that share a word). hybrid is cosine + 0.3 * words and the rules that have a weight; words is
+        (BM25 / max(best BM25, half of what a message of average length with all words gets))^1.5. Without a vector the
+        weight of words is 1, and messages that score 0 are left out. Statistics and the best are
         those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and
         `exclude` (uid, sequence).
 
@@ -1062,10 +1063,12 @@ class Recall:
 
         `weights` replaces hybrid's own by component: cosine (1) and bm25 (0.3), then the rules, 0 unless set: answer
         (what these and late give the question before this message), next (what they give the message after it), speaker
-        (1 if the question names who speaks; names then no longer count as words), temporal (1 if it speaks of a time
+        (1 if the question names who speaks; names then count less as words), temporal (1 if it speaks of a time
         and the question asks when), date (how well it meets a date that the question names), named (1 if it names
         something and the question asks for a name), passage (as bm25, of the message and up to two neighbours on each
-        side together), session (the best around it in its session), nearby (the best of those neighbours).
+        side together), session (the best around it in its session), nearby (the best of those neighbours);
+        exact (how much of its words' weight a message has, to the power of 8) counts beside bm25, and newer (what a
+        message lacks to go before one of the best that says the same and is older) last.
         ValueError for an unknown name or weight and for bytes that are no pieces, VectorError for a vector without
         direction.
         """

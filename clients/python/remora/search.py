@@ -56,6 +56,8 @@ class Weights(TypedDict, total=False):
         session: Of the best message around it in the same session. Default 0.3.
         passage: Of the words of the message and its neighbours together. Default 0.2.
         nearby: Of the best of its neighbours. Default 0.1.
+        exact: Of having all words of the query. Default 0.2.
+        newer: Of saying again, later, what one of the best says. Default 1.
     """
 
     cosine: Weight
@@ -70,6 +72,8 @@ class Weights(TypedDict, total=False):
     session: Weight
     passage: Weight
     nearby: Weight
+    exact: Weight
+    newer: Weight
 
 
 Query: TypeAlias = Annotated[str, Name(32_768)]

@@ -49,7 +49,7 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
 Those of the hybrid ones are round on purpose: they were chosen on some conversations and not fitted further to these.
 memory_service.proto, `Weights`, explains the components.
 """
-PASSING_ON = frozenset({"answer", "next", "session", "nearby"})
+PASSING_ON = frozenset({"answer", "next", "session", "nearby", "newer"})
 """Components that spread the scores of others. Alone they score nothing."""
 
 

@@ -431,7 +431,7 @@ Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 @_typing.final
 class Weights(_message.Message):
     """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
-    profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session` and `nearby` only
+    profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session`, `nearby` and `newer`
     pass on the values of others; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
 
     Experimental: in a minor version a weight may get another name, meaning or default, or may go. The profiles stay.
@@ -451,23 +451,27 @@ class Weights(_message.Message):
     PASSAGE_FIELD_NUMBER: _builtins.int
     NEARBY_FIELD_NUMBER: _builtins.int
     NAMED_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    NEWER_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
     """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
-    """Of shared words: BM25 divided by the best BM25 of the scope, to the power of 1.5, from 0 to 1. Default 0.2; 0.1 in
-    PROFILE_HYBRID_LATE; always 1 if the query has no vector.
+    """Of shared words: BM25 divided by the best BM25 of the scope or, where that is more, by half of what a message of average
+    length gets that has all words of the query once (words that no message has count as the rarest); to the power of 1.5,
+    from 0 to 1. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 if the query has no vector.
     """
     answer: _builtins.float
-    """Of the question before: the sum of `cosine`, `late` and `bm25` of the message before this one, if it is a question of
+    """Of the question before: the sum of `cosine`, `late`, `bm25` and `exact` of the message before this one, if it is a question of
     at most 60 words in the same session. This one has at most 200 words. Default 0.3.
     """
     next: _builtins.float
-    """Of the message after: its sum of `cosine`, `late` and `bm25`. Both are in the same session and have at most 200 words.
+    """Of the message after: its sum of `cosine`, `late`, `bm25` and `exact`. Both are in the same session and have at most 200 words.
     Default 0.1.
     """
     speaker: _builtins.float
     """Of the speaker: 1 for messages of a speaker whom the query names, unless it names all speakers of the scope; if it
-    names none and says I, my or we, 1 for messages of the role `user`. Names then do not count as words. Default 0.3.
+    names none and says I, my or we, 1 for messages of the role `user`. As words, names of speakers then
+    have 0.6 of their weight. Default 0.3.
     """
     temporal: _builtins.float
     """Of a time: 1 for messages that mention one, if the query asks when. Default 0.2."""
@@ -490,13 +494,22 @@ class Weights(_message.Message):
     """
     passage: _builtins.float
     """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, to the
-    power of 1.5, from 0 to 1. Neighbours are up to two messages before and two after it in the same session; each of all
+    power of 1.5, from 0 to 1, both as in `bm25`, without the names of speakers. Neighbours are up to two messages before and two after it in the same session; each of all
     these has at most 200 words. Default 0.2.
     """
     nearby: _builtins.float
     """Of the neighbours: the best sum of all other components but `session` among them. Default 0.1."""
     named: _builtins.float
     """Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.1."""
+    exact: _builtins.float
+    """Of all words of the query: the share of their weight (idf) that the message has, to the power of 8, from 0 to 1. Default
+    0.2.
+    """
+    newer: _builtins.float
+    """Of saying again, later, what one of the three best messages says: what this one lacks to go before it. Both are among
+    the ten best of all other components; the cosine of the two is at least 0.6, the later one has at least 0.43 of the
+    other's `exact`, and its sum of `cosine`, `late`, `bm25` and `exact` is at most 0.15 lower. Default 1.
+    """
     def __init__(
         self,
         *,
@@ -512,10 +525,12 @@ class Weights(_message.Message):
         passage: _builtins.float | None = ...,
         nearby: _builtins.float | None = ...,
         named: _builtins.float | None = ...,
+        exact: _builtins.float | None = ...,
+        newer: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "named", b"named", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "late", b"late", "named", b"named", "nearby", b"nearby", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
@@ -525,12 +540,16 @@ class Weights(_message.Message):
     _WhichOneofArgType__cosine: _TypeAlias = _typing.Literal["_cosine", b"_cosine"]  # noqa: Y015
     _WhichOneofReturnType__date: _TypeAlias = _typing.Literal["date"]  # noqa: Y015
     _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
+    _WhichOneofReturnType__exact: _TypeAlias = _typing.Literal["exact"]  # noqa: Y015
+    _WhichOneofArgType__exact: _TypeAlias = _typing.Literal["_exact", b"_exact"]  # noqa: Y015
     _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
     _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
     _WhichOneofReturnType__named: _TypeAlias = _typing.Literal["named"]  # noqa: Y015
     _WhichOneofArgType__named: _TypeAlias = _typing.Literal["_named", b"_named"]  # noqa: Y015
     _WhichOneofReturnType__nearby: _TypeAlias = _typing.Literal["nearby"]  # noqa: Y015
     _WhichOneofArgType__nearby: _TypeAlias = _typing.Literal["_nearby", b"_nearby"]  # noqa: Y015
+    _WhichOneofReturnType__newer: _TypeAlias = _typing.Literal["newer"]  # noqa: Y015
+    _WhichOneofArgType__newer: _TypeAlias = _typing.Literal["_newer", b"_newer"]  # noqa: Y015
     _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
     _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
     _WhichOneofReturnType__passage: _TypeAlias = _typing.Literal["passage"]  # noqa: Y015
@@ -550,11 +569,15 @@ class Weights(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exact) -> _WhichOneofReturnType__exact | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__named) -> _WhichOneofReturnType__named | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__nearby) -> _WhichOneofReturnType__nearby | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__newer) -> _WhichOneofReturnType__newer | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
     @_typing.overload
