@@ -39,6 +39,17 @@ impl Analyzer {
         terms
     }
 
+    /// Those of the text's terms that are pairs of characters. Every second one is no word: it joins two.
+    pub fn pairs(&self, text: &str) -> Vec<Term> {
+        let mut pairs = Vec::new();
+        scan(text, |piece| {
+            if let Piece::Pair(pair) = piece {
+                pairs.push(Term::of(pair));
+            }
+        });
+        pairs
+    }
+
     /// The terms of the text as they read before they are hashed.
     pub fn words(&self, text: &str) -> Vec<String> {
         let mut words = Vec::new();

@@ -75,6 +75,15 @@ impl Statistics {
         }
     }
 
+    /// What a document of average length scores that has each of the terms once, also those that no document has; `share`
+    /// is how much of its weight each term has.
+    pub fn ideal(&self, share: impl Fn(Term) -> f64) -> f64 {
+        let weight = |&(term, documents): &(Term, u64)| {
+            share(term) * inverse_document_frequency(self.documents, documents)
+        };
+        self.frequencies.iter().map(weight).sum()
+    }
+
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -93,7 +102,6 @@ impl Statistics {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     terms: Vec<WeightedTerm>,
-    ideal: f64,
     /// `k1 * (1 - b)`.
     norm: f32,
     /// `k1 * b / average_length`.
@@ -128,7 +136,6 @@ impl Query {
             weight: (weight(frequency) * (k1 + 1.0)) as f32,
         };
         Self {
-            ideal: statistics.frequencies.iter().map(weight).sum(),
             terms: statistics
                 .frequencies
                 .iter()
@@ -143,11 +150,6 @@ impl Query {
     /// Whether no document can match.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
-    }
-
-    /// What a document of average length scores that has each of the query's terms once, also those that no document has.
-    pub fn ideal(&self) -> f64 {
-        self.ideal
     }
 
     pub(super) fn terms(&self) -> &[WeightedTerm] {

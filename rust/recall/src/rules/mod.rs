@@ -107,7 +107,8 @@ impl<'a> Rules<'a> {
         } = self.corpus;
         let mut values = buffers.columns.take(self.corpus.rows, 0.0);
         let mut passages = Passages::of(self.corpus);
-        let ideal = passages.write(analyzer.analyze(self.words), &mut values);
+        let pairs = analyzer.pairs(self.words);
+        let ideal = passages.write(analyzer.analyze(self.words), &pairs, &mut values);
         passages.give_back(buffers);
         Draft::shares("passage", self.weights.passage, values, ideal)
     }

@@ -3,7 +3,7 @@
 use remora_lexical::{Parameters, Term};
 
 use crate::memory::View;
-use crate::scoring::{Buffers, Corpus};
+use crate::scoring::{Buffers, Corpus, PAIR};
 
 /// The passages of a scope, and a count for each of them.
 pub(crate) struct Passages<'a> {
@@ -46,11 +46,20 @@ impl<'a> Passages<'a> {
     }
 
     /// Adds to each value the BM25 of the document's passage; returns what a passage of average length scores that has
-    /// each of the terms once.
-    pub(crate) fn write(&mut self, mut terms: Vec<Term>, values: &mut [f32]) -> f64 {
+    /// each of the terms once; of one that is a pair of characters, a share.
+    pub(crate) fn write(
+        &mut self,
+        mut terms: Vec<Term>,
+        pairs: &[Term],
+        values: &mut [f32],
+    ) -> f64 {
         terms.sort_unstable();
         terms.dedup();
-        terms.into_iter().map(|term| self.add(term, values)).sum()
+        let expected = |term: Term| if pairs.contains(&term) { PAIR } else { 1.0 };
+        let terms = terms.into_iter();
+        terms
+            .map(|term| expected(term) * self.add(term, values))
+            .sum()
     }
 
     pub(crate) fn give_back(self, buffers: &Buffers) {

@@ -67,7 +67,13 @@ pub(crate) struct AskedWords {
     statistics: Statistics,
     /// Those that are no names.
     plain: FxHashSet<Term>,
+    /// Those that are pairs of characters.
+    pairs: FxHashSet<Term>,
 }
+
+/// How much of its weight a pair of characters has in what can be expected of a message: every second pair of a question
+/// joins two words, which stand beside each other by chance.
+pub(crate) const PAIR: f64 = 0.5;
 
 impl AskedWords {
     /// `plain` is the text without the names that count less.
@@ -79,18 +85,35 @@ impl AskedWords {
         Self {
             statistics,
             plain: corpus.analyzer.analyze(plain).into_iter().collect(),
+            pairs: corpus.analyzer.pairs(text).into_iter().collect(),
         }
     }
 
     /// The words with their weights.
     pub(crate) fn query(&self, parameters: Parameters) -> lexical::Query {
-        lexical::Query::weighted(&self.statistics, parameters, |term| {
-            if self.plain.contains(&term) {
-                1.0
-            } else {
-                NAME
-            }
-        })
+        lexical::Query::weighted(&self.statistics, parameters, |term| self.share(term))
+    }
+
+    /// What a message of average length scores that has all words once.
+    pub(crate) fn ideal(&self) -> f64 {
+        self.statistics
+            .ideal(|term| match self.pairs.contains(&term) {
+                true => PAIR * self.share(term),
+                false => self.share(term),
+            })
+    }
+
+    /// The weight of all words.
+    pub(crate) fn whole(&self) -> f64 {
+        self.statistics.ideal(|term| self.share(term))
+    }
+
+    fn share(&self, term: Term) -> f64 {
+        if self.plain.contains(&term) {
+            1.0
+        } else {
+            NAME
+        }
     }
 }
 

@@ -8,6 +8,6 @@ pub(crate) mod parallel;
 mod sheet;
 
 pub(crate) use buffers::Buffers;
-pub(crate) use corpus::{AskedWords, Corpus, write_cosines};
+pub(crate) use corpus::{AskedWords, Corpus, PAIR, write_cosines};
 pub use sheet::Component;
 pub(crate) use sheet::{ABSENT, Column, Draft, Sheet, Write};

@@ -131,14 +131,12 @@ impl<'a> Scoring<'a> {
         });
         let asked = AskedWords::of(self.corpus, self.search.text, words);
         let words = (words_weight != 0.0).then(|| {
-            let query = asked.query(Parameters::default());
-            let values = self.corpus.word_scores(&query);
-            Draft::shares("bm25", words_weight, values, query.ideal())
+            let values = self.corpus.word_scores(&asked.query(Parameters::default()));
+            Draft::shares("bm25", words_weight, values, asked.ideal())
         });
         let exact = (weights.exact != 0.0).then(|| {
-            let query = asked.query(Parameters::PRESENCE);
-            let values = self.corpus.word_scores(&query);
-            Draft::coverage("exact", weights.exact, values, query.ideal())
+            let values = self.corpus.word_scores(&asked.query(Parameters::PRESENCE));
+            Draft::coverage("exact", weights.exact, values, asked.whole())
         });
         cosines.into_iter().chain(words).chain(exact).collect()
     }
