@@ -239,7 +239,7 @@ def test_a_store_in_memory_has_no_backup_and_no_operator(directory: Path) -> Non
         code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", variables={"REMORA_TOKEN": "guessed"})
 
     assert code == 1
-    assert "OPERATOR_ONLY" in error
+    assert "only the operator may do this" in error
 
 
 def test_the_token_of_the_directory_that_is_named_goes_before_that_of_the_environment(directory: Path) -> None:
@@ -253,8 +253,8 @@ def test_the_token_of_the_directory_that_is_named_goes_before_that_of_the_enviro
 
     assert named[0] == 0, named
     assert [given[0], unnamed[0], elsewhere[0]] == [1, 1, 1]
-    assert "OPERATOR_ONLY" in given[2]
-    assert "OPERATOR_ONLY" in unnamed[2]
+    assert "only the operator may do this" in given[2]
+    assert "only the operator may do this" in unnamed[2]
     assert "name that directory (--data)" in unnamed[2]
     assert f"{directory / 'operator.token'} cannot be read" in elsewhere[2]
 

@@ -125,7 +125,7 @@ def test_too_few_open_files_are_found(files: int, found: list[str], tmp_path: Pa
 def test_settings_that_allow_more_memory_than_there_is_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = [f"--{name}-bytes={64 << 20}" for name in ("window", "record", "recall", "queue", "database")]
+    sizes = [f"--{name}-bytes={64 << 20}" for name in ("window", "record", "recall", "search", "queue", "database")]
     monkeypatch.setattr(command, "memory_bytes", lambda: 320 << 20)
     enough = doctor(capsys, f"--data={tmp_path}", *sizes)
 

@@ -374,8 +374,8 @@ LINES = conversation_lines("c", 3, "said")
         (FORMAT + LINES[0] + LINES[1][:-5], "line 3 is missing or cut"),
         (FORMAT + LINES[0] + LINES[1], "line 4 is missing or cut"),
         (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 records of 2"),
-        (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: INVALID_FIELD"),
-        (FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'), "line 3: INVALID_FIELD"),
+        (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: records[2].message.message.sequence must be greater"),
+        (FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'), "line 3: records[1].message.message.role is required"),
     ],
 )
 def test_a_line_that_is_wrong_is_named_by_its_number(
@@ -410,7 +410,7 @@ def test_another_message_in_a_place_ends_the_import_at_its_line(shared: Sidecar,
     code, _, error = remora(shared.endpoint, "import", "--tenant", "conflict", second)
 
     assert code == 1
-    assert f"{second}: line 5: RECORD_CONFLICT" in error
+    assert f"{second}: line 5: a" in error
     assert "delete that first, or import into a tenant that has none" in error
     assert "0 records were imported before" in error
     assert is_exported(shared, "conflict", first)
