@@ -44,8 +44,10 @@ from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
+from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
 from remora_server.rpc.handlers.transfers import TransferHandlers
 from remora_server.rpc.handlers.users import UserHandlers
+from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
 from remora_server.rpc.server import Server
@@ -244,6 +246,8 @@ def _handlers(
         ConversationHandlers(store.conversations, page_tokens),
         MessageHandlers(store.messages, store.users, page_tokens),
         StepHandlers(store.steps, page_tokens),
+        TimelineEventHandlers(store.timeline_events, page_tokens),
+        WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, tokens),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import NULL_VALUE
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -59,6 +61,12 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         shift, at = shift + 7, at + 1
         if group < 0x80:
             return value, at
+
+
+def merge(source: Message, destination: Message, names: Collection[str]) -> None:
+    """Replace fields of a message by those of another; what is not set there is cleared."""
+    mask = FieldMask(paths=names)
+    mask.MergeMessage(source, destination, replace_message_field=True, replace_repeated_field=True)
 
 
 def timestamp(micros: int) -> Timestamp:

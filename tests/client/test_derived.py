@@ -12,6 +12,8 @@ from tests.client.scripted_server import SERVICES
 import remora
 from remora import _sync
 
+OF_STUBS = {"AddTimelineEvents", "GetTimelineEvent", "ListTimelineEvents", "DeleteTimelineEvent"}
+"""What no method of the client wraps: it is called through `stubs`, as all of WorkflowService is."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"
 
 
@@ -50,7 +52,7 @@ def test_every_rpc_of_the_contract_is_called_by_the_client() -> None:
     text = "".join(file.read_text() for file in Path(_sync.__path__[0]).glob("*.py"))
 
     assert len(methods) > 20
-    assert {name for name in methods if f".{name}" not in text} == set()
+    assert {name for name in methods if f".{name}" not in text} == OF_STUBS
 
 
 @pytest.mark.parametrize("name", [name for name in remora.__all__ if f"Async{name}" in remora.__all__])

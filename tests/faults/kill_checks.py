@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
-from tests.faults.user_requests import VECTOR_MODEL
+from tests.faults.user_requests import VECTOR_MODEL, runs_of
 from tests.faults.user_writer import OPTIONS
 from tests.patience import PATIENCE
 
@@ -28,9 +28,12 @@ from remora.v1 import (
     memory_service_pb2,
     memory_service_pb2_grpc,
     message_pb2,
+    workflow_service_pb2_grpc,
 )
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
+from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 WAIT = PATIENCE
@@ -172,6 +175,7 @@ class Checker:
         self.channel = grpc.insecure_channel(endpoint, options=OPTIONS)
         self.store = conversation_service_pb2_grpc.ConversationServiceStub(self.channel)
         self._history = history_service_pb2_grpc.HistoryServiceStub(self.channel)
+        self._workflows = workflow_service_pb2_grpc.WorkflowServiceStub(self.channel)
         self._memory = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
         self._admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
 
@@ -193,6 +197,14 @@ class Checker:
                     history.ListStepsRequest(conversation_id=name, user_id=user, page_size=PAGE), timeout=WAIT
                 ).steps
             )
+        listed_runs = self._workflows.ListWorkflowRuns(
+            workflows.ListWorkflowRunsRequest(user_id=user, page_size=PAGE), timeout=WAIT
+        )
+        seen.runs = {run.id: run for run in listed_runs.runs}
+        for run_id in runs_of(user):
+            request = workflows.ListWorkflowStepsRequest(run_id=run_id, page_size=PAGE)
+            seen.run_steps[run_id] = list(self._workflows.ListWorkflowSteps(request, timeout=WAIT).steps)
+            seen.events[run_id] = self._events_of(run_id)
         for name in rows:
             seen.memories[name] = self._memory_of(WorkingMemoryScope(conversation_id=name))
         return seen
@@ -203,6 +215,16 @@ class Checker:
         while True:
             page = self.store.ListMessages(request, timeout=WAIT)
             found = [*page.messages, *found]
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
+
+    def _events_of(self, run_id: str) -> list[TimelineEvent]:
+        request = history.ListTimelineEventsRequest(run_id=run_id, page_size=PAGE)
+        found: list[TimelineEvent] = []
+        while True:
+            page = self._history.ListTimelineEvents(request, timeout=WAIT)
+            found += page.events
             if not page.next_page_token:
                 return found
             request.page_token = page.next_page_token

@@ -6,7 +6,7 @@ then on. Of one that was not, they are unknown: left unset, they match anything 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +19,9 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
+from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 
 LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
 """Fields that a model may not know."""
@@ -89,6 +92,10 @@ class Seen:
     """By conversation; the user's own under the empty name."""
     found: list[tuple[str, str]]
     """What a search by vector finds: conversations and messages."""
+    runs: dict[str, WorkflowRun] = field(default_factory=dict)
+    run_steps: dict[str, list[WorkflowStep]] = field(default_factory=dict)
+    events: dict[str, list[TimelineEvent]] = field(default_factory=dict)
+    """The parts of each run that there may be."""
 
 
 class Draft:
@@ -184,6 +191,10 @@ class UserModel:
         self.user = user
         self.shared = shared
         self.memory: bytes | None = None
+        self.runs: dict[str, WorkflowRun] = {}
+        self.run_steps: dict[tuple[str, str], WorkflowStep] = {}
+        self.events: dict[tuple[str, str], TimelineEvent] = {}
+        """Parts of runs, by run and id, in the order of writing."""
         self.kept: dict[str, Kept] = {}
         self.kept[shared] = Kept(conversation_pb2.Conversation(id=shared), shared=True)
         self._methods: dict[str, Callable[[Any, Any], Expected]] = {
@@ -199,6 +210,15 @@ class UserModel:
             "SaveSteps": self._save_steps,
             "SetWorkingMemory": self._set_memory,
             "DeleteWorkingMemory": self._delete_memory,
+            "SaveWorkflowRun": self._save_run,
+            "UpdateWorkflowRun": self._update_run,
+            "DeleteWorkflowRun": self._delete_run,
+            "SaveWorkflowSteps": self._save_run_steps,
+            "AddTimelineEvents": self._add_events,
+            "PruneWorkflowRuns": self._prune_runs,
+            "UpdateWorkflowStep": self._update_run_step,
+            "DeleteWorkflowStep": self._delete_run_step,
+            "DeleteTimelineEvent": self._delete_event,
         }
 
     def apply(self, method: str, request: Message, reply: Message | None) -> Expected:
@@ -293,6 +313,7 @@ class UserModel:
         parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
         messages += _cleared(parts, revision_of(reply))
         self.memory = None
+        self.runs, self.run_steps, self.events = {}, {}, {}
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
 
     def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
@@ -332,6 +353,79 @@ class UserModel:
             deleted, kept.memory = kept.memory is not None, None
         return Expected(deleted, {"deleted": deleted})
 
+    def _save_run(self, request: workflows.SaveWorkflowRunRequest, reply: Reply) -> Expected:
+        return self._put_run(copied(request.run), reply)
+
+    def _update_run(self, request: workflows.UpdateWorkflowRunRequest, reply: Reply) -> Expected:
+        if request.run.id not in self.runs:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        run = _replaced(self.runs[request.run.id], request.run, request.update_mask.paths)
+        return self._put_run(run, reply)
+
+    def _put_run(self, run: WorkflowRun, reply: Reply) -> Expected:
+        run.revision = revision_of(reply)
+        run.ClearField("update_time")
+        if reply is not None:
+            run.update_time.CopyFrom(reply.update_time)
+        self.runs[run.id] = run
+        return Expected(True)
+
+    def _delete_run(self, request: workflows.DeleteWorkflowRunRequest, _reply: Reply) -> Expected:
+        if request.run_id not in self.runs:
+            if not request.allow_missing:
+                raise Refused(grpc.StatusCode.NOT_FOUND)
+            return Expected(False, {"deleted": False})
+        self._drop_run(request.run_id, keep_related=request.keep_related)
+        return Expected(True, {"deleted": True})
+
+    def _prune_runs(self, request: workflows.PruneWorkflowRunsRequest, _reply: Reply) -> Expected:
+        newest = sorted(self.runs.values(), key=lambda run: run.create_time.ToMicroseconds(), reverse=True)
+        gone = newest[request.keep_newest :]
+        for run in gone:
+            self._drop_run(run.id, keep_related=False)
+        return Expected(bool(gone), {"deleted_runs": len(gone)})
+
+    def _drop_run(self, run_id: str, *, keep_related: bool) -> None:
+        del self.runs[run_id]
+        if not keep_related:
+            self.run_steps = {key: step for key, step in self.run_steps.items() if key[0] != run_id}
+            self.events = {key: event for key, event in self.events.items() if key[0] != run_id}
+
+    def _save_run_steps(self, request: workflows.SaveWorkflowStepsRequest, _reply: Reply) -> Expected:
+        for step in {(step.run_id, step.id): step for step in request.steps}.values():
+            self.run_steps.pop((step.run_id, step.id), None)
+            self.run_steps[step.run_id, step.id] = copied(step)
+        return Expected(True)
+
+    def _update_run_step(self, request: workflows.UpdateWorkflowStepRequest, _reply: Reply) -> Expected:
+        key = (request.step.run_id, request.step.id)
+        if key not in self.run_steps:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        step = _replaced(self.run_steps.pop(key), request.step, request.update_mask.paths)
+        step.ClearField("update_time")
+        self.run_steps[key] = step
+        return Expected(True)
+
+    def _delete_run_step(self, request: workflows.DeleteWorkflowStepRequest, _reply: Reply) -> Expected:
+        gone = self.run_steps.pop((request.run_id, request.step_id), None)
+        return Expected(gone is not None, {"deleted": gone is not None})
+
+    def _delete_event(self, request: history.DeleteTimelineEventRequest, _reply: Reply) -> Expected:
+        gone = self.events.pop((request.run_id, request.event_id), None)
+        return Expected(gone is not None, {"deleted": gone is not None})
+
+    def _add_events(self, request: history.AddTimelineEventsRequest, _reply: Reply) -> Expected:
+        fresh: dict[tuple[str, str], TimelineEvent] = {}
+        for event in request.events:
+            key = (event.run_id, event.id)
+            before = fresh.get(key) or self.events.get(key)
+            if before is None:
+                fresh[key] = copied(event)
+            elif _unlike(event, before):
+                raise Refused(grpc.StatusCode.ALREADY_EXISTS)
+        self.events.update(fresh)
+        return Expected(bool(fresh))
+
     def differences(self, seen: Seen) -> list[str]:
         """How what the store shows departs from what it should; empty where it does not."""
         own = {name: kept.row for name, kept in self.kept.items() if not kept.shared}
@@ -364,6 +458,38 @@ class UserModel:
         shown = seen.memories[""]
         return [] if shown == self.memory else [f"user memories {shown!r}, not {self.memory!r}"]
 
+    def run_differences(self, seen: Seen) -> list[str]:
+        names = sorted(self.runs | seen.runs)
+        return _row_differences(
+            "workflow runs",
+            [self.runs[name] for name in names if name in self.runs],
+            [seen.runs[name] for name in names if name in seen.runs],
+        )
+
+    def run_step_differences(self, seen: Seen) -> list[str]:
+        return [
+            text
+            for name, shown in seen.run_steps.items()
+            for text in _row_differences(f"workflow steps of {name}", self._steps_of(name), shown)
+        ]
+
+    def _steps_of(self, run_id: str) -> list[WorkflowStep]:
+        """By index, then in the order of saving."""
+        own = (step for key, step in self.run_steps.items() if key[0] == run_id)
+        return sorted(own, key=lambda step: step.step_index)
+
+    def event_differences(self, seen: Seen) -> list[str]:
+        return [
+            text
+            for name, shown in seen.events.items()
+            for text in _row_differences(f"timeline events of {name}", self._events_of(name), shown)
+        ]
+
+    def _events_of(self, run_id: str) -> list[TimelineEvent]:
+        """By sequence, then in the order of adding: all began at one time."""
+        own = (event for key, event in self.events.items() if key[0] == run_id)
+        return sorted(own, key=lambda event: event.sequence)
+
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
         if len(seen.found) != len(set(seen.found)):
@@ -372,6 +498,9 @@ class UserModel:
 
     def adopt(self, seen: Seen) -> None:
         """Expect from now on just what was seen, which must not differ."""
+        self.runs = {name: copied(run) for name, run in seen.runs.items()}
+        self.run_steps = _adopted(self.run_steps, seen.run_steps)
+        self.events = _adopted(self.events, seen.events)
         for name, kept in self.kept.items():
             if not kept.shared:
                 kept.row = copied(seen.conversations[name])
@@ -385,10 +514,31 @@ class UserModel:
             }
 
 
+def _replaced(before: Kind, given: Message, names: Iterable[str]) -> Kind:
+    """A message with these fields of another, none of which is a message or empty there."""
+    after = copied(before)
+    for name in names:
+        value = getattr(given, name)
+        if isinstance(value, Message):
+            getattr(after, name).CopyFrom(value)
+        else:
+            setattr(after, name, value)
+    return after
+
+
+def _adopted(known: Mapping[tuple[str, str], Kind], seen: Mapping[str, Sequence[Any]]) -> dict[tuple[str, str], Kind]:
+    """The parts of runs as they were seen, in the order of those that are known."""
+    shown = {(name, part.id): part for name, parts in seen.items() for part in parts}
+    return {key: copied(shown[key]) for key in known}
+
+
 COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "steps": UserModel.step_differences,
     "conversation_memories": UserModel.conversation_memory_differences,
     "user_memories": UserModel.user_memory_differences,
+    "workflow_runs": UserModel.run_differences,
+    "workflow_steps": UserModel.run_step_differences,
+    "timeline_events": UserModel.event_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 

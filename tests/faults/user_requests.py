@@ -14,6 +14,9 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
+from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 VECTOR_MODEL = "callers"
@@ -35,8 +38,22 @@ WEIGHTS = {
     "ClearMessages": 3,
     "DeleteConversation": 3,
     "ImportRecords": 3,
+    "SaveWorkflowRun": 6,
+    "UpdateWorkflowRun": 6,
+    "DeleteWorkflowRun": 2,
+    "SaveWorkflowSteps": 6,
+    "AddTimelineEvents": 6,
+    "PruneWorkflowRuns": 1,
+    "UpdateWorkflowStep": 3,
+    "DeleteWorkflowStep": 2,
+    "DeleteTimelineEvent": 2,
     "DeleteUser": 1,
 }
+
+
+def runs_of(user: str) -> list[str]:
+    """The ids that a user's runs may have."""
+    return [f"{user}-{name}" for name in NAMES]
 
 
 class UserRequests:
@@ -59,6 +76,15 @@ class UserRequests:
             "ClearMessages": self._clear,
             "DeleteConversation": self._delete,
             "ImportRecords": self._import,
+            "SaveWorkflowRun": lambda: workflows.SaveWorkflowRunRequest(run=self._described_run()),
+            "UpdateWorkflowRun": self._update_run,
+            "DeleteWorkflowRun": self._delete_run,
+            "SaveWorkflowSteps": self._save_workflow_steps,
+            "AddTimelineEvents": self._add_events,
+            "PruneWorkflowRuns": self._prune_runs,
+            "UpdateWorkflowStep": self._update_workflow_step,
+            "DeleteWorkflowStep": self._delete_workflow_step,
+            "DeleteTimelineEvent": self._delete_event,
             "DeleteUser": lambda: users.DeleteUserRequest(user_id=self._user),
         }
 
@@ -196,6 +222,73 @@ class UserRequests:
             type=step_pb2.STEP_TYPE_TEXT,
             content=self._text(),
         )
+
+    def _described_run(self) -> WorkflowRun:
+        run = WorkflowRun(
+            id=self._own(),
+            workflow_id=f"w of {self._user}",
+            status=self._random.choice(list(WorkflowStatus.values())[1:]),
+            user_id=self._user,
+            output=self._random.randbytes(self._random.choice([0, 10, 3000])),
+            metadata=b'{"count": %d}' % self._count,
+        )
+        run.create_time.FromSeconds(LONG_AGO + self._count)
+        run.start_time.FromSeconds(LONG_AGO + self._count)
+        return run
+
+    def _update_run(self) -> Message:
+        request = workflows.UpdateWorkflowRunRequest(run=self._described_run())
+        request.update_mask.paths.extend(self._random.sample(["status", "output", "metadata", "create_time"], 2))
+        return request
+
+    def _delete_run(self) -> Message:
+        keep, allow_missing = (self._random.random() < 0.5 for _ in range(2))
+        return workflows.DeleteWorkflowRunRequest(run_id=self._own(), keep_related=keep, allow_missing=allow_missing)
+
+    def _prune_runs(self) -> Message:
+        kept = self._random.randrange(3)
+        return workflows.PruneWorkflowRunsRequest(workflow_id=f"w of {self._user}", keep_newest=kept)
+
+    def _update_workflow_step(self) -> Message:
+        request = workflows.UpdateWorkflowStepRequest(step=self._workflow_step())
+        request.update_mask.paths.extend(self._random.sample(["step_index", "input"], self._random.randint(0, 2)))
+        return request
+
+    def _delete_workflow_step(self) -> Message:
+        step = self._workflow_step()
+        return workflows.DeleteWorkflowStepRequest(step_id=step.id, run_id=step.run_id)
+
+    def _delete_event(self) -> Message:
+        return history.DeleteTimelineEventRequest(event_id="e", run_id=self._own())
+
+    def _save_workflow_steps(self) -> Message:
+        steps = [self._workflow_step() for _ in range(self._random.randint(1, 3))]
+        return workflows.SaveWorkflowStepsRequest(steps=steps)
+
+    def _workflow_step(self) -> WorkflowStep:
+        return WorkflowStep(
+            id=f"s{self._random.randrange(6)}",
+            run_id=self._own(),
+            user_id=self._user,
+            step_index=self._random.randrange(4),
+            status=WORKFLOW_STEP_STATUS_RUNNING,
+            input=self._text().encode(),
+        )
+
+    def _add_events(self) -> Message:
+        events = [self._event(number) for number in range(self._random.randint(1, 3))]
+        return history.AddTimelineEventsRequest(events=events)
+
+    def _event(self, number: int) -> TimelineEvent:
+        event = TimelineEvent(
+            id=f"e{self._count}-{number}" if self._random.random() < 0.7 else "e",
+            run_id=self._own(),
+            user_id=self._user,
+            metadata=self._text().encode(),
+            sequence=self._random.randrange(4),
+        )
+        event.start_time.FromSeconds(LONG_AGO)
+        return event
 
     def _scope(self) -> WorkingMemoryScope:
         if self._random.random() < 0.3:

@@ -13,6 +13,7 @@ from remora.v1 import admin_service_pb2 as admin
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
@@ -20,7 +21,7 @@ USERS = ("u", "v", "default")
 
 
 def write_something_of_everything(caller: Caller) -> None:
-    """Two conversations of two users, with messages of both, steps and working memory."""
+    """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow of each."""
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
             "conversation": {
@@ -52,6 +53,18 @@ def write_something_of_everything(caller: Caller) -> None:
         for scope in ({"conversation_id": conversation}, {"user_id": user}):
             held: Any = {"scope": scope, "content": b"\0held\xff"}
             ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
+    for run, workflow, user in (("r", "w", "u"), ("q", "x", "v")):
+        _write_a_run(caller, run, workflow, user)
+
+
+def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> None:
+    """A suspended run of a workflow with steps and events."""
+    run: Any = {"id": run_id, "workflow_id": workflow_id, "status": 2, "user_id": user, "metadata": b'{"plan": "pro"}'}
+    ask(caller, "SaveWorkflowRun", workflows.SaveWorkflowRunRequest(run=run))
+    steps: Any = [{"id": f"s{number}", "run_id": run_id, "status": 1, "input": b"\0in"} for number in range(2)]
+    ask(caller, "SaveWorkflowSteps", workflows.SaveWorkflowStepsRequest(steps=steps))
+    events: Any = [{"id": f"e{number}", "run_id": run_id, "name": "began"} for number in range(2)]
+    ask(caller, "AddTimelineEvents", history.AddTimelineEventsRequest(events=events))
 
 
 def digest(caller: Caller) -> str:
@@ -72,6 +85,11 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
         yield from _of_conversation(caller, conversation)
     for user in USERS:
         yield ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=WorkingMemoryScope(user_id=user)))
+    runs: Any = ask(caller, "ListWorkflowRuns", workflows.ListWorkflowRunsRequest(page_size=1000))
+    yield runs
+    for run in runs.runs:
+        yield ask(caller, "ListWorkflowSteps", workflows.ListWorkflowStepsRequest(run_id=run.id, page_size=1000))
+        yield ask(caller, "ListTimelineEvents", history.ListTimelineEventsRequest(run_id=run.id, page_size=1000))
     options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
     yield ask(
         caller,

@@ -7,6 +7,7 @@ nowhere.
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -48,6 +49,9 @@ USER: Json = {"user_id": "u"}
 SAID: Json = {"role": "user"}
 EPOCH = Timestamp()
 WRITTEN: Json = {"user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
+RUN: Json = {"id": "r", "workflow_id": "w", "status": 1}
+RUN_STEP: Json = {"id": "s", "run_id": "r", "status": 1}
+EVENT: Json = {"id": "e", "run_id": "r"}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
@@ -65,6 +69,23 @@ LEAST: dict[str, Json] = {
     "EditMessagesRequest": {"conversation_id": "c", "edits": [{"remove": "m"}]},
     "SaveStepsRequest": {"steps": [STEP]},
     "ListStepsRequest": {"conversation_id": "c"},
+    "AddTimelineEventsRequest": {"events": [EVENT]},
+    "GetTimelineEventRequest": {"event_id": "e"},
+    "ListTimelineEventsRequest": {"run_id": "r"},
+    "DeleteTimelineEventRequest": {"event_id": "e"},
+    "SaveWorkflowRunRequest": {"run": RUN},
+    "UpdateWorkflowRunRequest": {"run": RUN},
+    "GetWorkflowRunRequest": {"run_id": "r"},
+    "ListWorkflowRunsRequest": {},
+    "DeleteWorkflowRunRequest": {"run_id": "r"},
+    "PruneWorkflowRunsRequest": {"workflow_id": "w"},
+    "ListWorkflowIdsRequest": {},
+    "GetWorkflowStatsRequest": {"workflow_id": "w"},
+    "SaveWorkflowStepsRequest": {"steps": [RUN_STEP]},
+    "UpdateWorkflowStepRequest": {"step": RUN_STEP},
+    "GetWorkflowStepRequest": {"step_id": "s"},
+    "ListWorkflowStepsRequest": {"run_id": "r"},
+    "DeleteWorkflowStepRequest": {"step_id": "s"},
     "GetWorkingMemoryRequest": {"scope": USER},
     "SetWorkingMemoryRequest": {"scope": USER},
     "DeleteWorkingMemoryRequest": {"scope": USER},
@@ -100,6 +121,12 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.MessageRecord": {"conversation_id": "c", "message": {**SAID, **WRITTEN, "id": "m", "sequence": 1}},
     "remora.v1.Record.step": {**STEP, "user_id": "u", "create_time": EPOCH},
     "remora.v1.WorkingMemoryRecord": KEPT,
+    "remora.v1.WorkflowRun": RUN,
+    "remora.v1.WorkflowStep": RUN_STEP,
+    "remora.v1.TimelineEvent": EVENT,
+    "remora.v1.Record.workflow_run": {**RUN, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.Record.workflow_step": {**RUN_STEP, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.Record.timeline_event": {**EVENT, "start_time": EPOCH, "create_time": EPOCH},
 }
 """The least that messages within requests need, where that is not nothing: by the message or a field that has it."""
 
@@ -115,16 +142,60 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "ImportRecordsRequest.records.conversation.conversation": ("id", "user_id", "create_time", "update_time"),
     "ImportRecordsRequest.records.message.message": ("id", "user_id", "sequence", "create_time", "update_time"),
     "ImportRecordsRequest.records.step": ("user_id", "create_time"),
+    "ImportRecordsRequest.records.workflow_run": (
+        "workflow_id",
+        "status",
+        "start_time",
+        "create_time",
+        "update_time",
+    ),
+    "ImportRecordsRequest.records.workflow_step": ("run_id", "status", "create_time", "update_time"),
+    "ImportRecordsRequest.records.timeline_event": ("start_time", "create_time"),
+    "SaveWorkflowRunRequest.run": ("workflow_id", "status"),
+    "SaveWorkflowStepsRequest.steps": ("run_id", "status"),
 }
 """What must be set in these places and may be missing elsewhere."""
+
+
+def _deep(levels: int) -> bytes:
+    """An object with so many arrays within each other."""
+    return b'{"a":' + b"[" * levels + b"]" * levels + b"}"
+
 
 BY_PLACE: dict[str, Values] = {
     "ClearMessagesRequest.conversation_id": Values(texts(1, 512).accepted, texts(0, 512).refused),
     "ImportRecordsRequest.records": Values((_kept_by(1), _kept_by(1_000)), ([], _kept_by(1_001))),
     "EmbedRequest.texts": Values((["t"] * 256, [""]), ([], ["t"] * 257)),
+    "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
+    "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
+    "AddTimelineEventsRequest.events": Values(
+        ([EVENT], [{**EVENT, "id": f"e{number}"} for number in range(1_000)]),
+        ([], [{**EVENT, "id": f"e{number}"} for number in range(1_001)]),
+    ),
 }
 """What depends on other fields of the request, or would be refused for another reason."""
 
+JSON_OBJECTS = Values(
+    (
+        b"",
+        b"{}",
+        b' {"a": {"b": [null, 1.0, 1e999, "\\ud800"]}} ',
+        b'{"a":"' + b"x" * (64 * KIB - 8) + b'"}',
+        _deep(99),
+    ),
+    (
+        b"[]",
+        b"null",
+        b"1",
+        b"{",
+        b"\xff",
+        b'{"a":NaN}',
+        b'{"a":' + b"9" * 5_000 + b"}",
+        b'{"a":"' + b"x" * (64 * KIB - 7) + b'"}',
+        _deep(100),
+        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    ),
+)
 BY_MESSAGE: dict[str, Values] = {
     "Embedding.values": Values(
         (vector(1), vector(0, -1), vector(*[1.0] * 4_096), vector(3e38, 3e38), vector(1e-45)),
@@ -141,6 +212,8 @@ BY_MESSAGE: dict[str, Values] = {
     ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
+    "WorkflowRun.metadata": JSON_OBJECTS,
+    "ListWorkflowRunsRequest.metadata": JSON_OBJECTS,
     "Timestamp.seconds": Values(
         (0, -62_135_596_800, 253_402_300_799), (-62_135_596_801, 253_402_300_800, 2**63 - 1, -(2**63))
     ),
@@ -169,6 +242,11 @@ UNLIMITED: dict[str, Values] = {
     "Conversation.message_count": INTEGERS,
     "Message.revision": NATURALS,
     "Message.token_count": Values((0, -1, 2**31 - 1)),
+    "WorkflowRun.revision": NATURALS,
+    "WorkflowSuspension.step_index": Values((0, -1, 2**31 - 1)),
+    "WorkflowSuspension.last_event_sequence": INTEGERS,
+    "TimelineEvent.sequence": INTEGERS,
+    "expected_revision": NATURALS,
 }
 """Fields that may be anything, or whose values have tests of their own: by name, or by message and name."""
 
@@ -363,6 +441,12 @@ _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     *(("embedding.values", {"user_id": "u", "embedding": _of_model(count)}) for count in _DIMENSIONS),
 ]
 
+
+def _object(count: int) -> bytes:
+    """A JSON object with so many members."""
+    return json.dumps({str(number): number for number in range(count)}).encode()
+
+
 COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "SearchMessagesRequest": _TOGETHER_IN_SEARCH,
     "AssembleContextRequest": [
@@ -401,6 +485,12 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         for count in _DIMENSIONS
     ],
     "ClearMessagesRequest": [("user_id", {}), (None, {"user_id": "u"})],
+    "UpdateWorkflowRunRequest": [("run.status", {"run": {"id": "r"}, "update_mask": {"paths": ["status"]}})],
+    "UpdateWorkflowStepRequest": [("step.status", {"step": {"id": "s"}, "update_mask": {"paths": ["status"]}})],
+    "ListWorkflowRunsRequest": [
+        (None, {"metadata": _object(16)}),
+        ("metadata", {"metadata": _object(17)}),
+    ],
     "ImportRecordsRequest": [
         (
             f"records[0].{kind}.{kind}.{name}.seconds",

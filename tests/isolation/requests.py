@@ -18,6 +18,8 @@ USERS = range(3)
 EVERYBODY = frozenset(USERS)
 NOBODY: frozenset[int] = frozenset()
 CONVERSATIONS = [f"c{number}" for number in range(6)]
+RUNS = [f"r{number}" for number in range(6)]
+WORKFLOWS = ("w0", "w1")
 MESSAGES = [f"m{number}" for number in range(12)]
 NOT_FOUND = "CONVERSATION_NOT_FOUND"
 OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
@@ -50,6 +52,11 @@ class Requests:
     choice: random.Random
     known: list[Canary]
     stored: dict[str, Held] = field(default_factory=dict)
+    runs: dict[str, str] = field(default_factory=dict)
+    """The workflow of each run."""
+    steps: dict[str, set[str]] = field(default_factory=dict)
+    events: dict[str, set[str]] = field(default_factory=dict)
+    """The ids of the parts of each run."""
     _canaries: int = 0
     _ids: int = 0
 
@@ -294,6 +301,208 @@ class Requests:
         request = {**part, **operation, "page_size": self.choice.choice((1, 100))}
         return Asked(request, frozenset({user}), self.refusals(conversation))
 
+    def _run(self) -> tuple[str, int]:
+        """A run and its user: in every tenant the same."""
+        number = self.choice.randrange(len(RUNS))
+        return RUNS[number], number % len(USERS)
+
+    def _part(self, held: dict[str, set[str]], names: tuple[str, str]) -> tuple[Json, frozenset[int], str, str]:
+        """A part of a run, sometimes by its id alone; whom it shows; the run; the part."""
+        run, user, name = self._any_part(held, names)
+        if self.choice.random() < 0.2:
+            return {}, EVERYBODY, next((one for one in held if name in held[one]), ""), name
+        return {"run_id": run}, frozenset({user}), run, name
+
+    def _any_part(self, held: dict[str, set[str]], names: tuple[str, str]) -> tuple[str, int, str]:
+        """A run, its user, and the id of a part, which is there most often."""
+        there = [(run, name) for run in sorted(held) for name in sorted(held[run])]
+        if there and self.choice.random() < 0.7:
+            run, name = self.choice.choice(there)
+            return run, RUNS.index(run) % len(USERS), name
+        return *self._run(), self.choice.choice((*names, self.anybodys()))
+
+    def _unless(self, found: bool, reason: str) -> frozenset[str]:
+        return frozenset() if found else frozenset({reason})
+
+    def _deleted_part(self, held: dict[str, set[str]], run: str, name: str, reply: Any) -> str:  # noqa: ANN401
+        there = name in held.get(run, ())
+        held.get(run, set()).discard(name)
+        return "" if reply.deleted == there else f"was there: {there}"
+
+    def add_timeline_events(self) -> Asked:
+        run, user = self._run()
+        name = self.choice.choice(("e0", self.canary(user)))
+        said = {field: self.canary(user) for field in ("name", "event_id", "trace_id", "version")}
+        opaque = {field: self.canary(user).encode() for field in ("input", "output", "metadata", "status_message")}
+        event = {"id": name, "run_id": run, "user_id": _user(user), "tags": [self.canary(user)], **said, **opaque}
+        there = name in self.events.get(run, ())
+        return Asked(
+            {"events": [event], **self.request_id()},
+            refusals=frozenset({"TIMELINE_EVENT_EXISTS"} if there else ()),
+            learn=lambda _: self._added(self.events, run, name),
+        )
+
+    def _added(self, held: dict[str, set[str]], run: str, name: str) -> str:
+        held.setdefault(run, set()).add(name)
+        return ""
+
+    def get_timeline_event(self) -> Asked:
+        of, visible, run, name = self._part(self.events, ("e0", "e1"))
+        refusals = self._unless(name in self.events.get(run, ()), "TIMELINE_EVENT_NOT_FOUND")
+        return Asked({**of, "event_id": name}, visible, refusals)
+
+    def list_timeline_events(self) -> Asked:
+        return self._listed_parts(self.events, "events")
+
+    def _listed_parts(self, held: dict[str, set[str]], name: str) -> Asked:
+        run, user = self._run()
+        size = self.choice.choice((1, 1_000))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {part.id for part in getattr(reply, name)}, held.get(run, set())
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"run_id": run, "page_size": size}, frozenset({user}), learn=learn)
+
+    def delete_timeline_event(self) -> Asked:
+        run, _, name = self._any_part(self.events, ("e0", "e1"))
+        request = {"run_id": run, "event_id": name, **self.request_id()}
+        return Asked(request, learn=lambda reply: self._deleted_part(self.events, run, name, reply))
+
+    # WorkflowService
+
+    def _described_run(self, run: str, user: int) -> Json:
+        said = {field: self.canary(user) for field in ("workflow_name", "conversation_id", "replayed_from_run_id")}
+        opaque = {field: self.canary(user).encode() for field in ("input", "output", "context", "events")}
+        waits = {"reason": self.canary(user), "checkpoint": self.canary(user).encode()}
+        metadata = f'{{"k": "{self.canary(user)}"}}'.encode()
+        return {
+            "id": run,
+            "workflow_id": self.choice.choice(WORKFLOWS),
+            "status": self.choice.randint(1, 5),
+            "user_id": _user(user),
+            "suspension": waits,
+            "metadata": metadata,
+            **said,
+            **opaque,
+        }
+
+    def save_workflow_run(self) -> Asked:
+        run, user = self._run()
+        described = self._described_run(run, user)
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.runs[run] = described["workflow_id"]
+            return ""
+
+        return Asked({"run": described, **self.request_id()}, learn=learn)
+
+    def update_workflow_run(self) -> Asked:
+        run, user = self._run()
+        mask = {"paths": self.choice.sample(["status", "output", "metadata", "suspension"], 2)}
+        request = {"run": self._described_run(run, user), "update_mask": mask, **self.request_id()}
+        return Asked(request, refusals=self._run_refusals(run))
+
+    def _run_refusals(self, run: str) -> frozenset[str]:
+        return self._unless(run in self.runs, "WORKFLOW_RUN_NOT_FOUND")
+
+    def get_workflow_run(self) -> Asked:
+        run, user = self._run()
+        return Asked({"run_id": run}, frozenset({user}), self._run_refusals(run))
+
+    def list_workflow_runs(self) -> Asked:
+        user = self.choice.choice((None, *USERS))
+        of = {} if user is None else {"user_id": _user(user)}
+        searched = {"metadata": f'{{"k": "{self.anybodys()}"}}'.encode()} if self.choice.random() < 0.2 else {}
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {run.id for run in reply.runs}
+            there = {run for run in self.runs if user is None or RUNS.index(run) % len(USERS) == user}
+            is_right = found <= there if size == 1 or searched or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        visible = EVERYBODY if user is None else frozenset({user})
+        return Asked({**of, **searched, "page_size": size}, visible, learn=learn)
+
+    def delete_workflow_run(self) -> Asked:
+        run, _ = self._run()
+        keep = self.choice.random() < 0.3
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self._forget_run(run, keep=keep)
+            return ""
+
+        request = {"run_id": run, "keep_related": keep, **self.request_id()}
+        return Asked(request, refusals=self._run_refusals(run), learn=learn)
+
+    def _forget_run(self, run: str, *, keep: bool = False) -> None:
+        self.runs.pop(run, None)
+        if not keep:
+            self.steps.pop(run, None)
+            self.events.pop(run, None)
+
+    def prune_workflow_runs(self) -> Asked:
+        workflow = self.choice.choice(WORKFLOWS)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            gone = [run for run in self.runs if self.runs[run] == workflow]
+            for run in gone:
+                self._forget_run(run)
+            return "" if reply.deleted_runs == len(gone) else f"{reply.deleted_runs} runs went, not {len(gone)}"
+
+        return Asked({"workflow_id": workflow, **self.request_id()}, learn=learn)
+
+    def list_workflow_ids(self) -> Asked:
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = set(reply.workflow_ids), set(self.runs.values())
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"page_size": size}, learn=learn)
+
+    def get_workflow_stats(self) -> Asked:
+        workflow = self.choice.choice(WORKFLOWS)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = sum(one == workflow for one in self.runs.values())
+            return "" if reply.runs == there else f"counted {reply.runs}, not {there}"
+
+        return Asked({"workflow_id": workflow}, learn=learn)
+
+    def _described_step(self, run: str, user: int, name: str) -> Json:
+        said = {field: self.canary(user) for field in ("name", "step_id", "agent_execution_id")}
+        opaque = {field: self.canary(user).encode() for field in ("input", "output", "error", "metadata")}
+        return {"id": name, "run_id": run, "user_id": _user(user), "status": 1, **said, **opaque}
+
+    def save_workflow_steps(self) -> Asked:
+        run, user = self._run()
+        name = self.choice.choice(("s0", "s1", self.canary(user)))
+        request = {"steps": [self._described_step(run, user, name)], **self.request_id()}
+        return Asked(request, learn=lambda _: self._added(self.steps, run, name))
+
+    def update_workflow_step(self) -> Asked:
+        run, user, name = self._any_part(self.steps, ("s0", "s1"))
+        refusals = self._unless(name in self.steps.get(run, ()), "WORKFLOW_STEP_NOT_FOUND")
+        step, mask = self._described_step(run, user, name), {"paths": ["name", "output"]}
+        return Asked({"step": step, "update_mask": mask, **self.request_id()}, refusals=refusals)
+
+    def get_workflow_step(self) -> Asked:
+        of, visible, run, name = self._part(self.steps, ("s0", "s1"))
+        refusals = self._unless(name in self.steps.get(run, ()), "WORKFLOW_STEP_NOT_FOUND")
+        return Asked({**of, "step_id": name}, visible, refusals)
+
+    def list_workflow_steps(self) -> Asked:
+        return self._listed_parts(self.steps, "steps")
+
+    def delete_workflow_step(self) -> Asked:
+        run, _, name = self._any_part(self.steps, ("s0", "s1"))
+        request = {"run_id": run, "step_id": name, **self.request_id()}
+        return Asked(request, learn=lambda reply: self._deleted_part(self.steps, run, name, reply))
+
     # MemoryService
 
     def search_messages(self) -> Asked:
@@ -362,6 +571,8 @@ class Requests:
         def learn(reply: Any) -> str:  # noqa: ANN401
             owned = [one for one in self.stored if self.owner(one) == user]
             gone = sum(len(ids) for one in owned for ids in self.stored.pop(one).values())
+            for run in [run for number, run in enumerate(RUNS) if number % len(USERS) == user]:
+                self._forget_run(run)
             wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
             return wrong or self._cleared(user, reply.deleted_messages - gone)
 

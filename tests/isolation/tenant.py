@@ -30,6 +30,9 @@ WEIGHTS = {
     "SaveSteps": 4,
     "SetWorkingMemory": 4,
     "GetWorkingMemory": 4,
+    "SaveWorkflowRun": 8,
+    "SaveWorkflowSteps": 6,
+    "AddTimelineEvents": 6,
     "DeleteUser": 1,
 }
 NAMES = sorted(METHODS)

@@ -64,8 +64,20 @@ METHODS = {
     "health": {"status": "status"},
 }
 """The fake's methods by noun."""
-NOTHING = dict.fromkeys(("id", "secret", "index", "embeddings", "publication", "close"))
-"""Of a store, what no handler is given."""
+NOTHING = dict.fromkeys(
+    (
+        "id",
+        "secret",
+        "workflow_runs",
+        "workflow_steps",
+        "timeline_events",
+        "index",
+        "embeddings",
+        "publication",
+        "close",
+    )
+)
+"""Of a store, what no handler is given that is tested with this one."""
 
 
 def conversation(conversation_id: str = "c", uid: int = 1, **fields: object) -> Conversation:

@@ -41,6 +41,21 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "CONVERSATION_NOT_FOUND",
         {"conversation_id": "c"},
     ),
+    (errors.WorkflowRunNotFound("r"), grpc.StatusCode.NOT_FOUND, "WORKFLOW_RUN_NOT_FOUND", {"run_id": "r"}),
+    (errors.WorkflowStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "WORKFLOW_STEP_NOT_FOUND", {"step_id": "s"}),
+    (errors.TimelineEventNotFound("e"), grpc.StatusCode.NOT_FOUND, "TIMELINE_EVENT_NOT_FOUND", {"event_id": "e"}),
+    (
+        errors.TimelineEventExists("r", "e"),
+        grpc.StatusCode.ALREADY_EXISTS,
+        "TIMELINE_EVENT_EXISTS",
+        {"run_id": "r", "event_id": "e"},
+    ),
+    (
+        errors.RevisionConflict(3, 4),
+        grpc.StatusCode.ABORTED,
+        "REVISION_MISMATCH",
+        {"expected_revision": "3", "found_revision": "4"},
+    ),
     (
         errors.MessageNotFound("edits[0].remove", "m"),
         grpc.StatusCode.NOT_FOUND,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
+from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
 
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
 from remora.v1.conversation_pb2 import Conversation as ConversationMessage
@@ -77,6 +78,7 @@ from remora_server.domain.transfers import (
     ExportQuery,
     Import,
     ImportedMessage,
+    ImportedRecord,
     plan_import,
     require_distinct,
 )
@@ -187,6 +189,7 @@ class Tenant:
 
     conversations: dict[str, Kept] = field(default_factory=dict)
     memories: dict[str, Memory] = field(default_factory=dict)
+    workflows: Workflows = field(default_factory=Workflows)
     requests: dict[str, tuple[bytes, Outcome]] = field(default_factory=dict)
 
     def conversation(self, conversation_id: str) -> Kept:
@@ -601,6 +604,7 @@ class Users:
                 if kept.of(user_id) or any(owner == user_id for owner, _ in kept.steps)
             ]
             tenant.memories.pop(user_id, None)
+            tenant.workflows.forget(user_id)
             gone = sum(len(kept.messages) for kept in owned) + sum(part.deleted_messages for part in others)
             return Outcome(0, deleted_messages=gone, deleted_conversations=len(owned))
 
@@ -648,6 +652,10 @@ def _places(tenant: Tenant, query: ExportQuery, position: ExportPosition) -> Ite
                 ExportPlace(LAST_UID, 4, key=user_id.encode()),
                 _memory_record(WorkingMemoryScope(user_id=user_id), memory),
             )
+    if not query.conversation_id:
+        for part, key, user_id, record in tenant.workflows.exported():
+            if query.user_id in {"", user_id}:
+                yield ExportPlace(LAST_UID, part, key=key), record
 
 
 def _records(kept: Kept, newest: int) -> Iterator[tuple[ExportPlace, bytes]]:
@@ -696,7 +704,9 @@ class Imports:
             return self._books.write(
                 write, lambda tenant, revision, _: self._into(tenant, revision, given, steps, memories)
             )
-        return self._books.write(write, lambda tenant, _revision, _now: _import_memories(tenant, memories))
+        return self._books.write(
+            write, lambda tenant, revision, _: _import_others(tenant, revision, given.records, memories)
+        )
 
     def _into(
         self, tenant: Tenant, revision: int, given: Import, steps: GivenSteps, memories: GivenMemories
@@ -724,13 +734,18 @@ class Imports:
         return Outcome(0, conversation_id=given.conversation_id, imported_records=stored)
 
 
-def _import_memories(tenant: Tenant, memories: GivenMemories) -> Outcome | None:
+def _import_others(
+    tenant: Tenant, revision: int, records: Sequence[ImportedRecord], memories: GivenMemories
+) -> Outcome | None:
     fresh = [
         memory for place, memory in memories if not _is_kept(tenant.memories.get(memory.scope.user_id), place, memory)
     ]
+    parts = tenant.workflows.fresh(records)
     for memory in fresh:
         tenant.memories[memory.scope.user_id] = _content(memory)
-    return Outcome(0, imported_records=len(fresh)) if fresh else None
+    tenant.workflows.take(revision, parts)
+    stored = len(fresh) + len(parts)
+    return Outcome(0, imported_records=stored) if stored else None
 
 
 def _content(given: WorkingMemoryRecord) -> Memory:
@@ -911,6 +926,9 @@ def open_model(count_tokens: CountTokens) -> Store:
         messages=alone(messages),
         steps=alone(Steps(books)),
         working_memories=alone(WorkingMemories(books)),
+        workflow_runs=alone(WorkflowRuns(books)),
+        workflow_steps=alone(WorkflowSteps(books)),
+        timeline_events=alone(TimelineEvents(books)),
         users=alone(Users(books, messages)),
         index=Words(books),
         embeddings=NoQueues(),

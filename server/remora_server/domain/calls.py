@@ -65,3 +65,4 @@ class Outcome(Struct, frozen=True):
     deleted_messages: int = 0
     deleted_conversations: int = 0
     imported_records: int = 0
+    deleted_records: int = 0

@@ -67,6 +67,45 @@ class MessageNotFound(RemoraError):
         super().__init__(f"there is no message {message_id!r}", field=field, message_id=message_id)
 
 
+class WorkflowRunNotFound(RemoraError):
+    """There is no such run of a workflow."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("the run does not exist", run_id=run_id)
+
+
+class WorkflowStepNotFound(RemoraError):
+    """There is no such step of a workflow's run."""
+
+    def __init__(self, step_id: str) -> None:
+        super().__init__("the step does not exist", step_id=step_id)
+
+
+class TimelineEventNotFound(RemoraError):
+    """There is no such timeline event."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__("the timeline event does not exist", event_id=event_id)
+
+
+class TimelineEventExists(RemoraError):
+    """Another timeline event has the id: events never change."""
+
+    def __init__(self, run_id: str, event_id: str) -> None:
+        super().__init__("another timeline event of the run has the id", run_id=run_id, event_id=event_id)
+
+
+class RevisionConflict(RemoraError):
+    """Another write came first: what is written has another revision than the request expects. 0: it is not there."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(
+            f"the revision is {found}, and {expected} was expected: read it again",
+            expected_revision=str(expected),
+            found_revision=str(found),
+        )
+
+
 class ConversationExists(RemoraError):
     """The id of a conversation is taken."""
 

@@ -21,6 +21,7 @@ from remora_server.domain.status import StoreHealth
 from remora_server.domain.steps import StepStore
 from remora_server.domain.transfers import ExportStore, ImportStore
 from remora_server.domain.users import UserStore
+from remora_server.domain.workflows import TimelineEventStore, WorkflowRunStore, WorkflowStepStore
 from remora_server.domain.working_memory import WorkingMemoryStore
 
 
@@ -37,6 +38,9 @@ class Store(Struct, frozen=True):
     messages: MessageStore
     steps: StepStore
     working_memories: WorkingMemoryStore
+    workflow_runs: WorkflowRunStore
+    workflow_steps: WorkflowStepStore
+    timeline_events: TimelineEventStore
     users: UserStore
     index: MessageIndex
     embeddings: EmbeddingQueues

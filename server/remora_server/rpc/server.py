@@ -14,6 +14,7 @@ from remora.v1 import (
     text_service_pb2,
     transfer_service_pb2,
     user_service_pb2,
+    workflow_service_pb2,
 )
 from remora_server.domain.publication import Publication
 from remora_server.rpc.checks.limits import DimensionOf, Limits
@@ -31,6 +32,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         conversation_service_pb2,
         history_service_pb2,
         memory_service_pb2,
+        workflow_service_pb2,
         user_service_pb2,
         text_service_pb2,
         transfer_service_pb2,

@@ -35,7 +35,10 @@ from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.nouns.messages import CountTokens, Messages
 from remora_server.storage.nouns.steps import Steps
+from remora_server.storage.nouns.timeline_events import TimelineEvents
 from remora_server.storage.nouns.users import Users
+from remora_server.storage.nouns.workflow_runs import WorkflowRuns
+from remora_server.storage.nouns.workflow_steps import WorkflowSteps
 from remora_server.storage.nouns.working_memory import WorkingMemories
 from remora_server.storage.recall.index import RecallIndex
 from remora_server.storage.recall.loading import Bounds
@@ -192,6 +195,9 @@ class LocalStore:
         self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
         self.steps = Steps(context, self.conversations)
         self.working_memories = WorkingMemories(context, self.conversations)
+        self.workflow_runs = WorkflowRuns(context)
+        self.workflow_steps = WorkflowSteps(context)
+        self.timeline_events = TimelineEvents(context)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
@@ -275,6 +281,9 @@ class LocalStore:
             messages=self.messages,
             steps=self.steps,
             working_memories=self.working_memories,
+            workflow_runs=self.workflow_runs,
+            workflow_steps=self.workflow_steps,
+            timeline_events=self.timeline_events,
             users=self.users,
             index=self.index,
             embeddings=self.queues,

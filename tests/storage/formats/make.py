@@ -73,6 +73,14 @@ class Writer:
         else:
             self.write("SetWorkingMemory", scope=scope, content=encoded(content))
 
+    def run(self, run_id: str, user: str, status: str) -> None:
+        run = {"id": run_id, "workflowId": "booking", "userId": user, "status": f"WORKFLOW_STATUS_{status}"}
+        self.write("SaveWorkflowRun", run={**run, "metadata": encoded(b'{"plan": {"name": "pro"}, "seats": 2}')})
+        step = {"runId": run_id, "status": "WORKFLOW_STEP_STATUS_RUNNING", "input": encoded(b"\x00in")}
+        self.write("SaveWorkflowSteps", steps=[{**step, "id": f"s{n}", "stepIndex": 2 - n} for n in range(2)])
+        event = {"runId": run_id, "name": "step:start"}
+        self.write("AddTimelineEvents", events=[{**event, "id": f"e{n}", "sequence": n} for n in range(2)])
+
 
 def first_half(writer: Writer) -> None:
     """What is in the database's file when the store is closed."""
@@ -94,6 +102,9 @@ def first_half(writer: Writer) -> None:
     writer.memory(b"ends with it", conversationId="ended")
     for user in USERS:
         writer.memory(f"of {user}".encode() + b"\x00\xff", userId=user)
+    writer.run("waits", "sarah", "SUSPENDED")
+    writer.run("ends", "tom", "RUNNING")
+    writer.run("of one who goes", "gone", "COMPLETED")
 
 
 def second_half(writer: Writer) -> None:
@@ -125,6 +136,13 @@ def second_half(writer: Writer) -> None:
     writer.write("ClearMessages", userId="zoé")
     writer.steps("zoé", step("z1", "long", 5, content="after all was cleared"))
     writer.memory(b"again", userId="tom")
+    writer.write(
+        "UpdateWorkflowRun",
+        run={"id": "waits", "status": "WORKFLOW_STATUS_RUNNING", "output": encoded(b"out")}, updateMask="status,output",
+    )  # fmt: skip
+    writer.write("DeleteWorkflowRun", runId="ends", keepRelated=True)
+    writer.run("fresh", "zoé", "ERROR")
+    writer.write("DeleteWorkflowStep", runId="fresh", stepId="s0")
 
 
 def reads() -> list[Json]:

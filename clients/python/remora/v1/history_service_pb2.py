@@ -24,9 +24,10 @@ _sym_db = _symbol_database.Default()
 
 from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
 from remora.v1 import step_pb2 as remora_dot_v1_dot_step__pb2
+from remora.v1 import timeline_event_pb2 as remora_dot_v1_dot_timeline__event__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fremora/v1/history_service.proto\x12\tremora.v1\x1a\x15remora/v1/calls.proto\x1a\x14remora/v1/step.proto\"\x83\x01\n\x10SaveStepsRequest\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"/\n\x11SaveStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\x80\x02\n\x10ListStepsRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0coperation_id\x18\x03 \x01(\tR\x0boperationId\x12\x14\n\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"~\n\x11ListStepsResponse\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision2\xa5\x01\n\x0eHistoryService\x12\x46\n\tSaveSteps\x12\x1b.remora.v1.SaveStepsRequest\x1a\x1c.remora.v1.SaveStepsResponse\x12K\n\tListSteps\x12\x1b.remora.v1.ListStepsRequest\x1a\x1c.remora.v1.ListStepsResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fremora/v1/history_service.proto\x12\tremora.v1\x1a\x15remora/v1/calls.proto\x1a\x14remora/v1/step.proto\x1a\x1eremora/v1/timeline_event.proto\"\x83\x01\n\x10SaveStepsRequest\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"/\n\x11SaveStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\x80\x02\n\x10ListStepsRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0coperation_id\x18\x03 \x01(\tR\x0boperationId\x12\x14\n\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"~\n\x11ListStepsResponse\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x96\x01\n\x18\x41\x64\x64TimelineEventsRequest\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"7\n\x19\x41\x64\x64TimelineEventsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"n\n\x17GetTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"f\n\x18GetTimelineEventResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x18.remora.v1.TimelineEventR\x05\x65vent\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x91\x01\n\x19ListTimelineEventsRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x92\x01\n\x1aListTimelineEventsResponse\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x98\x01\n\x1a\x44\x65leteTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"S\n\x1b\x44\x65leteTimelineEventResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision2\xb5\x04\n\x0eHistoryService\x12\x46\n\tSaveSteps\x12\x1b.remora.v1.SaveStepsRequest\x1a\x1c.remora.v1.SaveStepsResponse\x12K\n\tListSteps\x12\x1b.remora.v1.ListStepsRequest\x1a\x1c.remora.v1.ListStepsResponse\"\x03\x90\x02\x01\x12^\n\x11\x41\x64\x64TimelineEvents\x12#.remora.v1.AddTimelineEventsRequest\x1a$.remora.v1.AddTimelineEventsResponse\x12`\n\x10GetTimelineEvent\x12\".remora.v1.GetTimelineEventRequest\x1a#.remora.v1.GetTimelineEventResponse\"\x03\x90\x02\x01\x12\x66\n\x12ListTimelineEvents\x12$.remora.v1.ListTimelineEventsRequest\x1a%.remora.v1.ListTimelineEventsResponse\"\x03\x90\x02\x01\x12\x64\n\x13\x44\x65leteTimelineEvent\x12%.remora.v1.DeleteTimelineEventRequest\x1a&.remora.v1.DeleteTimelineEventResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,14 +36,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_HISTORYSERVICE'].methods_by_name['ListSteps']._loaded_options = None
   _globals['_HISTORYSERVICE'].methods_by_name['ListSteps']._serialized_options = b'\220\002\001'
-  _globals['_SAVESTEPSREQUEST']._serialized_start=92
-  _globals['_SAVESTEPSREQUEST']._serialized_end=223
-  _globals['_SAVESTEPSRESPONSE']._serialized_start=225
-  _globals['_SAVESTEPSRESPONSE']._serialized_end=272
-  _globals['_LISTSTEPSREQUEST']._serialized_start=275
-  _globals['_LISTSTEPSREQUEST']._serialized_end=531
-  _globals['_LISTSTEPSRESPONSE']._serialized_start=533
-  _globals['_LISTSTEPSRESPONSE']._serialized_end=659
-  _globals['_HISTORYSERVICE']._serialized_start=662
-  _globals['_HISTORYSERVICE']._serialized_end=827
+  _globals['_HISTORYSERVICE'].methods_by_name['GetTimelineEvent']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['GetTimelineEvent']._serialized_options = b'\220\002\001'
+  _globals['_HISTORYSERVICE'].methods_by_name['ListTimelineEvents']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['ListTimelineEvents']._serialized_options = b'\220\002\001'
+  _globals['_SAVESTEPSREQUEST']._serialized_start=124
+  _globals['_SAVESTEPSREQUEST']._serialized_end=255
+  _globals['_SAVESTEPSRESPONSE']._serialized_start=257
+  _globals['_SAVESTEPSRESPONSE']._serialized_end=304
+  _globals['_LISTSTEPSREQUEST']._serialized_start=307
+  _globals['_LISTSTEPSREQUEST']._serialized_end=563
+  _globals['_LISTSTEPSRESPONSE']._serialized_start=565
+  _globals['_LISTSTEPSRESPONSE']._serialized_end=691
+  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_start=694
+  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_end=844
+  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_start=846
+  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_end=901
+  _globals['_GETTIMELINEEVENTREQUEST']._serialized_start=903
+  _globals['_GETTIMELINEEVENTREQUEST']._serialized_end=1013
+  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_start=1015
+  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_end=1117
+  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_start=1120
+  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_end=1265
+  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_start=1268
+  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_end=1414
+  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_start=1417
+  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_end=1569
+  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_start=1571
+  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_end=1654
+  _globals['_HISTORYSERVICE']._serialized_start=1657
+  _globals['_HISTORYSERVICE']._serialized_end=2222
 # @@protoc_insertion_point(module_scope)

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import step_pb2 as _step_pb2
+from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -157,3 +158,249 @@ class ListStepsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListStepsResponse: _TypeAlias = ListStepsResponse  # noqa: Y015
+
+@_typing.final
+class AddTimelineEventsRequest(_message.Message):
+    """The request of AddTimelineEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_timeline_event_pb2.TimelineEvent]:
+        """Required. 1 to 1,000 events, of any runs."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[_timeline_event_pb2.TimelineEvent] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddTimelineEventsRequest: _TypeAlias = AddTimelineEventsRequest  # noqa: Y015
+
+@_typing.final
+class AddTimelineEventsResponse(_message.Message):
+    """The reply of AddTimelineEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write; if nothing was added, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddTimelineEventsResponse: _TypeAlias = AddTimelineEventsResponse  # noqa: Y015
+
+@_typing.final
+class GetTimelineEventRequest(_message.Message):
+    """The request of GetTimelineEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    """Required. The event's `id`, 1 to 512 bytes."""
+    run_id: _builtins.str
+    """The event's run, up to 512 bytes. Empty: the event is looked for in all runs, which takes longer; of several
+    with the id, the newest is meant.
+    """
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "min_revision", b"min_revision", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTimelineEventRequest: _TypeAlias = GetTimelineEventRequest  # noqa: Y015
+
+@_typing.final
+class GetTimelineEventResponse(_message.Message):
+    """The reply of GetTimelineEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def event(self) -> _timeline_event_pb2.TimelineEvent:
+        """The event."""
+
+    def __init__(
+        self,
+        *,
+        event: _timeline_event_pb2.TimelineEvent | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTimelineEventResponse: _TypeAlias = GetTimelineEventResponse  # noqa: Y015
+
+@_typing.final
+class ListTimelineEventsRequest(_message.Message):
+    """The request of ListTimelineEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Required. The run, 1 to 512 bytes."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTimelineEventsRequest: _TypeAlias = ListTimelineEventsRequest  # noqa: Y015
+
+@_typing.final
+class ListTimelineEventsResponse(_message.Message):
+    """The reply of ListTimelineEvents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_timeline_event_pb2.TimelineEvent]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[_timeline_event_pb2.TimelineEvent] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "next_page_token", b"next_page_token", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTimelineEventsResponse: _TypeAlias = ListTimelineEventsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteTimelineEventRequest(_message.Message):
+    """The request of DeleteTimelineEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    """Required. The event's `id`, 1 to 512 bytes."""
+    run_id: _builtins.str
+    """The event's run, up to 512 bytes. Empty: the event is looked for in all runs, which takes longer; of several
+    with the id, the newest is meant.
+    """
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "origin", b"origin", "request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteTimelineEventRequest: _TypeAlias = DeleteTimelineEventRequest  # noqa: Y015
+
+@_typing.final
+class DeleteTimelineEventResponse(_message.Message):
+    """The reply of DeleteTimelineEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """Whether there was an event."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteTimelineEventResponse: _TypeAlias = DeleteTimelineEventResponse  # noqa: Y015

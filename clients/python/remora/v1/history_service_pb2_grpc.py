@@ -45,6 +45,26 @@ class HistoryServiceStub:
                 request_serializer=remora_dot_v1_dot_history__service__pb2.ListStepsRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_history__service__pb2.ListStepsResponse.FromString,
                 _registered_method=True)
+        self.AddTimelineEvents = channel.unary_unary(
+                '/remora.v1.HistoryService/AddTimelineEvents',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.AddTimelineEventsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.AddTimelineEventsResponse.FromString,
+                _registered_method=True)
+        self.GetTimelineEvent = channel.unary_unary(
+                '/remora.v1.HistoryService/GetTimelineEvent',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.GetTimelineEventRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.GetTimelineEventResponse.FromString,
+                _registered_method=True)
+        self.ListTimelineEvents = channel.unary_unary(
+                '/remora.v1.HistoryService/ListTimelineEvents',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListTimelineEventsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListTimelineEventsResponse.FromString,
+                _registered_method=True)
+        self.DeleteTimelineEvent = channel.unary_unary(
+                '/remora.v1.HistoryService/DeleteTimelineEvent',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.FromString,
+                _registered_method=True)
 
 
 class HistoryServiceServicer:
@@ -66,6 +86,36 @@ class HistoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddTimelineEvents(self, request, context):
+        """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
+        its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTimelineEvent(self, request, context):
+        """Gets a timeline event. NOT_FOUND, TIMELINE_EVENT_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTimelineEvents(self, request, context):
+        """Lists the timeline events of a run by sequence, then by start_time, then in the order of adding. A run that does not
+        exist may have events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteTimelineEvent(self, request, context):
+        """Deletes a timeline event.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_HistoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +128,26 @@ def add_HistoryServiceServicer_to_server(servicer, server):
                     servicer.ListSteps,
                     request_deserializer=remora_dot_v1_dot_history__service__pb2.ListStepsRequest.FromString,
                     response_serializer=remora_dot_v1_dot_history__service__pb2.ListStepsResponse.SerializeToString,
+            ),
+            'AddTimelineEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddTimelineEvents,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.AddTimelineEventsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.AddTimelineEventsResponse.SerializeToString,
+            ),
+            'GetTimelineEvent': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTimelineEvent,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.GetTimelineEventRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.GetTimelineEventResponse.SerializeToString,
+            ),
+            'ListTimelineEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTimelineEvents,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListTimelineEventsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListTimelineEventsResponse.SerializeToString,
+            ),
+            'DeleteTimelineEvent': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteTimelineEvent,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +205,114 @@ class HistoryService:
             '/remora.v1.HistoryService/ListSteps',
             remora_dot_v1_dot_history__service__pb2.ListStepsRequest.SerializeToString,
             remora_dot_v1_dot_history__service__pb2.ListStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddTimelineEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/AddTimelineEvents',
+            remora_dot_v1_dot_history__service__pb2.AddTimelineEventsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.AddTimelineEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTimelineEvent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/GetTimelineEvent',
+            remora_dot_v1_dot_history__service__pb2.GetTimelineEventRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.GetTimelineEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTimelineEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListTimelineEvents',
+            remora_dot_v1_dot_history__service__pb2.ListTimelineEventsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListTimelineEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteTimelineEvent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/DeleteTimelineEvent',
+            remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.FromString,
             options,
             channel_credentials,
             insecure,

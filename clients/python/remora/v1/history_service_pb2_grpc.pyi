@@ -39,6 +39,18 @@ class HistoryServiceStub:
     """
     ListSteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+    AddTimelineEvents: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.AddTimelineEventsRequest, _history_service_pb2.AddTimelineEventsResponse]
+    """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
+    its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
+    """
+    GetTimelineEvent: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.GetTimelineEventRequest, _history_service_pb2.GetTimelineEventResponse]
+    """Gets a timeline event. NOT_FOUND, TIMELINE_EVENT_NOT_FOUND if there is none."""
+    ListTimelineEvents: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListTimelineEventsRequest, _history_service_pb2.ListTimelineEventsResponse]
+    """Lists the timeline events of a run by sequence, then by start_time, then in the order of adding. A run that does not
+    exist may have events.
+    """
+    DeleteTimelineEvent: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.DeleteTimelineEventRequest, _history_service_pb2.DeleteTimelineEventResponse]
+    """Deletes a timeline event."""
 
 @_typing.type_check_only
 class HistoryServiceAsyncStub(HistoryServiceStub):
@@ -51,6 +63,18 @@ class HistoryServiceAsyncStub(HistoryServiceStub):
     """
     ListSteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]  # type: ignore[assignment]
     """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+    AddTimelineEvents: _aio.UnaryUnaryMultiCallable[_history_service_pb2.AddTimelineEventsRequest, _history_service_pb2.AddTimelineEventsResponse]  # type: ignore[assignment]
+    """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
+    its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
+    """
+    GetTimelineEvent: _aio.UnaryUnaryMultiCallable[_history_service_pb2.GetTimelineEventRequest, _history_service_pb2.GetTimelineEventResponse]  # type: ignore[assignment]
+    """Gets a timeline event. NOT_FOUND, TIMELINE_EVENT_NOT_FOUND if there is none."""
+    ListTimelineEvents: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListTimelineEventsRequest, _history_service_pb2.ListTimelineEventsResponse]  # type: ignore[assignment]
+    """Lists the timeline events of a run by sequence, then by start_time, then in the order of adding. A run that does not
+    exist may have events.
+    """
+    DeleteTimelineEvent: _aio.UnaryUnaryMultiCallable[_history_service_pb2.DeleteTimelineEventRequest, _history_service_pb2.DeleteTimelineEventResponse]  # type: ignore[assignment]
+    """Deletes a timeline event."""
 
 class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps what agents did. calls.proto says what all calls have in common."""
@@ -72,5 +96,41 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.ListStepsResponse, _abc.Awaitable[_history_service_pb2.ListStepsResponse]]:
         """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+
+    @_abc_1.abstractmethod
+    def AddTimelineEvents(
+        self,
+        request: _history_service_pb2.AddTimelineEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.AddTimelineEventsResponse, _abc.Awaitable[_history_service_pb2.AddTimelineEventsResponse]]:
+        """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
+        its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
+        """
+
+    @_abc_1.abstractmethod
+    def GetTimelineEvent(
+        self,
+        request: _history_service_pb2.GetTimelineEventRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.GetTimelineEventResponse, _abc.Awaitable[_history_service_pb2.GetTimelineEventResponse]]:
+        """Gets a timeline event. NOT_FOUND, TIMELINE_EVENT_NOT_FOUND if there is none."""
+
+    @_abc_1.abstractmethod
+    def ListTimelineEvents(
+        self,
+        request: _history_service_pb2.ListTimelineEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListTimelineEventsResponse, _abc.Awaitable[_history_service_pb2.ListTimelineEventsResponse]]:
+        """Lists the timeline events of a run by sequence, then by start_time, then in the order of adding. A run that does not
+        exist may have events.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteTimelineEvent(
+        self,
+        request: _history_service_pb2.DeleteTimelineEventRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.DeleteTimelineEventResponse, _abc.Awaitable[_history_service_pb2.DeleteTimelineEventResponse]]:
+        """Deletes a timeline event."""
 
 def add_HistoryServiceServicer_to_server(servicer: HistoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -12,6 +12,8 @@ from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import step_pb2 as _step_pb2
+from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
+from remora.v1 import workflow_pb2 as _workflow_pb2
 from remora.v1 import working_memory_pb2 as _working_memory_pb2
 import builtins as _builtins
 import sys
@@ -36,7 +38,9 @@ class ExportRecordsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
-    """Only the conversations that this user owns, whole, and its working memory. Empty: everything of the tenant."""
+    """Only what this user owns: its conversations, whole, its working memory, its workflow runs and what belongs to them.
+    Empty: everything of the tenant.
+    """
     conversation_id: _builtins.str
     """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is not that of `user_id`."""
     page_size: _builtins.int
@@ -108,7 +112,7 @@ class ImportRecordsRequest(_message.Message):
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
         """Required. 1 to 1,000 records, in the order of ExportRecords: of one conversation, which exists or whose own record
-        comes first (otherwise NOT_FOUND, CONVERSATION_NOT_FOUND), or working memories of users.
+        comes first (otherwise NOT_FOUND, CONVERSATION_NOT_FOUND), or of none.
         """
 
     @_builtins.property
@@ -166,6 +170,9 @@ class Record(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
     WORKING_MEMORY_FIELD_NUMBER: _builtins.int
+    WORKFLOW_RUN_FIELD_NUMBER: _builtins.int
+    WORKFLOW_STEP_FIELD_NUMBER: _builtins.int
+    TIMELINE_EVENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -182,6 +189,20 @@ class Record(_message.Message):
     def working_memory(self) -> _working_memory_pb2.WorkingMemoryRecord:
         """A working memory."""
 
+    @_builtins.property
+    def workflow_run(self) -> _workflow_pb2.WorkflowRun:
+        """A run of a workflow. Required of it are `workflow_id`, `status`, `start_time`, `create_time` and `update_time`.
+        `revision` is empty, and ignored in an import.
+        """
+
+    @_builtins.property
+    def workflow_step(self) -> _workflow_pb2.WorkflowStep:
+        """A step of a workflow's run. Required of it are `run_id`, `status`, `create_time` and `update_time`."""
+
+    @_builtins.property
+    def timeline_event(self) -> _timeline_event_pb2.TimelineEvent:
+        """A timeline event. `start_time` and `create_time` are required."""
+
     def __init__(
         self,
         *,
@@ -189,12 +210,15 @@ class Record(_message.Message):
         message: Global___MessageRecord | None = ...,
         step: _step_pb2.Step | None = ...,
         working_memory: _working_memory_pb2.WorkingMemoryRecord | None = ...,
+        workflow_run: _workflow_pb2.WorkflowRun | None = ...,
+        workflow_step: _workflow_pb2.WorkflowStep | None = ...,
+        timeline_event: _timeline_event_pb2.TimelineEvent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

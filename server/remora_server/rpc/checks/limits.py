@@ -13,8 +13,11 @@ from google.protobuf.message import Message as AnyMessage
 
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.message_pb2 import Embedding
+from remora.v1.workflow_pb2 import WorkflowRun
+from remora_server.domain import json_members
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import FLOAT_BYTES
@@ -25,7 +28,11 @@ from remora_server.rpc.checks.rules import Rule, Violation
 DimensionOf: TypeAlias = Callable[[str], int]
 """The dimension of a model's vectors, by the name of these; 0 if the model is not the server's, or not known yet."""
 
+_Update: TypeAlias = (
+    conversations.UpdateConversationRequest | workflows.UpdateWorkflowRunRequest | workflows.UpdateWorkflowStepRequest
+)
 _WRITTEN = ("id", "user_id", "create_time", "update_time")
+_OF_RUN, _OF_STEP = ("workflow_id", "status"), ("run_id", "status")
 
 REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.UpdateConversationRequest.conversation": ("id",),
@@ -33,6 +40,11 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.ConversationRecord.conversation": _WRITTEN,
     "remora.v1.MessageRecord.message": (*_WRITTEN, "sequence"),
     "remora.v1.Record.step": ("user_id", "create_time"),
+    "remora.v1.Record.workflow_run": (*_OF_RUN, "start_time", "create_time", "update_time"),
+    "remora.v1.Record.workflow_step": (*_OF_STEP, "create_time", "update_time"),
+    "remora.v1.Record.timeline_event": ("start_time", "create_time"),
+    "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
+    "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
 """What a message needs where it is the value of these fields, and not elsewhere."""
 
@@ -142,7 +154,7 @@ def _vector_profile(options: memory.SearchOptions, name: str) -> None:
         raise Violation("an embedding is searched for with PROFILE_VECTOR", f"{name}.profile")
 
 
-def _whole_fields(request: conversations.UpdateConversationRequest) -> None:
+def _whole_fields(request: _Update) -> None:
     for index, path in enumerate(request.update_mask.paths):
         if "." in path:
             raise Violation("must name a whole field, which is replaced", f"update_mask.paths[{index}]")
@@ -153,6 +165,33 @@ def _user_or_conversation(request: conversations.ClearMessagesRequest) -> None:
         raise Violation("is required where no conversation is given", "user_id")
 
 
+def _run_with_status(request: workflows.UpdateWorkflowRunRequest) -> None:
+    _whole_fields(request)
+    _status_if_masked(request, request.run.status, "run")
+
+
+def _step_with_status(request: workflows.UpdateWorkflowStepRequest) -> None:
+    _whole_fields(request)
+    _status_if_masked(request, request.step.status, "step")
+
+
+def _status_if_masked(request: _Update, status: int, name: str) -> None:
+    if "status" in request.update_mask.paths and not status:
+        raise Violation("is required where the mask names it", f"{name}.status")
+
+
+MAX_MEMBERS = 16
+
+
+def _json_metadata(given: WorkflowRun | workflows.ListWorkflowRunsRequest) -> None:
+    try:
+        members = json_members.members(given.metadata)
+    except ValueError as error:
+        raise Violation(f"must be a JSON object: {error}", "metadata") from None
+    if isinstance(given, workflows.ListWorkflowRunsRequest) and len(members) > MAX_MEMBERS:
+        raise Violation(f"must have at most {MAX_MEMBERS} members", "metadata")
+
+
 TOGETHER: Mapping[str, Rule] = {
     "remora.v1.Condition": _values_fit,
     "remora.v1.MessageFilter": _attributes_alone,
@@ -161,6 +200,10 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.AssembleContextRequest": _context_by_vector,
     "remora.v1.UpdateConversationRequest": _whole_fields,
     "remora.v1.ClearMessagesRequest": _user_or_conversation,
+    "remora.v1.UpdateWorkflowRunRequest": _run_with_status,
+    "remora.v1.UpdateWorkflowStepRequest": _step_with_status,
+    "remora.v1.WorkflowRun": _json_metadata,
+    "remora.v1.ListWorkflowRunsRequest": _json_metadata,
 }
 """Rules that see more than one field of a message, or more than the options can say of one."""
 

@@ -64,9 +64,7 @@ class RequestRules:
             return self._of_map(field, _only("map", given, field.full_name))
         if field.is_repeated:
             return self._of_list(field, _only("repeated", given, field.full_name))
-        rule = self._of_value(field, given)
-        names = self._required_within.get(field.full_name, ())
-        return _both(rule, _required(field, names)) if rule is not None and names else rule
+        return self._of_value(field, given)
 
     def _of_list(self, field: FieldDescriptor, options: Message | None) -> Rule | None:
         settings = _settings(options)
@@ -90,7 +88,8 @@ class RequestRules:
         message = field.message_type
         if message is not None and message.full_name not in _WELL_KNOWN:
             _require_none(given, field.full_name)
-            return self.of(message)
+            names = self._required_within.get(field.full_name, ())
+            return _both(self.of(message), _required(field, names)) if names else self.of(message)
         kind = _KINDS[field.type] if message is None else _WELL_KNOWN[message.full_name]
         settings = _settings(_only(kind, given, field.full_name))
         rule = _BUILDERS[kind](field, settings)

@@ -16,6 +16,8 @@ from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
 from remora.v1.step_pb2 import Step
 from remora.v1.text_service_pb2 import Encoding
+from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server import wire
 from remora_server.domain import filters
 from remora_server.domain.costs import ToolCall
@@ -25,6 +27,7 @@ from remora_server.domain.search import QueryVector
 from remora_server.domain.steps import StepDraft
 from remora_server.domain.times import Between
 from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_named
+from remora_server.domain.workflows import PartDraft, PartName
 
 DEFAULT_PAGE, MAX_PAGE = 100, 1_000
 
@@ -100,6 +103,17 @@ def _cut_times(given: ProtobufMessage) -> None:
             _cut_to_micros(value)
         elif field.message_type is not None and not field.is_repeated:
             _cut_times(value)
+
+
+def workflow_run(given: WorkflowRun) -> bytes:
+    """A run of a write in wire form, without what the server says of it."""
+    given.ClearField("revision")
+    return encoded_record(given)
+
+
+def part(given: WorkflowStep | TimelineEvent) -> PartDraft:
+    """A part of a run of a write."""
+    return PartDraft(PartName(given.id, given.run_id), encoded_record(given))
 
 
 def step(given: Step) -> StepDraft:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from remora.v1.transfer_service_pb2 import Record
 
+OF_NONE = frozenset({"workflow_run", "workflow_step", "timeline_event"})
+"""Records that belong to no conversation, though they may name one."""
+
 
 def conversation_of(record: Record) -> str:
     """The conversation that a record is of, as it says itself or in its scope; empty where it belongs to none."""
     kind = str(record.WhichOneof("kind"))
+    if kind in OF_NONE:
+        return ""
     if kind == "conversation":
         return record.conversation.conversation.id
     own = getattr(record, kind)

@@ -220,6 +220,7 @@ def _keep(outcome: Outcome, kept: record_pb2.Outcome) -> None:
     kept.deleted_messages = outcome.deleted_messages
     kept.deleted_conversations = outcome.deleted_conversations
     kept.imported_records = outcome.imported_records
+    kept.deleted_records = outcome.deleted_records
 
 
 def decode_outcome(encoded: bytes) -> Outcome:
@@ -236,4 +237,5 @@ def decode_outcome(encoded: bytes) -> Outcome:
         deleted_messages=kept.deleted_messages,
         deleted_conversations=kept.deleted_conversations,
         imported_records=kept.imported_records,
+        deleted_records=kept.deleted_records,
     )

@@ -22,7 +22,9 @@ from remora_server.storage.schema.kinds import Kind, Position, Value
 
 Row: TypeAlias = tuple[Any, ...]
 
-OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+CONTAINS = "contains"
+"""Whether a text has another within it."""
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=", CONTAINS)
 
 
 class Condition(Struct, frozen=True):
@@ -37,7 +39,8 @@ class RecordsQuery(Struct, frozen=True):
     """Which records of a kind to find, and in which order.
 
     `uid`: of this conversation; None: of any. `prefix`: of the partitions that begin so. `user_id`: of this user.
-    `order` is one of the kind's; 0 is that of conversations, partitions and keys. `after` is the position of a record.
+    `order` is one of the kind's; 0 is that of conversations, partitions and keys. `after` is the position of a record;
+    the first `skip` behind it are left out.
     """
 
     kind: Kind
@@ -48,6 +51,7 @@ class RecordsQuery(Struct, frozen=True):
     order: int = 0
     descending: bool = False
     after: Position | None = None
+    skip: int = 0
     limit: int = 100
 
 
@@ -98,7 +102,7 @@ class RecordQueries:
             sql = f"""
                 SELECT conversation_uid, partition, key, revision, ordinal, user_id, expire_time, upload_id{own}
                 FROM {source} WHERE {" AND ".join(conditions)}
-                ORDER BY {", ".join(f"{name} {way}" for name in order)} LIMIT {query.limit + 1}"""  # noqa: S608 - ours
+                ORDER BY {", ".join(f"{name} {way}" for name in order)} LIMIT {query.limit + 1} OFFSET {query.skip}"""  # noqa: S608 - ours
             rows = cursor.execute(sql, [value for given in values for value in given]).fetchall()
         bodies = partial(_bodies, cursor, read.tenant_id, query.kind)
         return rows, read_fitting(rows[: query.limit], bodies, len)
@@ -156,6 +160,8 @@ def _compared(kind: Kind, condition: Condition) -> tuple[str, list[object]]:
         raise ValueError(f"{kind.name} cannot be asked for {condition.column} {condition.operator}")
     if condition.value is None:
         return f"{condition.column} IS {'' if condition.operator == '=' else 'NOT '}NULL", []
+    if condition.operator == CONTAINS:
+        return f"contains({condition.column}, ?)", [condition.value]
     return f"{condition.column} {condition.operator} ?", [condition.value]
 
 

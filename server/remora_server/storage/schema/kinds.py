@@ -5,15 +5,16 @@ What applies, deletes, exports, repairs and checks records does so by these decl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from remora.v1 import step_pb2, transfer_service_pb2, working_memory_pb2
+from remora.v1 import step_pb2, timeline_event_pb2, transfer_service_pb2, workflow_pb2, working_memory_pb2
 from remora_server import _native
+from remora_server.domain import json_members
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.keys import KeyPart, KeyType
 from remora_server.storage.v1 import record_pb2
@@ -119,6 +120,15 @@ def _descend(message: Any, names: Sequence[str]) -> FieldDescriptor:  # noqa: AN
     return field if len(names) == 1 else _descend(field.message_type, names[1:])
 
 
+class Derived:
+    """A column that is computed from a message, where no field has its value."""
+
+    def __init__(self, name: str, column_type: ColumnType, of: Callable[[Any], Value]) -> None:
+        self.path = self.name = name
+        self.column_type: ColumnType = column_type
+        self.of = of
+
+
 class RecordDraft(Struct, frozen=True):
     """What a message is as a record of its kind."""
 
@@ -133,11 +143,11 @@ class RecordDraft(Struct, frozen=True):
 class Kind:
     """A declared sort of records. `message` is what their bodies encode; the other fields are paths in it.
 
-    `partition` and `key` are the parts of a record's key. `columns` are there to filter by, and to order by where
-    `orders` says so: each order is a list of columns, which then have a value in every record. `conversation` and
-    `user` are the ids of what a record belongs to and goes with. A record of a kind with a `parent` goes with the
-    parent's record, whose partition and key together are its partition, and belongs to the user and the conversation of
-    that: it has no user of its own.
+    `partition` and `key` are the parts of a record's key. `columns`, fields or derived, are there to filter by, and to
+    order by where `orders` says so: each order is a list of columns, which then have a value in every record.
+    `conversation` and `user` are the ids of what a record belongs to and goes with. A record of a kind with a `parent`
+    goes with the parent's record, whose partition and key together are its partition, and belongs to the user and the
+    conversation of that: it has no user of its own.
 
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
     without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
@@ -153,7 +163,7 @@ class Kind:
         message: type[Message],
         partition: Sequence[str] = (),
         key: Sequence[str] = (),
-        columns: Sequence[str] = (),
+        columns: Sequence[str | Derived] = (),
         orders: Sequence[Sequence[str]] = (),
         conversation: str = "",
         user: str = "",
@@ -165,8 +175,8 @@ class Kind:
         self.number, self.name, self.message, self.parent = number, name, message, parent
         self.partition = tuple(Field(message, path) for path in partition)
         self.key = tuple(Field(message, path) for path in key)
-        self.columns = tuple(Field(message, path) for path in columns)
-        self.orders = tuple(tuple(map(tuple(columns).index, order)) for order in orders)
+        self.columns = tuple(one if isinstance(one, Derived) else Field(message, one) for one in columns)
+        self.orders = tuple(tuple(map([one.path for one in self.columns].index, order)) for order in orders)
         self.conversation = Field(message, conversation) if conversation else None
         self.user = Field(message, user) if user else None
         self.expires = Field(message, expires) if expires else None
@@ -325,6 +335,52 @@ CONVERSATION_BODY_PARTS = Kind(
 )
 """Those of records that belong to conversations."""
 
+WORKFLOW_RUNS = Kind(
+    number=6,
+    name="workflow_runs",
+    message=workflow_pb2.WorkflowRun,
+    partition=["id"],
+    columns=[
+        "workflow_id",
+        "status",
+        "create_time",
+        "start_time",
+        "end_time",
+        Derived("metadata_members", "text", lambda run: json_members.joined_digests(run.metadata)),
+    ],
+    orders=[["create_time"], ["start_time"]],
+    user="user_id",
+    transfer="workflow_run",
+)
+BY_CREATE_TIME, BY_START_TIME = 1, 2
+"""The orders of runs, then in that of saving."""
+WORKFLOW_STEPS = Kind(
+    number=7,
+    name="workflow_steps",
+    message=workflow_pb2.WorkflowStep,
+    partition=["run_id"],
+    key=["id"],
+    columns=["id", "step_index"],
+    orders=[["step_index"]],
+    user="user_id",
+    transfer="workflow_step",
+)
+"""Steps of runs, which may be there before their run and after it."""
+TIMELINE_EVENTS = Kind(
+    number=8,
+    name="timeline_events",
+    message=timeline_event_pb2.TimelineEvent,
+    partition=["run_id"],
+    key=["id"],
+    columns=["id", Derived("event_sequence", "int64", lambda event: event.sequence), "start_time"],
+    orders=[["event_sequence", "start_time"]],
+    user="user_id",
+    transfer="timeline_event",
+)
+"""What happened in runs, likewise."""
+IN_ORDER = 1
+"""The order of the steps, and of the events, of a run."""
+
 
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
@@ -359,7 +415,16 @@ class Kinds:
         return [kind for kind in self if kind.transfer]
 
 
-KINDS = Kinds(STEPS, CONVERSATION_MEMORIES, USER_MEMORIES, BODY_PARTS, CONVERSATION_BODY_PARTS)
+KINDS = Kinds(
+    STEPS,
+    CONVERSATION_MEMORIES,
+    USER_MEMORIES,
+    BODY_PARTS,
+    CONVERSATION_BODY_PARTS,
+    WORKFLOW_RUNS,
+    WORKFLOW_STEPS,
+    TIMELINE_EVENTS,
+)
 
 
 class Table(Struct, frozen=True):

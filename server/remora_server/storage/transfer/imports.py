@@ -85,7 +85,8 @@ class Imports:
         """A record with its kind: of those that an export calls so, the one whose owner it names."""
         named = [kind for kind in self._records.kinds.transferred() if kind.transfer == record.kind]
         message = named[0].message.FromString(record.body)
-        return _Draft(record.field, next(kind for kind in named if kind.is_of(message)), message)
+        kind = named[0] if len(named) == 1 else next(kind for kind in named if kind.is_of(message))
+        return _Draft(record.field, kind, message)
 
     def _without_conversation(self, write: Write, drafts: Sequence[_Draft]) -> Planned | None:
         """Records of no conversation; None where all are there."""

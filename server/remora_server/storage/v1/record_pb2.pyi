@@ -108,6 +108,7 @@ class Outcome(_message.Message):
     DELETED_MESSAGES_FIELD_NUMBER: _builtins.int
     DELETED_CONVERSATIONS_FIELD_NUMBER: _builtins.int
     IMPORTED_RECORDS_FIELD_NUMBER: _builtins.int
+    DELETED_RECORDS_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """The conversation."""
     time: _builtins.int
@@ -124,6 +125,8 @@ class Outcome(_message.Message):
     """How many conversations were deleted."""
     imported_records: _builtins.int
     """How many records an import stored."""
+    deleted_records: _builtins.int
+    """How many records were deleted that a call counts."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placed]:
         """The result for each message."""
@@ -140,10 +143,11 @@ class Outcome(_message.Message):
         deleted_messages: _builtins.int = ...,
         deleted_conversations: _builtins.int = ...,
         imported_records: _builtins.int = ...,
+        deleted_records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "imported_records", b"imported_records", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "deleted_records", b"deleted_records", "imported_records", b"imported_records", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,78 @@
+"""JSON objects, compared member by member: equal values have equal digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+MOST_NESTED = 100
+"""Arrays and objects within each other: beyond, what reads JSON by recursion may fail."""
+
+_EXACT = 2**53
+"""Below this, each integer is one double."""
+
+
+class NotAnObject(ValueError):
+    """JSON that is something else."""
+
+
+def members(data: bytes) -> dict[str, object]:
+    """The members of an object; none where there are no bytes. Raises ValueError where it is no object.
+
+    Of two members with one name the last counts, as everywhere. Numbers that are equal come as the same number.
+    """
+    if not data:
+        return {}
+    try:
+        found = json.loads(data.decode(), parse_int=_integer, parse_float=_number, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    if not isinstance(found, dict):
+        raise NotAnObject("is not an object")
+    _require_shallow(found)
+    return found
+
+
+def digests(data: bytes) -> list[str]:
+    """One text for each member of an object, by its name and its value. Raises ValueError where it is no object."""
+    return [_digest(name, value) for name, value in members(data).items()]
+
+
+def joined_digests(data: bytes) -> str:
+    """The same as one text."""
+    return "".join(digests(data))
+
+
+def _digest(name: str, value: object) -> str:
+    canonical = json.dumps([name, value], sort_keys=True, separators=(",", ":"))
+    return f",{hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()}"
+
+
+def _integer(text: str) -> int | float:
+    value = int(text)
+    return value if abs(value) < _EXACT else float(text)
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _require_shallow(value: object) -> None:
+    """Raise ValueError where a value is nested deeper than MOST_NESTED."""
+    level = [value]
+    for _ in range(MOST_NESTED):
+        level = [inner for one in level for inner in _within(one)]
+        if not level:
+            return
+    raise ValueError(f"is nested more than {MOST_NESTED} levels deep")
+
+
+def _within(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

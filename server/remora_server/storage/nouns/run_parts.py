@@ -1,0 +1,131 @@
+"""What steps of runs and timeline events have in common: both are found by their run and id, or by the id alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from google.protobuf.message import Message
+
+from remora_server.domain.calls import Access, Outcome, Read, Write
+from remora_server.domain.errors import RemoraError, RequestTooLarge, RevisionConflict
+from remora_server.domain.workflows import PartName, PartPage, PartPosition, PartQuery
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.records.reader import Partition, PartitionQuery
+from remora_server.storage.records.records import Remove
+from remora_server.storage.records.refusals import BodyTooLong, RevisionMismatch
+from remora_server.storage.schema.kinds import IN_ORDER, WORKFLOW_RUNS, Kind, Position
+
+RUN_KEY = b""
+"""The key of the one record of a run's partition."""
+
+
+def place_of_run(run_id: str) -> Partition:
+    """Where a run stands."""
+    return Partition(WORKFLOW_RUNS, 0, WORKFLOW_RUNS.encode_partition(run_id))
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Why a write of records is refused, as callers are told."""
+    try:
+        yield
+    except RevisionMismatch as error:
+        raise RevisionConflict(error.expected, error.found) from error
+    except BodyTooLong as error:
+        raise RequestTooLarge(error.limit) from error
+
+
+def position_of(position: Position | None) -> PartPosition | None:
+    """A position of the records as one of the domain: both end with a revision and an ordinal."""
+    if position is None:
+        return None
+    values: Any = position
+    *order, revision, ordinal = values
+    return PartPosition(tuple(order), revision, ordinal)
+
+
+def stored_position(position: PartPosition | None) -> Position | None:
+    """The reverse."""
+    return None if position is None else (*position.order, position.revision, position.ordinal)
+
+
+class RunParts:
+    """The records of one kind, whose partition is a run's id and whose key is their own."""
+
+    def __init__(self, context: StoreContext, kind: Kind, not_found: Callable[[str], RemoraError]) -> None:
+        self._commits = context.commits
+        self._commands = context.commands
+        self._database = context.database
+        self._records = context.records
+        self._kind = kind
+        self._not_found = not_found
+
+    def get(self, read: Read, name: PartName) -> tuple[bytes, int]:
+        place = self._place(read, name)
+        found, revision = self._records.get(read, place, self._kind.encode_key(name.id))
+        if found is None:
+            raise self._not_found(name.id)
+        return found.body, revision
+
+    def list(self, read: Read, query: PartQuery) -> PartPage:
+        wanted = PartitionQuery(order=IN_ORDER, limit=query.limit, after=stored_position(query.after))
+        found = self._records.encoded_page(read, self._of_run(query.run_id), wanted)
+        return PartPage(found.encoded, position_of(found.following), found.revision)
+
+    def delete(self, write: Write, name: PartName) -> Outcome:
+        place, key = self._place(write, name), self._kind.encode_key(name.id)
+
+        def plan(_: None, _now: int) -> Planned | None:
+            if self._records.stored(write, place, key) is None:
+                return None
+            gone = self._records.changes(write, [Remove(place.kind, 0, place.partition, key)])
+            return Planned(gone, Outcome(revision=0, deleted=True))
+
+        return self._commands.run(write, self._records.held_place(write, place), plan)
+
+    def _accepted(self, write: Write, place: Partition, part_id: str) -> bytes:
+        """The body of one, as writers build on it, under its lock."""
+        found = self._records.accepted(write, place, [self._kind.encode_key(part_id)])
+        if not found:
+            raise self._not_found(part_id)
+        return found[0].body
+
+    def _fill_user(self, write: Write, parts: Sequence[Any]) -> None:
+        """Give those that name no user that of their run."""
+        users: dict[str, str] = {}
+        for part in parts:
+            if not part.user_id:
+                if part.run_id not in users:
+                    users[part.run_id] = self._user_of_run(write, part.run_id)
+                part.user_id = users[part.run_id]
+
+    def _user_of_run(self, write: Write, run_id: str) -> str:
+        found = self._records.stored(write, place_of_run(run_id), RUN_KEY)
+        return "" if found is None else found.user_id
+
+    def _of_run(self, run_id: str) -> Partition:
+        return Partition(self._kind, 0, self._kind.encode_partition(run_id))
+
+    def _place(self, access: Access, name: PartName) -> Partition:
+        """Where one stands: in its run, or else where the newest stands that has the id."""
+        return self._of_run(name.run_id) if name.run_id else self._newest_place(access, name.id)
+
+    def _newest_place(self, access: Access, part_id: str) -> Partition:
+        """Where there is none: the parts of the run without an id, which has none."""
+        read = access if isinstance(access, Read) else Read(access.tenant_id, deadline=access.deadline)
+        self._commits.begin_query_of(read, self._kind.number)
+        [(partition,)] = self._database.rows(
+            f"""SELECT max_by(partition, (revision, ordinal)) FROM {self._kind.name}
+                WHERE tenant_id = ? AND id = ?""",  # noqa: S608 - a table of ours
+            [access.tenant_id, part_id],
+        )
+        return self._of_run("") if partition is None else Partition(self._kind, 0, partition)
+
+
+def named(message: Message) -> PartName:
+    """The name of a part."""
+    part: Any = message
+    return PartName(part.id, part.run_id)

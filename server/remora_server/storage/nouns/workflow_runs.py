@@ -1,0 +1,194 @@
+"""Runs of workflows of the local store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from remora.v1 import workflow_pb2
+from remora.v1.workflow_pb2 import WorkflowRun
+from remora_server import wire
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.errors import WorkflowRunNotFound
+from remora_server.domain.workflows import PartPage, RunDraft, RunQuery, WorkflowStats
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.run_parts import RUN_KEY, answered, place_of_run, position_of, stored_position
+from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
+from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
+from remora_server.storage.schema.kinds import (
+    BY_CREATE_TIME,
+    BY_START_TIME,
+    TIMELINE_EVENTS,
+    WORKFLOW_RUNS,
+    WORKFLOW_STEPS,
+)
+
+PRUNED_AT_ONCE = 1_000
+
+_OLDEST = f"""
+SELECT partition FROM {WORKFLOW_RUNS.name} WHERE tenant_id = ? AND workflow_id = ?
+ORDER BY create_time DESC, revision DESC, ordinal DESC LIMIT {PRUNED_AT_ONCE} OFFSET ?
+"""  # noqa: S608 - a table of ours
+_WORKFLOWS = f"""
+SELECT DISTINCT workflow_id FROM {WORKFLOW_RUNS.name} WHERE tenant_id = ? AND workflow_id > ?
+ORDER BY workflow_id LIMIT ?
+"""  # noqa: S608 - a table of ours
+_STATS = f"""
+SELECT count(*), count(*) FILTER (status = {workflow_pb2.WORKFLOW_STATUS_COMPLETED}),
+    count(*) FILTER (status = {workflow_pb2.WORKFLOW_STATUS_ERROR}),
+    CAST(round(avg(end_time - start_time)) AS BIGINT), max(start_time)
+FROM {WORKFLOW_RUNS.name} WHERE tenant_id = ? AND workflow_id = ?
+"""  # noqa: S608 - a table of ours
+
+
+class WorkflowRuns:
+    """Saves, changes, reads and deletes runs."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self._commits = context.commits
+        self._commands = context.commands
+        self._database = context.database
+        self._records = context.records
+
+    def save(self, write: Write, draft: RunDraft) -> Outcome:
+        place = place_of_run(draft.id)
+
+        def plan(_: None, now: int) -> Planned:
+            run = WorkflowRun.FromString(draft.body)
+            before = None if run.HasField("create_time") else self._accepted(write, place)
+            if not run.HasField("update_time"):
+                run.update_time.CopyFrom(wire.timestamp(now))
+            return self._planned(write, draft, _dated(run, before, now))
+
+        return self._run(write, place, plan)
+
+    def update(self, write: Write, draft: RunDraft, mask: frozenset[str]) -> Outcome:
+        place = place_of_run(draft.id)
+
+        def plan(_: None, now: int) -> Planned:
+            found = self._accepted(write, place)
+            if found is None:
+                raise WorkflowRunNotFound(draft.id)
+            run = WorkflowRun.FromString(found.body)
+            wire.merge(WorkflowRun.FromString(draft.body), run, mask)
+            if "update_time" not in mask or not run.HasField("update_time"):
+                run.update_time.CopyFrom(wire.timestamp(now))
+            return self._planned(write, draft, _dated(run, found, now))
+
+        return self._run(write, place, plan)
+
+    def get(self, read: Read, run_id: str) -> tuple[bytes, int]:
+        found, revision = self._records.get(read, place_of_run(run_id), RUN_KEY)
+        if found is None:
+            raise WorkflowRunNotFound(run_id)
+        return _served(found), revision
+
+    def list(self, read: Read, query: RunQuery) -> PartPage:
+        found = self._records.query(read, _records_query(query))
+        encoded = wire.elements(wire.LIST_FIELD, (_served(each.record) for each in found.records))
+        following = position_of(found.records[-1].position) if found.more and found.records else None
+        return PartPage(encoded, following, found.revision)
+
+    def delete(self, write: Write, run_id: str, *, keep_related: bool, allow_missing: bool) -> Outcome:
+        place = place_of_run(run_id)
+        moves = [_removal(place), *([] if keep_related else _related(place))]
+
+        def plan(_: None, _now: int) -> Planned | None:
+            found = self._records.stored(write, place, RUN_KEY)
+            if found is None and not allow_missing:
+                raise WorkflowRunNotFound(run_id)
+            if found is None:
+                return None
+            return Planned(self._records.changes(write, moves), Outcome(revision=0, deleted=True), found.user_id)
+
+        return self._commands.run(write, self._records.held(write, moves), plan)
+
+    def prune(self, write: Write, workflow_id: str, keep_newest: int) -> Outcome:
+        self._commits.begin_query_of(Read(write.tenant_id, deadline=write.deadline), WORKFLOW_RUNS.number)
+        rows = self._database.rows(_OLDEST, [write.tenant_id, workflow_id, keep_newest])
+        places = [Partition(WORKFLOW_RUNS, 0, partition) for (partition,) in rows]
+        everything = [move for place in places for move in (_removal(place), *_related(place))]
+
+        def plan(_: None, _now: int) -> Planned | None:
+            there = [place for place in places if self._records.may_be_there(write, place, RUN_KEY)]
+            gone = [move for place in there for move in (_removal(place), *_related(place))]
+            outcome = Outcome(revision=0, deleted_records=len(there))
+            return Planned(self._records.changes(write, gone), outcome) if gone else None
+
+        return self._commands.run(write, self._records.held(write, everything), plan)
+
+    def workflows(self, read: Read, after: str, limit: int) -> tuple[Sequence[str], int]:
+        revision = self._commits.begin_query_of(read, WORKFLOW_RUNS.number)
+        rows = self._database.rows(_WORKFLOWS, [read.tenant_id, after, limit])
+        return [workflow_id for (workflow_id,) in rows], revision
+
+    def stats(self, read: Read, workflow_id: str) -> WorkflowStats:
+        revision = self._commits.begin_query_of(read, WORKFLOW_RUNS.number)
+        [found] = self._database.rows(_STATS, [read.tenant_id, workflow_id])
+        runs, completed, failed, mean_duration, last_start_time = found
+        return WorkflowStats(runs, completed, failed, mean_duration, last_start_time, revision)
+
+    def _accepted(self, write: Write, place: Partition) -> Record | None:
+        """A run as writers build on it, under its lock."""
+        found = self._records.accepted(write, place, [RUN_KEY])
+        return found[0] if found else None
+
+    def _planned(self, write: Write, draft: RunDraft, run: WorkflowRun) -> Planned:
+        put = Put(WORKFLOW_RUNS, 0, run, expected=draft.expected)
+        outcome = Outcome(revision=0, time=wire.micros(run.update_time))
+        return Planned(self._records.changes(write, [put]), outcome, run.user_id)
+
+    def _run(self, write: Write, place: Partition, plan: Callable[[None, int], Planned]) -> Outcome:
+        with answered():
+            return self._commands.run(write, self._records.held_place(write, place), plan)
+
+
+def _dated(run: WorkflowRun, before: Record | None, now: int) -> WorkflowRun:
+    """The run with the times that it has in any case."""
+    if not run.HasField("create_time"):
+        known = None if before is None else WorkflowRun.FromString(before.body).create_time
+        run.create_time.CopyFrom(known or wire.timestamp(now))
+    if not run.HasField("start_time"):
+        run.start_time.CopyFrom(run.create_time)
+    return run
+
+
+def _served(record: Record) -> bytes:
+    """A run in wire form, with its revision."""
+    return record.body + WorkflowRun(revision=record.revision).SerializeToString()
+
+
+def _removal(place: Partition) -> Move:
+    return Remove(WORKFLOW_RUNS, 0, place.partition, RUN_KEY)
+
+
+def _related(place: Partition) -> list[Move]:
+    """What goes with a run: its parts stand under the same id."""
+    return [RemovePartitions(kind, 0, place.partition) for kind in (WORKFLOW_STEPS, TIMELINE_EVENTS)]
+
+
+def _records_query(query: RunQuery) -> RecordsQuery:
+    return RecordsQuery(
+        WORKFLOW_RUNS,
+        user_id=query.user_id or None,
+        where=tuple(_conditions(query)),
+        order=BY_START_TIME if query.by_start else BY_CREATE_TIME,
+        descending=True,
+        after=stored_position(query.after),
+        skip=query.skip,
+        limit=query.limit,
+    )
+
+
+def _conditions(query: RunQuery) -> Iterator[Condition]:
+    if query.workflow_id:
+        yield Condition("workflow_id", "=", query.workflow_id)
+    if query.status:
+        yield Condition("status", "=", query.status)
+    if query.created_from is not None:
+        yield Condition("create_time", ">=", query.created_from)
+    if query.created_to is not None:
+        yield Condition("create_time", "<=", query.created_to)
+    for digest in query.members:
+        yield Condition("metadata_members", CONTAINS, digest)
