@@ -20,7 +20,7 @@ def test_the_first_of_some_rows_is_not_missed_right_after_it_was_written() -> No
     store = open_store(None)
     try:
         for number in range(ROUNDS):
-            tenant = Tenant(store.bundle, f"tenant-{number}")
+            tenant = Tenant(store.bundle(), f"tenant-{number}")
             for run in ("one", "two"):
                 save_steps(tenant, step("s", run_id=run))
             store.commits.begin_query(tenant.read)
