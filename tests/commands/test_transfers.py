@@ -375,7 +375,10 @@ LINES = conversation_lines("c", 3, "said")
         (FORMAT + LINES[0] + LINES[1], "line 4 is missing or cut"),
         (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 records of 2"),
         (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: records[2].message.message.sequence must be greater"),
-        (FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'), "line 3: records[1].message.message.role is required"),
+        (
+            FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'),
+            "line 3: records[1].message.message.role is required",
+        ),
     ],
 )
 def test_a_line_that_is_wrong_is_named_by_its_number(
