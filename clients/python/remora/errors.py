@@ -331,6 +331,26 @@ class SlowReaderError(ResourceExhaustedError):
     """A stream was read more slowly than messages came, and some are missing."""
 
 
+class WorkflowRunNotFoundError(NotFoundError):
+    """There is no such run of a workflow."""
+
+
+class WorkflowStepNotFoundError(NotFoundError):
+    """There is no such step of a workflow's run."""
+
+
+class TimelineEventNotFoundError(NotFoundError):
+    """There is no such timeline event."""
+
+
+class TimelineEventExistsError(AlreadyExistsError):
+    """Another timeline event has the id: events never change."""
+
+
+class RevisionMismatchError(AbortedError):
+    """Another write came first: read again, and decide again."""
+
+
 class StoreDamagedError(DataLossError):
     """The data that the call reads is damaged on the server's disk."""
 
@@ -403,6 +423,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "RECORD_CONFLICT": RecordConflictError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,
+    "REVISION_MISMATCH": RevisionMismatchError,
     "REVISION_UNKNOWN": RevisionUnknownError,
     "SEARCH_TOO_LARGE": SearchTooLargeError,
     "SERVER_NOT_STARTED": ServerNotStartedError,
@@ -413,8 +434,12 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "STORE_FULL": StoreFullError,
     "STREAM_UNSUPPORTED": StreamUnsupportedError,
     "TENANT_MISMATCH": TenantMismatchError,
+    "TIMELINE_EVENT_EXISTS": TimelineEventExistsError,
+    "TIMELINE_EVENT_NOT_FOUND": TimelineEventNotFoundError,
     "UNAUTHENTICATED": UnauthenticatedError,
     "UNKNOWN_FIELD": UnknownFieldError,
+    "WORKFLOW_RUN_NOT_FOUND": WorkflowRunNotFoundError,
+    "WORKFLOW_STEP_NOT_FOUND": WorkflowStepNotFoundError,
     "WRONG_TYPE": WrongTypeError,
 }
 """The class of each reason."""
