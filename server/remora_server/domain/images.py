@@ -73,7 +73,7 @@ class Patches(Struct, frozen=True):
         across, down = _covering(image.width, 32), _covering(image.height, 32)
         if across * down > self.most:
             across, down = self._shrunk(image)
-        return round(across * down * self.factor)
+        return round(min(across * down, self.most) * self.factor)
 
     def _shrunk(self, image: Image) -> tuple[int, int]:
         shrink = (32 * 32 * self.most / (image.width * image.height)) ** 0.5
