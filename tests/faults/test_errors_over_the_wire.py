@@ -32,10 +32,14 @@ from remora import Remora
 from remora.v1 import (
     admin_service_pb2,
     conversation_pb2,
+    history_service_pb2,
     memory_service_pb2,
     message_pb2,
     text_service_pb2,
+    timeline_event_pb2,
     transfer_service_pb2,
+    workflow_pb2,
+    workflow_service_pb2,
 )
 from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain import errors
@@ -109,6 +113,35 @@ def create_twice(memory: Remora, _: Sidecar) -> None:
     request = pb.CreateConversationRequest(conversation=conversation_pb2.Conversation(id="twice"))
     for _attempt in range(2):
         memory.stubs.conversations.CreateConversation(request, timeout=WAIT)
+
+
+def get_a_run(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.workflows.GetWorkflowRun(workflow_service_pb2.GetWorkflowRunRequest(run_id="lost"), timeout=WAIT)
+
+
+def get_a_step(memory: Remora, _: Sidecar) -> None:
+    request = workflow_service_pb2.GetWorkflowStepRequest(step_id="lost", run_id="r")
+    memory.stubs.workflows.GetWorkflowStep(request, timeout=WAIT)
+
+
+def get_an_event(memory: Remora, _: Sidecar) -> None:
+    request = history_service_pb2.GetTimelineEventRequest(event_id="lost", run_id="r")
+    memory.stubs.history.GetTimelineEvent(request, timeout=WAIT)
+
+
+def change_an_event(memory: Remora, _: Sidecar) -> None:
+    for name in ("one", "another"):
+        event = timeline_event_pb2.TimelineEvent(id="e", run_id="r", name=name)
+        memory.stubs.history.AddTimelineEvents(
+            history_service_pb2.AddTimelineEventsRequest(events=[event]), timeout=WAIT
+        )
+
+
+def save_a_run_that_another_saved(memory: Remora, _: Sidecar) -> None:
+    run = workflow_pb2.WorkflowRun(id="r", workflow_id="w", status=workflow_pb2.WORKFLOW_STATUS_RUNNING)
+    request = workflow_service_pb2.SaveWorkflowRunRequest(run=run, expected_revision=0)
+    for _attempt in range(2):
+        memory.stubs.workflows.SaveWorkflowRun(request, timeout=WAIT)
 
 
 def reuse_a_request_id(memory: Remora, _: Sidecar) -> None:
@@ -384,6 +417,41 @@ FAULTS = [
         "UNAUTHENTICATED",
         arguments=("--token-file={directory}/tokens",),
         token=TOKEN,
+    ),
+    Fault(
+        errors.WorkflowRunNotFound,
+        get_a_run,
+        grpc.StatusCode.NOT_FOUND,
+        "WORKFLOW_RUN_NOT_FOUND",
+        {"run_id": "lost"},
+    ),
+    Fault(
+        errors.WorkflowStepNotFound,
+        get_a_step,
+        grpc.StatusCode.NOT_FOUND,
+        "WORKFLOW_STEP_NOT_FOUND",
+        {"step_id": "lost"},
+    ),
+    Fault(
+        errors.TimelineEventNotFound,
+        get_an_event,
+        grpc.StatusCode.NOT_FOUND,
+        "TIMELINE_EVENT_NOT_FOUND",
+        {"event_id": "lost"},
+    ),
+    Fault(
+        errors.TimelineEventExists,
+        change_an_event,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "TIMELINE_EVENT_EXISTS",
+        {"run_id": "r", "event_id": "e"},
+    ),
+    Fault(
+        errors.RevisionConflict,
+        save_a_run_that_another_saved,
+        grpc.StatusCode.ABORTED,
+        "REVISION_MISMATCH",
+        {"expected_revision": "0", "found_revision": None},
     ),
     Fault(
         errors.TenantMismatch,

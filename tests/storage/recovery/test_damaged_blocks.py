@@ -36,7 +36,9 @@ Rows = dict[str, list[tuple[Any, ...]]]
 Shown = dict[tuple[str, str], object]
 
 
-WITHOUT_ROWS = {"user_memories", "body_parts", "conversation_body_parts"}
+WITHOUT_ROWS = {
+    "user_memories", "body_parts", "conversation_body_parts", "workflow_runs", "workflow_steps", "timeline_events",
+}  # fmt: skip
 TABLES = [table.name for table in all_tables(KINDS) if table.name not in WITHOUT_ROWS]
 
 

@@ -34,7 +34,7 @@ from remora_server.domain.search import (
     SearchQuery,
 )
 from remora_server.storage.local_store import LocalStore, StoreOptions
-from remora_server.storage.recall import loading
+from remora_server.storage.recall import stored as stored_parts
 from remora_server.storage.schema.encoding import stored_message
 
 MODEL = "letters"
@@ -330,5 +330,5 @@ def stored_without_time(*row: Any) -> bytes:  # noqa: ANN401 - a row of a table
 
 def test_times_that_get_lost_are_found() -> None:
     """Times that moved reach what was searched before by themselves; what is built anew reads them."""
-    with patch.object(loading, "stored_message", stored_without_time), pytest.raises(AssertionError):
+    with patch.object(stored_parts, "stored_message", stored_without_time), pytest.raises(AssertionError):
         compare_with_rebuilt(TIMES_MOVE, SMALL)
