@@ -133,7 +133,10 @@ class AsyncRemora:
 
     @property
     def stubs(self) -> AsyncStubs:
-        """The generated stubs over this client's channel, for what the client does not cover."""
+        """The generated stubs over this client's channel, for what the client does not cover.
+
+        They send neither the tenant nor the token: give them as metadata.
+        """
         return self._calls.stubs
 
     @property

@@ -133,7 +133,10 @@ class Remora:
 
     @property
     def stubs(self) -> Stubs:
-        """The generated stubs over this client's channel, for what the client does not cover."""
+        """The generated stubs over this client's channel, for what the client does not cover.
+
+        They send neither the tenant nor the token: give them as metadata.
+        """
         return self._calls.stubs
 
     @property
