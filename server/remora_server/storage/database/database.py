@@ -137,7 +137,8 @@ class Database:
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         # Of long texts that are compressed so, one cannot be read without 2,048 others.
         connection.execute("SET disabled_compression_methods = 'zstd'")
-        # It reads the rows of a LIMIT a second time, by their ids, and may miss some that were just written (2.0.0).
+        # It reads the rows of a LIMIT a second time, by their ids, and often misses some that were just written to
+        # memory (2.0.0). Without it that is rare.
         connection.execute("SET GLOBAL disabled_optimizers = 'late_materialization'")
         if self._path is not None:
             connection.execute("SET allowed_directories = [" + literal(str(self._path.parent)) + "]")
