@@ -71,21 +71,21 @@ class WorkflowRunNotFound(RemoraError):
     """There is no such run of a workflow."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__("the run does not exist", run_id=run_id)
+        super().__init__(f"there is no run {run_id!r}", run_id=run_id)
 
 
 class WorkflowStepNotFound(RemoraError):
     """There is no such step of a workflow's run."""
 
     def __init__(self, step_id: str) -> None:
-        super().__init__("the step does not exist", step_id=step_id)
+        super().__init__(f"there is no step {step_id!r}", step_id=step_id)
 
 
 class TimelineEventNotFound(RemoraError):
     """There is no such timeline event."""
 
     def __init__(self, event_id: str) -> None:
-        super().__init__("the timeline event does not exist", event_id=event_id)
+        super().__init__(f"there is no timeline event {event_id!r}", event_id=event_id)
 
 
 class TimelineEventExists(RemoraError):
