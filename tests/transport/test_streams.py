@@ -228,17 +228,23 @@ def test_all_streams_together_have_a_bound(native: StreamServer) -> None:
 
 @contextmanager
 def opened_from(server: StreamServer, address: int, count: int) -> Iterator[None]:
-    """Streams of a peer, which asks for more than the `count` that it may have."""
+    """Streams of a peer, which asks for more than the `count` that it may have.
+
+    Its connections ask one after the other: all at once would be more calls than may wait for a thread.
+    """
     before = len(server.streams.subscriptions)
     with frames.peers(server.tcp, count // STREAMS_OF_CONNECTION + 1, f"127.0.0.{address}") as asking:
-        for peer in asking:
+        for number, peer in enumerate(asking, start=1):
+            expected = before + min(count, number * STREAMS_OF_CONNECTION)
             peer.open()
-            peer.send(
-                b"".join(frames.call(number, WATCH, encoded(1)) for number in range(1, 2 * STREAMS_OF_CONNECTION, 2))
-            )
-        eventually(lambda: len(server.streams.subscriptions) >= before + count)
+            peer.send(b"".join(frames.call(2 * nth + 1, WATCH, encoded(1)) for nth in range(STREAMS_OF_CONNECTION)))
+            eventually(partial(has_opened, server, expected))
         assert all(peer.answers() for peer in asking)
         yield
+
+
+def has_opened(server: StreamServer, count: int) -> bool:
+    return len(server.streams.subscriptions) >= count
 
 
 def ended_at_once(peer: Peer) -> Ended:
