@@ -1,0 +1,200 @@
+// How a client calls: deadlines, retries, request ids and the revision that reads must see.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  clone,
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodUnary,
+  fromBinary,
+  isMessage,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { Connection } from "./connection.js";
+import { requireOwnDefault, targetOf } from "./endpoint.js";
+import {
+  ClientClosedError,
+  InvalidFieldError,
+  type RemoraError,
+  RevisionUnknownError,
+  WrongTypeError,
+} from "./errors.js";
+import type { Origin } from "./generated/remora/v1/calls_pb.js";
+import { pauseBeforeRetry } from "./retry.js";
+import { asWritten, toError } from "./status.js";
+
+/** What a call may be given besides its request. */
+export interface CallOptions {
+  /** Milliseconds until the call's deadline, retries included. Default: the client's `timeoutMs`. */
+  timeoutMs?: number;
+  /** Cancels the call. */
+  signal?: AbortSignal;
+}
+
+/** What is the same for all calls of a client. */
+export interface CallsSettings {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly origin: Origin;
+  readonly timeoutMs: number;
+}
+
+/** The fields that requests have in common, as far as they have them. */
+interface CommonFields {
+  requestId?: string;
+  minRevision?: bigint;
+  origin?: Origin | undefined;
+}
+
+/** The calls of one client. */
+export class Calls {
+  #revision = 0n;
+  #closed = false;
+  readonly #settings: CallsSettings;
+  readonly #connection: Connection;
+
+  constructor(settings: CallsSettings) {
+    this.#settings = settings;
+    this.#connection = new Connection(() => {
+      requireOwnDefault(settings.endpoint);
+      return targetOf(settings.endpoint);
+    });
+  }
+
+  /** The greatest revision that this client wrote or was told of. */
+  get revision(): bigint {
+    return this.#revision;
+  }
+
+  advanceTo(revision: bigint): void {
+    if (revision > this.#revision) {
+      this.#revision = revision;
+    }
+  }
+
+  /** Cancels calls in progress and refuses later ones. */
+  close(): void {
+    this.#closed = true;
+    this.#connection.close();
+  }
+
+  /** The reply to a unary call; a write takes effect once, and a read sees what this client has written. */
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    init: MessageInitShape<I>,
+    options: CallOptions = {},
+  ): Promise<MessageShape<O>> {
+    const request = this.#request(method.input, init);
+    const { requestId = "" } = request as CommonFields;
+    try {
+      const reply = fromBinary(method.output, await this.#repeated(method, request, requestId, options));
+      if (requestId !== "") {
+        this.advanceTo((reply as { revision?: bigint }).revision ?? 0n);
+      }
+      return reply;
+    } catch (failure) {
+      if (failure instanceof RevisionUnknownError) {
+        this.#revision = 0n; // the store of that revision is gone
+      }
+      throw failure;
+    }
+  }
+
+  /** The request with what the client adds. The caller's own message stays as it is. */
+  #request<I extends DescMessage>(schema: I, init: MessageInitShape<I>): MessageShape<I> {
+    const request = isMessage(init, schema) ? clone(schema, init) : create(schema, init);
+    const fields = request as CommonFields;
+    if ("requestId" in schema.field) {
+      fields.requestId ||= randomUUID();
+      fields.origin ??= this.#settings.origin;
+    }
+    if ("minRevision" in schema.field) {
+      fields.minRevision ||= this.#revision;
+    }
+    return request;
+  }
+
+  async #repeated(
+    method: DescMethod,
+    request: Message,
+    requestId: string,
+    { timeoutMs: allowedMs = this.#settings.timeoutMs, signal }: CallOptions,
+  ): Promise<Uint8Array> {
+    const message = encoded(method.input, request);
+    const began = performance.now();
+    const deadline = began + requireTimeout(allowedMs);
+    let previous: RemoraError | undefined;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#once(method, message, deadline, signal);
+      } catch (error) {
+        const failure = toError(error, { endpoint: this.#settings.endpoint, allowedMs, requestId, previous });
+        const now = performance.now();
+        const pause = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
+        if (pause === undefined) {
+          throw failure;
+        }
+        previous = failure;
+        await sleep(pause, undefined, signal && { signal }).catch(() => {}); // the next attempt sees the signal
+      }
+    }
+  }
+
+  #once(
+    method: DescMethod,
+    message: Uint8Array,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array> {
+    if (this.#closed) {
+      throw new ClientClosedError("the client is closed; make another", {
+        code: "FAILED_PRECONDITION",
+        reason: "CLIENT_CLOSED",
+      });
+    }
+    return this.#connection.unary(`/${method.parent.typeName}/${method.name}`, message, {
+      headers: this.#settings.headers,
+      timeoutMs: Math.max(1, deadline - performance.now()),
+      signal,
+    });
+  }
+}
+
+/**
+ * The timeout itself.
+ *
+ * @throws InvalidFieldError if it is not positive.
+ */
+export function requireTimeout(timeoutMs: number): number {
+  if (!(timeoutMs > 0)) {
+    throw InvalidFieldError.of("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
+  }
+  return timeoutMs;
+}
+
+function encoded(schema: DescMessage, request: Message): Uint8Array {
+  try {
+    return toBinary(schema, request);
+  } catch (error) {
+    throw wrongType(error);
+  }
+}
+
+/** protobuf's text names the field as the contract does: `cannot encode field remora.v1.X.page_size to binary: why`. */
+function wrongType(error: unknown): WrongTypeError {
+  const text = error instanceof Error ? error.message : String(error);
+  const named = /field \S+\.(\w+) to binary: (.*)$/s.exec(text);
+  const field = asWritten(named?.[1] ?? "request");
+  const description = named?.[2] ?? text;
+  return new WrongTypeError(`${field}: ${description}`, {
+    code: "INVALID_ARGUMENT",
+    reason: "WRONG_TYPE",
+    fieldViolations: [{ field, description }],
+    cause: error,
+  });
+}

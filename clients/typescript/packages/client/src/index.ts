@@ -1,0 +1,8 @@
+// `@remora/client`: the client and its errors. The contract's messages are in `@remora/client/v1`.
+
+export type { CallOptions } from "./calls.js";
+export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
+export * from "./errors.js";
+export { pages } from "./pages.js";
+export { Remora, type RemoraOptions } from "./remora.js";
+export type { Rpc, ServiceClient } from "./services.js";

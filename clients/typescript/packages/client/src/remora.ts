@@ -1,0 +1,122 @@
+// The client: a connection to one server, as one tenant.
+
+import { create } from "@bufbuild/protobuf";
+import { Calls, requireTimeout } from "./calls.js";
+import { resolveEndpoint } from "./endpoint.js";
+import { InvalidFieldError } from "./errors.js";
+import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
+import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
+import { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
+import { HistoryService } from "./generated/remora/v1/history_service_pb.js";
+import { MemoryService } from "./generated/remora/v1/memory_service_pb.js";
+import { TextService } from "./generated/remora/v1/text_service_pb.js";
+import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
+import { UserService } from "./generated/remora/v1/user_service_pb.js";
+import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
+import { type ServiceClient, serviceClient } from "./services.js";
+
+const DEFAULT_TIMEOUT_MS = 2_000;
+
+/** How a client is made. */
+export interface RemoraOptions {
+  /** `unix:/path` or `host:port`. Default: `$REMORA_ENDPOINT`, else the socket where `remora serve` listens. */
+  endpoint?: string | undefined;
+  /** The tenant, if the server requires no token; else it must be the token's. 1 to 512 printable ASCII characters. */
+  tenant?: string | undefined;
+  /** Authenticates. */
+  token?: string | undefined;
+  /** Milliseconds that a call may take, retries included, unless it has its own. Default: 2,000. */
+  timeoutMs?: number | undefined;
+  /** Kept in the records of writes. */
+  agentId?: string | undefined;
+  /** Kept in the records of writes. */
+  runId?: string | undefined;
+}
+
+/**
+ * A client of a Remora server. It connects with its first call, and keeps no process alive.
+ *
+ * Calls are retried within their deadline while the server is unavailable; a write takes effect once. A read that failed
+ * may be made again as it is. A write that failed may have taken effect: make the same call again with
+ * `requestId: error.requestId`, and it takes effect once. Reads see all earlier writes of this client.
+ */
+export class Remora {
+  /** Where the server listens. */
+  readonly endpoint: string;
+  /** Conversations and their messages. */
+  readonly conversations: ServiceClient<typeof ConversationService>;
+  /** Steps of conversations, and timeline events. */
+  readonly history: ServiceClient<typeof HistoryService>;
+  /** Searches, contexts and working memories. */
+  readonly memory: ServiceClient<typeof MemoryService>;
+  /** Runs of workflows and their steps. */
+  readonly workflows: ServiceClient<typeof WorkflowService>;
+  /** Users. */
+  readonly users: ServiceClient<typeof UserService>;
+  /** Token counts and embeddings. */
+  readonly text: ServiceClient<typeof TextService>;
+  /** Exports and imports. */
+  readonly transfer: ServiceClient<typeof TransferService>;
+  /** The server's status, and backups. */
+  readonly admin: ServiceClient<typeof AdminService>;
+  readonly #calls: Calls;
+
+  /**
+   * Does not connect yet.
+   *
+   * @throws InvalidFieldError for an option that no call could be made with.
+   */
+  constructor(options: RemoraOptions = {}) {
+    const { agentId = "", runId = "", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    this.endpoint = resolveEndpoint(options.endpoint);
+    const calls = new Calls({
+      endpoint: this.endpoint,
+      headers: credentials(options),
+      origin: create(OriginSchema, { agentId, runId }),
+      timeoutMs: requireTimeout(timeoutMs),
+    });
+    this.#calls = calls;
+    this.conversations = serviceClient(ConversationService, calls);
+    this.history = serviceClient(HistoryService, calls);
+    this.memory = serviceClient(MemoryService, calls);
+    this.workflows = serviceClient(WorkflowService, calls);
+    this.users = serviceClient(UserService, calls);
+    this.text = serviceClient(TextService, calls);
+    this.transfer = serviceClient(TransferService, calls);
+    this.admin = serviceClient(AdminService, calls);
+  }
+
+  /** The minimum revision of reads: the greatest that this client wrote or was given, at first 0. */
+  get revision(): bigint {
+    return this.#calls.revision;
+  }
+
+  /** Makes later reads see at least this revision, such as one that another client wrote. */
+  advanceTo(revision: bigint): void {
+    this.#calls.advanceTo(revision);
+  }
+
+  /** Closes the connection and cancels calls in progress; later calls fail with ClientClosedError. */
+  close(): void {
+    this.#calls.close();
+  }
+}
+
+/** The metadata that identifies the caller. */
+function credentials({ tenant, token }: RemoraOptions): Record<string, string> {
+  return {
+    ...(tenant !== undefined && { "remora-tenant": sendable(tenant, "tenant") }),
+    ...(token !== undefined && { authorization: `Bearer ${sendable(token, "token")}` }),
+  };
+}
+
+/** The value itself if metadata can hold it. Refusals do not show it: a token is a secret. */
+function sendable(value: string, field: string): string {
+  if (value === "") {
+    throw InvalidFieldError.of(field, "is empty; give one, or leave it out");
+  }
+  if (!/^[\x20-\x7e]+$/.test(value)) {
+    throw InvalidFieldError.of(field, "must be printable ASCII");
+  }
+  return value;
+}

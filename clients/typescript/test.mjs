@@ -1,0 +1,27 @@
+// Runs the tests of the package in the current directory: test/*.test.ts, or those that are named.
+import { spawnSync } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+
+const named = process.argv.slice(2);
+const entryPoints = named.length > 0 ? named : readdirSync("test").filter((name) => name.endsWith(".test.ts"));
+
+rmSync(".build", { recursive: true, force: true });
+await build({
+  entryPoints: entryPoints.map((name) => join("test", basename(name))),
+  outdir: ".build",
+  bundle: true,
+  packages: "external",
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  sourcemap: true,
+});
+const built = readdirSync(".build").filter((name) => name.endsWith(".js"));
+const ended = spawnSync(
+  process.execPath,
+  ["--enable-source-maps", "--test", "--test-reporter=spec", ...built.map((name) => join(".build", name))],
+  { stdio: "inherit" },
+);
+process.exit(ended.status ?? 1);
