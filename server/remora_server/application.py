@@ -21,8 +21,10 @@ from pathlib import Path
 import duckdb
 from msgspec.structs import replace
 
+from remora_server import wire
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.models import ServedModels
+from remora_server.domain.reading import ConversationReader
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
 from remora_server.domain.status import ProcessStatus
@@ -242,6 +244,7 @@ def _handlers(
     page_tokens = PageTokens(store.secret)
     recollection = Recollection(store.index, embedders.of_tenants)
     assembler = ContextAssembler(store.conversations, store.messages, recollection, tokens, StoredMessageReader())
+    reader = ConversationReader(store.conversations, store.messages, recollection, wire.listed)
     return [
         ConversationHandlers(store.conversations, page_tokens),
         MessageHandlers(store.messages, store.users, page_tokens),
@@ -250,7 +253,7 @@ def _handlers(
         WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         UserHandlers(store.users),
-        MemoryHandlers(recollection, assembler, tokens),
+        MemoryHandlers(recollection, assembler, reader, tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TransferHandlers(store.exports, store.imports, page_tokens),
         AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started(), failures), store.backups),

@@ -42,6 +42,11 @@ def split_elements(field_number: int, encoded: bytes) -> Iterator[bytes]:
         at += size
 
 
+def listed(encoded: bytes) -> list[bytes]:
+    """The elements of what stands in a List reply: see LIST_FIELD."""
+    return list(split_elements(LIST_FIELD, encoded))
+
+
 def _varint(value: int) -> bytes:
     """A number in base 128, the least significant group first."""
     groups = bytearray()

@@ -27,6 +27,7 @@ from remora_server import wire
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.costs import REPLY_PRIMING, Counting
 from remora_server.domain.errors import BudgetTooSmall
+from remora_server.domain.reading import ConversationReader
 from remora_server.domain.tokens import encoding_named
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
@@ -103,7 +104,8 @@ def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
 def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
     assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader())
-    handlers = MemoryHandlers(store, assembler, COUNTER)
+    reader = ConversationReader(store, store, store, wire.listed)
+    handlers = MemoryHandlers(store, assembler, reader, COUNTER)
     call = Call("AssembleContext", "acme", deadline=math.inf)
     try:
         reply = handlers.assemble_context(call, request)

@@ -91,6 +91,7 @@ LEAST: dict[str, Json] = {
     "DeleteWorkingMemoryRequest": {"scope": USER},
     "SearchMessagesRequest": {"user_id": "u", "text": "t", "index_wait": Duration()},
     "AssembleContextRequest": {"conversation_id": "c", "max_tokens": 100, "index_wait": Duration()},
+    "ReadConversationRequest": {"conversation_id": "c", "text": "t", "index_wait": Duration()},
     "CountTokensRequest": {},
     "EmbedRequest": {"texts": ["t"]},
     "GetStatusRequest": {},
@@ -466,6 +467,16 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
             for count in _DIMENSIONS
         ),
         ("query", {**LEAST["AssembleContextRequest"], "query": "q", "query_embedding": EMBEDDING}),
+    ],
+    "ReadConversationRequest": [
+        *(
+            (path, {"conversation_id": "c", "embedding": EMBEDDING, "index_wait": Duration(), "options": options})
+            for path, options in (
+                (None, {"profile": 2}),
+                ("options.profile", {"profile": 1}),
+                ("options.weights", {"weights": {"cosine": 1.0}}),
+            )
+        ),
     ],
     "AppendMessagesRequest": [
         (None, {"conversation_id": "c", "messages": [_said_with(MODEL.dimension)]}),

@@ -516,6 +516,11 @@ class Requests:
         options = {"k": 100, "profile": profile, "filter": searched}
         return Asked({**scope, **query, "options": options, "explain": True, **self._wait()}, visible, refusals)
 
+    def read_conversation(self) -> Asked:
+        part, user, conversation = self.part()
+        request = {**part, "text": f"night train {self.anybodys()}", "options": {"k": 50}, **self._wait()}
+        return Asked(request, frozenset({user}), self.refusals(conversation))
+
     def _searched(self) -> tuple[Json, frozenset[int], frozenset[str]]:
         match self.choice.randrange(3):
             case 0:
@@ -535,7 +540,7 @@ class Requests:
         request = {
             **part,
             "query": self.choice.choice(("", f"night train {self.anybodys()}")),
-            "max_tokens": self.choice.choice((200, 5_000)),
+            "max_tokens": self.choice.choice((1_000, 5_000)),
             "search": {"k": 50},
             "search_user_scope": self.choice.random() < 0.5,
             "rendering": self.choice.choice((1, 2)),

@@ -27,6 +27,7 @@ WEIGHTS = {
     "CreateConversation": 8,
     "EditMessages": 6,
     "AssembleContext": 6,
+    "ReadConversation": 6,
     "SaveSteps": 4,
     "SetWorkingMemory": 4,
     "GetWorkingMemory": 4,

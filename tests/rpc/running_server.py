@@ -20,8 +20,10 @@ from tests.patience import PATIENCE
 from tests.rpc.fake_memory import FakeAssembler, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
+from remora_server import wire
 from remora_server.domain.models import PerTenant
 from remora_server.domain.publication import Publication
+from remora_server.domain.reading import ConversationReader
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
 from remora_server.rpc.handlers.admin import AdminHandlers
@@ -83,6 +85,7 @@ class RunningServer:
     def handlers(self) -> list[object]:
         embedders: PerTenant[Embedder | None] = PerTenant(self.embedder)
         store, page_tokens, tokens = self.store.bundle(self.backups), PageTokens(b"key"), FakeTokens()
+        reader = ConversationReader(store.conversations, store.messages, self.searcher, wire.listed)
         return [
             ConversationHandlers(store.conversations, page_tokens),
             MessageHandlers(store.messages, store.users, page_tokens),
@@ -91,7 +94,7 @@ class RunningServer:
             WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
             WorkingMemoryHandlers(store.working_memories),
             UserHandlers(store.users),
-            MemoryHandlers(self.searcher, self.assembler, tokens),
+            MemoryHandlers(self.searcher, self.assembler, reader, tokens),
             TextHandlers(tokens, embedders),
             TransferHandlers(store.exports, store.imports, page_tokens),
             AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from itertools import zip_longest
+from typing import TypeVar
 
 from msgspec import Struct
 
 from remora_server.domain.search import IndexState, QueryVector, SearchOptions
 from remora_server.domain.tokens import O200K_BASE, TokenEncoding
+
+T = TypeVar("T")
 
 
 class Section(Enum):
@@ -29,6 +34,17 @@ class Merge(Enum):
     APPEND = "append"
     PREPEND = "prepend"
     INTERLEAVE = "interleave"
+
+
+def joined(merge: Merge, recalled: Sequence[T], recent: Sequence[T]) -> list[T]:
+    """Recalled and recent elements in the order that a merge gives them. Those of EARLIER come in the order of time."""
+    match merge:
+        case Merge.APPEND:
+            return [*recent, *recalled]
+        case Merge.INTERLEAVE:
+            return [element for pair in zip_longest(recalled, recent) for element in pair if element is not None]
+        case _:
+            return [*recalled, *recent]
 
 
 class Rendering(Enum):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import zip_longest
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from remora_server.domain.context import Merge, Section
+from remora_server.domain.context import Merge, Section, joined
 from remora_server.domain.context_messages import USER, ContextMessage, Unit
 from remora_server.domain.costs import REPLY_PRIMING, TOKENS_PER_MESSAGE, Counting
 from remora_server.domain.quotation import Quotation
@@ -160,7 +159,7 @@ class ChatRenderer:
         system = () if chosen.system is None else (chosen.system,)
         if self._merge is Merge.EARLIER and chosen.recalled:
             return self._quoting(system, chosen.recalled, _messages(chosen.recent))
-        messages = (*system, *_messages(self._merged(chosen)))
+        messages = (*system, *_messages(joined(self._merge, chosen.recalled, chosen.recent)))
         return Rendered(messages, tuple(self._counting.messages(messages)), REPLY_PRIMING)
 
     def _quoting(self, system: Unit, recalled: Sequence[Unit], recent: Unit) -> Rendered:
@@ -173,16 +172,6 @@ class ChatRenderer:
         quotation = self._frame_tokens() + self._counting.texts([earlier])[0]
         overhead = REPLY_PRIMING + quotation - sum(shown)
         return Rendered((*system, *quoted.messages, *recent), tokens, overhead, earlier=earlier)
-
-    def _merged(self, chosen: Chosen) -> list[Unit]:
-        match self._merge:
-            case Merge.APPEND:
-                return [*chosen.recent, *chosen.recalled]
-            case Merge.INTERLEAVE:
-                pairs = zip_longest(chosen.recalled, chosen.recent)
-                return [unit for pair in pairs for unit in pair if unit is not None]
-            case _:
-                return [*chosen.recalled, *chosen.recent]
 
 
 class TranscriptRenderer:

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
+from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import filter_pb2 as _filter_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import text_service_pb2 as _text_service_pb2
@@ -930,6 +931,155 @@ class AssembleContextResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AssembleContextResponse: _TypeAlias = AssembleContextResponse  # noqa: Y015
+
+@_typing.final
+class ReadConversationRequest(_message.Message):
+    """The request of ReadConversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    RECENT_MESSAGES_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    EMBEDDING_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    MERGE_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    INDEX_WAIT_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    user_id: _builtins.str
+    """Whose messages. Empty: the conversation's own user's."""
+    recent_messages: _builtins.int
+    """At most this many recent messages, the newest. 0: none; unset: all. Not negative."""
+    text: _builtins.str
+    """Text, 1 byte to 32 KiB."""
+    merge: Global___Merge.ValueType
+    """How found and recent messages are joined. Default: found messages first, oldest first. So it is with MERGE_EARLIER,
+    which here marks nothing.
+    """
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def embedding(self) -> _message_pb2.Embedding:
+        """A vector, as in SearchMessages."""
+
+    @_builtins.property
+    def options(self) -> Global___SearchOptions:
+        """How to search. Of the `k` best messages, those that are recent are not repeated."""
+
+    @_builtins.property
+    def index_wait(self) -> _duration_pb2.Duration:
+        """As in SearchMessages."""
+
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        recent_messages: _builtins.int | None = ...,
+        text: _builtins.str = ...,
+        embedding: _message_pb2.Embedding | None = ...,
+        options: Global___SearchOptions | None = ...,
+        merge: Global___Merge.ValueType = ...,
+        min_revision: _builtins.int = ...,
+        index_wait: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "embedding", b"embedding", "index_wait", b"index_wait", "options", b"options", "query", b"query", "recent_messages", b"recent_messages", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "conversation_id", b"conversation_id", "embedding", b"embedding", "index_wait", b"index_wait", "merge", b"merge", "min_revision", b"min_revision", "options", b"options", "query", b"query", "recent_messages", b"recent_messages", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
+    _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
+    _WhichOneofReturnType_query: _TypeAlias = _typing.Literal["text", "embedding"]  # noqa: Y015
+    _WhichOneofArgType_query: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recent_messages) -> _WhichOneofReturnType__recent_messages | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_query) -> _WhichOneofReturnType_query | None: ...
+
+Global___ReadConversationRequest: _TypeAlias = ReadConversationRequest  # noqa: Y015
+
+@_typing.final
+class ReadConversationResponse(_message.Message):
+    """The reply of ReadConversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
+    FIRST_RECENT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    first_recent_sequence: _builtins.int
+    """The sequence of the oldest recent message; 0 if there is none."""
+    truncated: _builtins.bool
+    """Whether older messages that were asked for are not in, because the reply would be larger than 3 MiB. ListMessages has
+    them: those before `first_recent_sequence`.
+    """
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadMessage]:
+        """Messages, in the order that `merge` gives them."""
+
+    @_builtins.property
+    def conversation(self) -> _conversation_pb2.Conversation:
+        """The conversation. Unset if the request names a user who does not own it."""
+
+    @_builtins.property
+    def index(self) -> Global___IndexState:
+        """The state of the index, if something was searched."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___ReadMessage] | None = ...,
+        conversation: _conversation_pb2.Conversation | None = ...,
+        first_recent_sequence: _builtins.int = ...,
+        truncated: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        index: Global___IndexState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "first_recent_sequence", b"first_recent_sequence", "index", b"index", "messages", b"messages", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadConversationResponse: _TypeAlias = ReadConversationResponse  # noqa: Y015
+
+@_typing.final
+class ReadMessage(_message.Message):
+    """One message that was read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """Its score, if it was found and is not recent."""
+    @_builtins.property
+    def message(self) -> _message_pb2.Message:
+        """The message."""
+
+    def __init__(
+        self,
+        *,
+        message: _message_pb2.Message | None = ...,
+        score: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "message", b"message", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "message", b"message", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___ReadMessage: _TypeAlias = ReadMessage  # noqa: Y015
 
 @_typing.final
 class GetWorkingMemoryRequest(_message.Message):

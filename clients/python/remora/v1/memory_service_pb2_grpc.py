@@ -50,6 +50,11 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.FromString,
                 _registered_method=True)
+        self.ReadConversation = channel.unary_unary(
+                '/remora.v1.MemoryService/ReadConversation',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ReadConversationRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ReadConversationResponse.FromString,
+                _registered_method=True)
         self.GetWorkingMemory = channel.unary_unary(
                 '/remora.v1.MemoryService/GetWorkingMemory',
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.GetWorkingMemoryRequest.SerializeToString,
@@ -92,6 +97,15 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadConversation(self, request, context):
+        """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
+        as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetWorkingMemory(self, request, context):
         """Gets a working memory. `found` says whether there is one.
         """
@@ -125,6 +139,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.AssembleContext,
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.SerializeToString,
+            ),
+            'ReadConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadConversation,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ReadConversationRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ReadConversationResponse.SerializeToString,
             ),
             'GetWorkingMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetWorkingMemory,
@@ -202,6 +221,33 @@ class MemoryService:
             '/remora.v1.MemoryService/AssembleContext',
             remora_dot_v1_dot_memory__service__pb2.AssembleContextRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.AssembleContextResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadConversation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ReadConversation',
+            remora_dot_v1_dot_memory__service__pb2.ReadConversationRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ReadConversationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -46,6 +46,11 @@ class MemoryServiceStub:
     """
     AssembleContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    ReadConversation: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ReadConversationRequest, _memory_service_pb2.ReadConversationResponse]
+    """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
+    as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
+    """
     GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]
@@ -71,6 +76,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     AssembleContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]  # type: ignore[assignment]
     """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    ReadConversation: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ReadConversationRequest, _memory_service_pb2.ReadConversationResponse]  # type: ignore[assignment]
+    """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
+    as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
+    """
     GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
@@ -105,6 +115,17 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.AssembleContextResponse, _abc.Awaitable[_memory_service_pb2.AssembleContextResponse]]:
         """Assembles recent and recalled messages of a conversation under an exact token budget."""
+
+    @_abc_1.abstractmethod
+    def ReadConversation(
+        self,
+        request: _memory_service_pb2.ReadConversationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ReadConversationResponse, _abc.Awaitable[_memory_service_pb2.ReadConversationResponse]]:
+        """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
+        as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
+        """
 
     @_abc_1.abstractmethod
     def GetWorkingMemory(

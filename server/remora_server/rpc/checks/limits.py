@@ -132,7 +132,7 @@ def _conditions_of_each(given: Filters, path: str, level: int) -> Iterator[tuple
         yield from _conditions(part, f"{path}.filters[{index}]", level)
 
 
-def _vectors_by_vector(request: memory.SearchMessagesRequest) -> None:
+def _vectors_by_vector(request: memory.SearchMessagesRequest | memory.ReadConversationRequest) -> None:
     if request.HasField("embedding"):
         _vector_profile(request.options, "options")
 
@@ -198,6 +198,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.SearchOptions": _weights_of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
     "remora.v1.AssembleContextRequest": _context_by_vector,
+    "remora.v1.ReadConversationRequest": _vectors_by_vector,
     "remora.v1.UpdateConversationRequest": _whole_fields,
     "remora.v1.ClearMessagesRequest": _user_or_conversation,
     "remora.v1.UpdateWorkflowRunRequest": _run_with_status,

@@ -1,4 +1,4 @@
-"""The RPCs of searching and of assembling a context."""
+"""The RPCs of searching, of assembling a context and of reading a conversation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from remora.v1.message_pb2 import Message
 from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
+from remora_server.domain.reading import Reading, ReadMessage, ReadRequest
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
@@ -32,7 +33,7 @@ from remora_server.domain.search import (
 )
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import decode
+from remora_server.rpc.handlers import decode, encode
 
 DEFAULT_HITS, MAX_HITS = 10, 1_000
 DEFAULT_INDEX_WAIT = 0.25
@@ -70,23 +71,22 @@ class Assembler(Protocol):
     def assemble(self, read: Read, request: ContextRequest) -> Context: ...
 
 
+class Reader(Protocol):
+    """Reads conversations: `domain.reading.ConversationReader`."""
+
+    def read(self, read: Read, request: ReadRequest) -> Reading: ...
+
+
 class MemoryHandlers(Struct, frozen=True):
-    """Answers the RPCs of searching and of assembling a context."""
+    """Answers the RPCs of searching, of assembling a context and of reading a conversation."""
 
     searcher: Searcher
     assembler: Assembler
+    reader: Reader
     tokens: TokenCounter
 
     def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
-        vector = decode.query_vector(request, "embedding")
-        query = SearchQuery(
-            scope=_scope(request),
-            text=request.text,
-            vector=vector,
-            options=_options(request.options, vector),
-            index_wait=_index_wait(request),
-        )
-        result = self.searcher.search(call.read(request), query)
+        result = self.searcher.search(call.read(request), _query(request, _scope(request)))
         hits = fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
@@ -113,6 +113,44 @@ class MemoryHandlers(Struct, frozen=True):
         )
         items = map(_item, context.items)
         return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
+
+    def read_conversation(self, call: Call, request: pb.ReadConversationRequest) -> bytes:
+        reading = self.reader.read(call.read(request), _read_request(request))
+        rest = pb.ReadConversationResponse(
+            conversation=None if reading.conversation is None else encode.conversation(reading.conversation),
+            first_recent_sequence=reading.first_sequence,
+            truncated=reading.truncated,
+            revision=reading.revision,
+            index=None if reading.index is None else _index(reading.index),
+        )
+        messages = map(_read_message, reading.messages)
+        return wire.elements(pb.ReadConversationResponse.MESSAGES_FIELD_NUMBER, messages) + rest.SerializeToString()
+
+
+def _query(request: pb.SearchMessagesRequest | pb.ReadConversationRequest, scope: Scope) -> SearchQuery:
+    vector = decode.query_vector(request, "embedding")
+    return SearchQuery(
+        scope=scope,
+        text=request.text,
+        vector=vector,
+        options=_options(request.options, vector),
+        index_wait=_index_wait(request),
+    )
+
+
+def _read_request(request: pb.ReadConversationRequest) -> ReadRequest:
+    scope = InConversation(request.conversation_id, request.user_id)
+    return ReadRequest(
+        conversation_id=request.conversation_id,
+        user_id=request.user_id,
+        recent_messages=request.recent_messages if request.HasField("recent_messages") else None,
+        search=_query(request, scope) if request.WhichOneof("query") else None,
+        merge=MERGES[request.merge],
+    )
+
+
+def _read_message(message: ReadMessage) -> bytes:
+    return _with_message(pb.ReadMessage.MESSAGE_FIELD_NUMBER, message.encoded, pb.ReadMessage(score=message.score))
 
 
 def _scope(request: pb.SearchMessagesRequest) -> Scope:
@@ -144,7 +182,9 @@ def _filter(given: pb.MessageFilter) -> MessageFilter:
     )
 
 
-def _index_wait(request: pb.SearchMessagesRequest | pb.AssembleContextRequest) -> float:
+def _index_wait(
+    request: pb.SearchMessagesRequest | pb.AssembleContextRequest | pb.ReadConversationRequest,
+) -> float:
     return decode.seconds(request.index_wait) if request.HasField("index_wait") else DEFAULT_INDEX_WAIT
 
 

@@ -41,7 +41,7 @@ class StoredMessageReader:
         return self.message(message.conversation_id, stored.SerializeToString())
 
     def page(self, conversation_id: str, encoded: bytes) -> list[ContextMessage]:
-        return [self.message(conversation_id, entry) for entry in wire.split_elements(wire.LIST_FIELD, encoded)]
+        return [self.message(conversation_id, entry) for entry in wire.listed(encoded)]
 
 
 def _tool_call(call: message_pb2.ToolCall) -> ToolCall:
