@@ -8,6 +8,8 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Origin } from "./calls_pb.js";
 import { file_remora_v1_calls } from "./calls_pb.js";
+import type { Conversation } from "./conversation_pb.js";
+import { file_remora_v1_conversation } from "./conversation_pb.js";
 import type { Filter } from "./filter_pb.js";
 import { file_remora_v1_filter } from "./filter_pb.js";
 import type { Embedding, Message as Message$1 } from "./message_pb.js";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/memory_service.proto.
  */
 export const file_remora_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLYAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgcKBXNjb3BlQgcKBXF1ZXJ5IrQBCg1TZWFyY2hPcHRpb25zEgkKAWsYASABKAUSIwoHcHJvZmlsZRgCIAEoDjISLnJlbW9yYS52MS5Qcm9maWxlEhYKCXRocmVzaG9sZBgDIAEoAUgAiAEBEigKBmZpbHRlchgEIAEoCzIYLnJlbW9yYS52MS5NZXNzYWdlRmlsdGVyEiMKB3dlaWdodHMYBSABKAsyEi5yZW1vcmEudjEuV2VpZ2h0c0IMCgpfdGhyZXNob2xkIrUCCg1NZXNzYWdlRmlsdGVyEg0KBXJvbGVzGAEgAygJEi4KCnNlbnRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlbnRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5yZWNlaXZlZF9hZnRlchgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPcmVjZWl2ZWRfYmVmb3JlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgV3aGVyZRgJIAEoCzIRLnJlbW9yYS52MS5GaWx0ZXJKBAgCEAVSCmFmdGVyX3RpbWVSC2JlZm9yZV90aW1lUgpjb25kaXRpb25zIr0DCgdXZWlnaHRzEhMKBmNvc2luZRgBIAEoAUgAiAEBEhEKBGJtMjUYAiABKAFIAYgBARITCgZhbnN3ZXIYAyABKAFIAogBARIRCgRuZXh0GAQgASgBSAOIAQESFAoHc3BlYWtlchgFIAEoAUgEiAEBEhUKCHRlbXBvcmFsGAYgASgBSAWIAQESEQoEZGF0ZRgHIAEoAUgGiAEBEhQKB3Nlc3Npb24YCCABKAFIB4gBARIRCgRsYXRlGAkgASgBSAiIAQESFAoHcGFzc2FnZRgKIAEoAUgJiAEBEhMKBm5lYXJieRgLIAEoAUgKiAEBEhIKBW5hbWVkGAwgASgBSAuIAQESEgoFZXhhY3QYDSABKAFIDIgBARISCgVuZXdlchgOIAEoAUgNiAEBQgkKB19jb3NpbmVCBwoFX2JtMjVCCQoHX2Fuc3dlckIHCgVfbmV4dEIKCghfc3BlYWtlckILCglfdGVtcG9yYWxCBwoFX2RhdGVCCgoIX3Nlc3Npb25CBwoFX2xhdGVCCgoIX3Bhc3NhZ2VCCQoHX25lYXJieUIICgZfbmFtZWRCCAoGX2V4YWN0QggKBl9uZXdlciKmAQoWU2VhcmNoTWVzc2FnZXNSZXNwb25zZRIcCgRoaXRzGAEgAygLMg4ucmVtb3JhLnYxLkhpdBIQCghyZXZpc2lvbhgCIAEoBBIkCgVpbmRleBgDIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB3Byb2ZpbGUYBCABKA4yEi5yZW1vcmEudjEuUHJvZmlsZRIRCgl0cnVuY2F0ZWQYBSABKAgifAoDSGl0EiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIXCg9jb252ZXJzYXRpb25faWQYAiABKAkSDQoFc2NvcmUYAyABKAESKAoKY29tcG9uZW50cxgEIAMoCzIULnJlbW9yYS52MS5Db21wb25lbnQiOAoJQ29tcG9uZW50EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIncKCkluZGV4U3RhdGUSDQoFbW9kZWwYASABKAkSDwoHcGVuZGluZxgCIAEoAxISCgp3b3Jkc19vbmx5GAMgASgIEjUKEXdvcmRzX29ubHlfcmVhc29uGAQgASgOMhoucmVtb3JhLnYxLldvcmRzT25seVJlYXNvbiKDBAoWQXNzZW1ibGVDb250ZXh0UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVxdWVyeRgDIAEoCRISCgptYXhfdG9rZW5zGAQgASgFEiUKCGVuY29kaW5nGAUgASgLMhMucmVtb3JhLnYxLkVuY29kaW5nEhwKD3JlY2VudF9tZXNzYWdlcxgGIAEoBUgAiAEBEigKBnNlYXJjaBgHIAEoCzIYLnJlbW9yYS52MS5TZWFyY2hPcHRpb25zEhkKEXNlYXJjaF91c2VyX3Njb3BlGAggASgIEh8KBW1lcmdlGAkgASgOMhAucmVtb3JhLnYxLk1lcmdlEicKCXJlbmRlcmluZxgKIAEoDjIULnJlbW9yYS52MS5SZW5kZXJpbmcSFAoMbWluX3JldmlzaW9uGAsgASgEEi0KCmluZGV4X3dhaXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLQoPcXVlcnlfZW1iZWRkaW5nGA0gASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZxIOCgZzeXN0ZW0YDiABKAkSFQoNYWxsb3dfcGFydGlhbBgPIAEoCBIZChFpbmNsdWRlX3VucmVsYXRlZBgQIAEoCEISChBfcmVjZW50X21lc3NhZ2VzIrMCChdBc3NlbWJsZUNvbnRleHRSZXNwb25zZRIeCgVpdGVtcxgBIAMoCzIPLnJlbW9yYS52MS5JdGVtEgwKBHRleHQYAiABKAkSEwoLdG9rZW5zX3VzZWQYAyABKAUSFwoPb3ZlcmhlYWRfdG9rZW5zGAQgASgFEhAKCGxlZnRfb3V0GAUgASgFEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBRINCgVleGFjdBgHIAEoCBIQCghyZXZpc2lvbhgIIAEoBBIkCgVpbmRleBgJIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB2VhcmxpZXIYCiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgp1bmFuc3dlcmVkGAsgASgFEhEKCXVucmVsYXRlZBgMIAEoBSJuChdHZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQifQoYR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2NvbnRlbnQYASABKAwSDQoFZm91bmQYAiABKAgSLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAQgASgEIqABChdTZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHY29udGVudBgCIAEoDBIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJdChhTZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USLwoLdXBkYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAIgASgEIpIBChpEZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQAobRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQiywEKBEl0ZW0SIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIjCgdzZWN0aW9uGAMgASgOMhIucmVtb3JhLnYxLlNlY3Rpb24SEgoFc2NvcmUYBCABKAFIAIgBARIOCgZ0b2tlbnMYBSABKAUSDgoGcmVhc29uGAYgASgJEhEKCXVuY291bnRlZBgHIAMoCRIPCgdwYXJ0aWFsGAggASgIQggKBl9zY29yZSqcAQoPV29yZHNPbmx5UmVhc29uEiEKHVdPUkRTX09OTFlfUkVBU09OX1VOU1BFQ0lGSUVEEAASHQoZV09SRFNfT05MWV9SRUFTT05fUFJPRklMRRABEh4KGldPUkRTX09OTFlfUkVBU09OX05PX01PREVMEAISJwojV09SRFNfT05MWV9SRUFTT05fTU9ERUxfVU5SRUFDSEFCTEUQAyp4CgdQcm9maWxlEhcKE1BST0ZJTEVfVU5TUEVDSUZJRUQQABISCg5QUk9GSUxFX0hZQlJJRBABEhIKDlBST0ZJTEVfVkVDVE9SEAISEwoPUFJPRklMRV9MRVhJQ0FMEAMSFwoTUFJPRklMRV9IWUJSSURfTEFURRAEKmAKB1NlY3Rpb24SFwoTU0VDVElPTl9VTlNQRUNJRklFRBAAEhIKDlNFQ1RJT05fUkVDRU5UEAESFAoQU0VDVElPTl9SRUNBTExFRBACEhIKDlNFQ1RJT05fU1lTVEVNEAMqbAoFTWVyZ2USFQoRTUVSR0VfVU5TUEVDSUZJRUQQABIQCgxNRVJHRV9BUFBFTkQQARIRCg1NRVJHRV9QUkVQRU5EEAISFAoQTUVSR0VfSU5URVJMRUFWRRADEhEKDU1FUkdFX0VBUkxJRVIQBCpYCglSZW5kZXJpbmcSGQoVUkVOREVSSU5HX1VOU1BFQ0lGSUVEEAASFgoSUkVOREVSSU5HX01FU1NBR0VTEAESGAoUUkVOREVSSU5HX1RSQU5TQ1JJUFQQAjLvAwoNTWVtb3J5U2VydmljZRJaCg5TZWFyY2hNZXNzYWdlcxIgLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZSIDkAIBEl0KD0Fzc2VtYmxlQ29udGV4dBIhLnJlbW9yYS52MS5Bc3NlbWJsZUNvbnRleHRSZXF1ZXN0GiIucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlc3BvbnNlIgOQAgESYAoQR2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVzcG9uc2UiA5ACARJbChBTZXRXb3JraW5nTWVtb3J5EiIucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiMucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRJkChNEZWxldGVXb3JraW5nTWVtb3J5EiUucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0GiYucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
+  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLYAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgcKBXNjb3BlQgcKBXF1ZXJ5IrQBCg1TZWFyY2hPcHRpb25zEgkKAWsYASABKAUSIwoHcHJvZmlsZRgCIAEoDjISLnJlbW9yYS52MS5Qcm9maWxlEhYKCXRocmVzaG9sZBgDIAEoAUgAiAEBEigKBmZpbHRlchgEIAEoCzIYLnJlbW9yYS52MS5NZXNzYWdlRmlsdGVyEiMKB3dlaWdodHMYBSABKAsyEi5yZW1vcmEudjEuV2VpZ2h0c0IMCgpfdGhyZXNob2xkIrUCCg1NZXNzYWdlRmlsdGVyEg0KBXJvbGVzGAEgAygJEi4KCnNlbnRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlbnRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5yZWNlaXZlZF9hZnRlchgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPcmVjZWl2ZWRfYmVmb3JlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgV3aGVyZRgJIAEoCzIRLnJlbW9yYS52MS5GaWx0ZXJKBAgCEAVSCmFmdGVyX3RpbWVSC2JlZm9yZV90aW1lUgpjb25kaXRpb25zIr0DCgdXZWlnaHRzEhMKBmNvc2luZRgBIAEoAUgAiAEBEhEKBGJtMjUYAiABKAFIAYgBARITCgZhbnN3ZXIYAyABKAFIAogBARIRCgRuZXh0GAQgASgBSAOIAQESFAoHc3BlYWtlchgFIAEoAUgEiAEBEhUKCHRlbXBvcmFsGAYgASgBSAWIAQESEQoEZGF0ZRgHIAEoAUgGiAEBEhQKB3Nlc3Npb24YCCABKAFIB4gBARIRCgRsYXRlGAkgASgBSAiIAQESFAoHcGFzc2FnZRgKIAEoAUgJiAEBEhMKBm5lYXJieRgLIAEoAUgKiAEBEhIKBW5hbWVkGAwgASgBSAuIAQESEgoFZXhhY3QYDSABKAFIDIgBARISCgVuZXdlchgOIAEoAUgNiAEBQgkKB19jb3NpbmVCBwoFX2JtMjVCCQoHX2Fuc3dlckIHCgVfbmV4dEIKCghfc3BlYWtlckILCglfdGVtcG9yYWxCBwoFX2RhdGVCCgoIX3Nlc3Npb25CBwoFX2xhdGVCCgoIX3Bhc3NhZ2VCCQoHX25lYXJieUIICgZfbmFtZWRCCAoGX2V4YWN0QggKBl9uZXdlciKmAQoWU2VhcmNoTWVzc2FnZXNSZXNwb25zZRIcCgRoaXRzGAEgAygLMg4ucmVtb3JhLnYxLkhpdBIQCghyZXZpc2lvbhgCIAEoBBIkCgVpbmRleBgDIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB3Byb2ZpbGUYBCABKA4yEi5yZW1vcmEudjEuUHJvZmlsZRIRCgl0cnVuY2F0ZWQYBSABKAgifAoDSGl0EiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIXCg9jb252ZXJzYXRpb25faWQYAiABKAkSDQoFc2NvcmUYAyABKAESKAoKY29tcG9uZW50cxgEIAMoCzIULnJlbW9yYS52MS5Db21wb25lbnQiOAoJQ29tcG9uZW50EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIncKCkluZGV4U3RhdGUSDQoFbW9kZWwYASABKAkSDwoHcGVuZGluZxgCIAEoAxISCgp3b3Jkc19vbmx5GAMgASgIEjUKEXdvcmRzX29ubHlfcmVhc29uGAQgASgOMhoucmVtb3JhLnYxLldvcmRzT25seVJlYXNvbiKDBAoWQXNzZW1ibGVDb250ZXh0UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVxdWVyeRgDIAEoCRISCgptYXhfdG9rZW5zGAQgASgFEiUKCGVuY29kaW5nGAUgASgLMhMucmVtb3JhLnYxLkVuY29kaW5nEhwKD3JlY2VudF9tZXNzYWdlcxgGIAEoBUgAiAEBEigKBnNlYXJjaBgHIAEoCzIYLnJlbW9yYS52MS5TZWFyY2hPcHRpb25zEhkKEXNlYXJjaF91c2VyX3Njb3BlGAggASgIEh8KBW1lcmdlGAkgASgOMhAucmVtb3JhLnYxLk1lcmdlEicKCXJlbmRlcmluZxgKIAEoDjIULnJlbW9yYS52MS5SZW5kZXJpbmcSFAoMbWluX3JldmlzaW9uGAsgASgEEi0KCmluZGV4X3dhaXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLQoPcXVlcnlfZW1iZWRkaW5nGA0gASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZxIOCgZzeXN0ZW0YDiABKAkSFQoNYWxsb3dfcGFydGlhbBgPIAEoCBIZChFpbmNsdWRlX3VucmVsYXRlZBgQIAEoCEISChBfcmVjZW50X21lc3NhZ2VzIrMCChdBc3NlbWJsZUNvbnRleHRSZXNwb25zZRIeCgVpdGVtcxgBIAMoCzIPLnJlbW9yYS52MS5JdGVtEgwKBHRleHQYAiABKAkSEwoLdG9rZW5zX3VzZWQYAyABKAUSFwoPb3ZlcmhlYWRfdG9rZW5zGAQgASgFEhAKCGxlZnRfb3V0GAUgASgFEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBRINCgVleGFjdBgHIAEoCBIQCghyZXZpc2lvbhgIIAEoBBIkCgVpbmRleBgJIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB2VhcmxpZXIYCiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgp1bmFuc3dlcmVkGAsgASgFEhEKCXVucmVsYXRlZBgMIAEoBSLKAgoXUmVhZENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSHAoPcmVjZW50X21lc3NhZ2VzGAMgASgFSAGIAQESDgoEdGV4dBgEIAEoCUgAEikKCWVtYmVkZGluZxgFIAEoCzIULnJlbW9yYS52MS5FbWJlZGRpbmdIABIpCgdvcHRpb25zGAYgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSHwoFbWVyZ2UYByABKA4yEC5yZW1vcmEudjEuTWVyZ2USFAoMbWluX3JldmlzaW9uGAggASgEEi0KCmluZGV4X3dhaXQYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBwoFcXVlcnlCEgoQX3JlY2VudF9tZXNzYWdlcyLdAQoYUmVhZENvbnZlcnNhdGlvblJlc3BvbnNlEigKCG1lc3NhZ2VzGAEgAygLMhYucmVtb3JhLnYxLlJlYWRNZXNzYWdlEi0KDGNvbnZlcnNhdGlvbhgCIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SHQoVZmlyc3RfcmVjZW50X3NlcXVlbmNlGAMgASgEEhEKCXRydW5jYXRlZBgEIAEoCBIQCghyZXZpc2lvbhgFIAEoBBIkCgVpbmRleBgGIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlIlAKC1JlYWRNZXNzYWdlEiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgVzY29yZRgCIAEoAUgAiAEBQggKBl9zY29yZSJuChdHZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQifQoYR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2NvbnRlbnQYASABKAwSDQoFZm91bmQYAiABKAgSLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAQgASgEIqABChdTZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHY29udGVudBgCIAEoDBIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJdChhTZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USLwoLdXBkYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAIgASgEIpIBChpEZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQAobRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQiywEKBEl0ZW0SIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIjCgdzZWN0aW9uGAMgASgOMhIucmVtb3JhLnYxLlNlY3Rpb24SEgoFc2NvcmUYBCABKAFIAIgBARIOCgZ0b2tlbnMYBSABKAUSDgoGcmVhc29uGAYgASgJEhEKCXVuY291bnRlZBgHIAMoCRIPCgdwYXJ0aWFsGAggASgIQggKBl9zY29yZSqcAQoPV29yZHNPbmx5UmVhc29uEiEKHVdPUkRTX09OTFlfUkVBU09OX1VOU1BFQ0lGSUVEEAASHQoZV09SRFNfT05MWV9SRUFTT05fUFJPRklMRRABEh4KGldPUkRTX09OTFlfUkVBU09OX05PX01PREVMEAISJwojV09SRFNfT05MWV9SRUFTT05fTU9ERUxfVU5SRUFDSEFCTEUQAyp4CgdQcm9maWxlEhcKE1BST0ZJTEVfVU5TUEVDSUZJRUQQABISCg5QUk9GSUxFX0hZQlJJRBABEhIKDlBST0ZJTEVfVkVDVE9SEAISEwoPUFJPRklMRV9MRVhJQ0FMEAMSFwoTUFJPRklMRV9IWUJSSURfTEFURRAEKmAKB1NlY3Rpb24SFwoTU0VDVElPTl9VTlNQRUNJRklFRBAAEhIKDlNFQ1RJT05fUkVDRU5UEAESFAoQU0VDVElPTl9SRUNBTExFRBACEhIKDlNFQ1RJT05fU1lTVEVNEAMqbAoFTWVyZ2USFQoRTUVSR0VfVU5TUEVDSUZJRUQQABIQCgxNRVJHRV9BUFBFTkQQARIRCg1NRVJHRV9QUkVQRU5EEAISFAoQTUVSR0VfSU5URVJMRUFWRRADEhEKDU1FUkdFX0VBUkxJRVIQBCpYCglSZW5kZXJpbmcSGQoVUkVOREVSSU5HX1VOU1BFQ0lGSUVEEAASFgoSUkVOREVSSU5HX01FU1NBR0VTEAESGAoUUkVOREVSSU5HX1RSQU5TQ1JJUFQQAjLRBAoNTWVtb3J5U2VydmljZRJaCg5TZWFyY2hNZXNzYWdlcxIgLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZSIDkAIBEl0KD0Fzc2VtYmxlQ29udGV4dBIhLnJlbW9yYS52MS5Bc3NlbWJsZUNvbnRleHRSZXF1ZXN0GiIucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlc3BvbnNlIgOQAgESYAoQUmVhZENvbnZlcnNhdGlvbhIiLnJlbW9yYS52MS5SZWFkQ29udmVyc2F0aW9uUmVxdWVzdBojLnJlbW9yYS52MS5SZWFkQ29udmVyc2F0aW9uUmVzcG9uc2UiA5ACARJgChBHZXRXb3JraW5nTWVtb3J5EiIucmVtb3JhLnYxLkdldFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiMucmVtb3JhLnYxLkdldFdvcmtpbmdNZW1vcnlSZXNwb25zZSIDkAIBElsKEFNldFdvcmtpbmdNZW1vcnkSIi5yZW1vcmEudjEuU2V0V29ya2luZ01lbW9yeVJlcXVlc3QaIy5yZW1vcmEudjEuU2V0V29ya2luZ01lbW9yeVJlc3BvbnNlEmQKE0RlbGV0ZVdvcmtpbmdNZW1vcnkSJS5yZW1vcmEudjEuRGVsZXRlV29ya2luZ01lbW9yeVJlcXVlc3QaJi5yZW1vcmEudjEuRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
 
 /**
  * One user's part of one conversation.
@@ -820,6 +822,178 @@ export const AssembleContextResponseSchema: GenMessage<AssembleContextResponse> 
   messageDesc(file_remora_v1_memory_service, 11);
 
 /**
+ * The request of ReadConversation.
+ *
+ * @generated from message remora.v1.ReadConversationRequest
+ */
+export type ReadConversationRequest = Message<"remora.v1.ReadConversationRequest"> & {
+  /**
+   * Required. The conversation, 1 to 512 bytes.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Whose messages. Empty: the conversation's own user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * At most this many recent messages, the newest. 0: none; unset: all. Not negative.
+   *
+   * @generated from field: optional int32 recent_messages = 3;
+   */
+  recentMessages?: number | undefined;
+
+  /**
+   * What to search for in these messages. Unset: nothing is searched.
+   *
+   * @generated from oneof remora.v1.ReadConversationRequest.query
+   */
+  query: {
+    /**
+     * Text, 1 byte to 32 KiB.
+     *
+     * @generated from field: string text = 4;
+     */
+    value: string;
+    case: "text";
+  } | {
+    /**
+     * A vector, as in SearchMessages.
+     *
+     * @generated from field: remora.v1.Embedding embedding = 5;
+     */
+    value: Embedding;
+    case: "embedding";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * How to search. Of the `k` best messages, those that are recent are not repeated.
+   *
+   * @generated from field: remora.v1.SearchOptions options = 6;
+   */
+  options?: SearchOptions | undefined;
+
+  /**
+   * How found and recent messages are joined. Default: found messages first, oldest first. So it is with MERGE_EARLIER,
+   * which here marks nothing.
+   *
+   * @generated from field: remora.v1.Merge merge = 7;
+   */
+  merge: Merge;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 8;
+   */
+  minRevision: bigint;
+
+  /**
+   * As in SearchMessages.
+   *
+   * @generated from field: google.protobuf.Duration index_wait = 9;
+   */
+  indexWait?: Duration | undefined;
+};
+
+/**
+ * Describes the message remora.v1.ReadConversationRequest.
+ * Use `create(ReadConversationRequestSchema)` to create a new message.
+ */
+export const ReadConversationRequestSchema: GenMessage<ReadConversationRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 12);
+
+/**
+ * The reply of ReadConversation.
+ *
+ * @generated from message remora.v1.ReadConversationResponse
+ */
+export type ReadConversationResponse = Message<"remora.v1.ReadConversationResponse"> & {
+  /**
+   * Messages, in the order that `merge` gives them.
+   *
+   * @generated from field: repeated remora.v1.ReadMessage messages = 1;
+   */
+  messages: ReadMessage[];
+
+  /**
+   * The conversation. Unset if the request names a user who does not own it.
+   *
+   * @generated from field: remora.v1.Conversation conversation = 2;
+   */
+  conversation?: Conversation | undefined;
+
+  /**
+   * The sequence of the oldest recent message; 0 if there is none.
+   *
+   * @generated from field: uint64 first_recent_sequence = 3;
+   */
+  firstRecentSequence: bigint;
+
+  /**
+   * Whether older messages that were asked for are not in, because the reply would be larger than 3 MiB. ListMessages has
+   * them: those before `first_recent_sequence`.
+   *
+   * @generated from field: bool truncated = 4;
+   */
+  truncated: boolean;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 5;
+   */
+  revision: bigint;
+
+  /**
+   * The state of the index, if something was searched.
+   *
+   * @generated from field: remora.v1.IndexState index = 6;
+   */
+  index?: IndexState | undefined;
+};
+
+/**
+ * Describes the message remora.v1.ReadConversationResponse.
+ * Use `create(ReadConversationResponseSchema)` to create a new message.
+ */
+export const ReadConversationResponseSchema: GenMessage<ReadConversationResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 13);
+
+/**
+ * One message that was read.
+ *
+ * @generated from message remora.v1.ReadMessage
+ */
+export type ReadMessage = Message<"remora.v1.ReadMessage"> & {
+  /**
+   * The message.
+   *
+   * @generated from field: remora.v1.Message message = 1;
+   */
+  message?: Message$1 | undefined;
+
+  /**
+   * Its score, if it was found and is not recent.
+   *
+   * @generated from field: optional double score = 2;
+   */
+  score?: number | undefined;
+};
+
+/**
+ * Describes the message remora.v1.ReadMessage.
+ * Use `create(ReadMessageSchema)` to create a new message.
+ */
+export const ReadMessageSchema: GenMessage<ReadMessage> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 14);
+
+/**
  * The request of GetWorkingMemory.
  *
  * @generated from message remora.v1.GetWorkingMemoryRequest
@@ -852,7 +1026,7 @@ export type GetWorkingMemoryRequest = Message<"remora.v1.GetWorkingMemoryRequest
  * Use `create(GetWorkingMemoryRequestSchema)` to create a new message.
  */
 export const GetWorkingMemoryRequestSchema: GenMessage<GetWorkingMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 12);
+  messageDesc(file_remora_v1_memory_service, 15);
 
 /**
  * The reply of GetWorkingMemory.
@@ -894,7 +1068,7 @@ export type GetWorkingMemoryResponse = Message<"remora.v1.GetWorkingMemoryRespon
  * Use `create(GetWorkingMemoryResponseSchema)` to create a new message.
  */
 export const GetWorkingMemoryResponseSchema: GenMessage<GetWorkingMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 13);
+  messageDesc(file_remora_v1_memory_service, 16);
 
 /**
  * The request of SetWorkingMemory.
@@ -943,7 +1117,7 @@ export type SetWorkingMemoryRequest = Message<"remora.v1.SetWorkingMemoryRequest
  * Use `create(SetWorkingMemoryRequestSchema)` to create a new message.
  */
 export const SetWorkingMemoryRequestSchema: GenMessage<SetWorkingMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 14);
+  messageDesc(file_remora_v1_memory_service, 17);
 
 /**
  * The reply of SetWorkingMemory.
@@ -971,7 +1145,7 @@ export type SetWorkingMemoryResponse = Message<"remora.v1.SetWorkingMemoryRespon
  * Use `create(SetWorkingMemoryResponseSchema)` to create a new message.
  */
 export const SetWorkingMemoryResponseSchema: GenMessage<SetWorkingMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 15);
+  messageDesc(file_remora_v1_memory_service, 18);
 
 /**
  * The request of DeleteWorkingMemory.
@@ -1013,7 +1187,7 @@ export type DeleteWorkingMemoryRequest = Message<"remora.v1.DeleteWorkingMemoryR
  * Use `create(DeleteWorkingMemoryRequestSchema)` to create a new message.
  */
 export const DeleteWorkingMemoryRequestSchema: GenMessage<DeleteWorkingMemoryRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 16);
+  messageDesc(file_remora_v1_memory_service, 19);
 
 /**
  * The reply of DeleteWorkingMemory.
@@ -1041,7 +1215,7 @@ export type DeleteWorkingMemoryResponse = Message<"remora.v1.DeleteWorkingMemory
  * Use `create(DeleteWorkingMemoryResponseSchema)` to create a new message.
  */
 export const DeleteWorkingMemoryResponseSchema: GenMessage<DeleteWorkingMemoryResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 17);
+  messageDesc(file_remora_v1_memory_service, 20);
 
 /**
  * One message of a context.
@@ -1111,7 +1285,7 @@ export type Item = Message<"remora.v1.Item"> & {
  * Use `create(ItemSchema)` to create a new message.
  */
 export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 18);
+  messageDesc(file_remora_v1_memory_service, 21);
 
 /**
  * Why a ranking is by words alone.
@@ -1369,6 +1543,18 @@ export const MemoryService: GenService<{
     methodKind: "unary";
     input: typeof AssembleContextRequestSchema;
     output: typeof AssembleContextResponseSchema;
+  },
+  /**
+   * Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
+   * as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
+   * CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
+   *
+   * @generated from rpc remora.v1.MemoryService.ReadConversation
+   */
+  readConversation: {
+    methodKind: "unary";
+    input: typeof ReadConversationRequestSchema;
+    output: typeof ReadConversationResponseSchema;
   },
   /**
    * Gets a working memory. `found` says whether there is one.
