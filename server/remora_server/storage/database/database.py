@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -229,13 +229,17 @@ class Database:
         return self._answer(ask_at_once)
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        with self._readers.one(), answering(self.note_damage):
+        with answering(self.note_damage):
             asked = self._connection
             try:
-                return ask(self.cursor())
+                return self._ask(ask)
             except (duckdb.ConnectionException, duckdb.FatalException):
                 if not self._wait_reopened(asked):
                     raise
+            return self._ask(ask)
+
+    def _ask(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        with self._readers.one():
             return ask(self.cursor())
 
     def note_damage(self, error: BaseException) -> None:
@@ -360,12 +364,12 @@ class Database:
 
         Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
         tried, because one that fails for it ends all queries. Where it fails for lack of memory, with a FatalException,
-        the next one may take twice as much. In memory nobody reads meanwhile: it changes what is read there in place.
+        the next one may take twice as much. Nobody reads meanwhile: a query beside it may miss rows (2.0.0).
         """
         if self._path is not None:
             require_room(self._path.parent, self.wal_bytes() + self._unlogged_bytes + CHECKPOINT_ROOM)
         failpoints.hit("checkpoint_begun")
-        with self._readers.all() if self.in_memory else nullcontext():
+        with self._readers.all():
             self._checkpoint()
         failpoints.hit("checkpoint_done")
 
