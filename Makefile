@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
 MODEL := .cache/model
+SUITES := .cache/suites
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
 GO_SOURCES := benchmarks/load_go
@@ -80,6 +81,10 @@ test-rust: ## Run Rust's tests
 .PHONY: test-python
 test-python: $(READY) ## Run Python's tests, without the slow ones
 	$(PYTEST) $(BRIEF)
+
+.PHONY: suites
+suites: $(READY) $(SUITES)/voltagent/.installed ## Test what plugs into agent frameworks, with their packages, which are large
+	tools/suite_voltagent.sh
 
 .PHONY: faults
 faults: $(READY) ## Test faults for half an hour: at every point, isolation of tenants, 200 kills; KILLS=count, SEED=one to repeat
@@ -194,6 +199,12 @@ $(MODEL)/tokenizer.json: | $(PYTHON_READY) $(VENV)/.server
 
 $(BUF): package.json package-lock.json
 	npm ci --loglevel=error
+	touch $@
+
+$(SUITES)/%/.installed: clients/typescript/suites/%/package-lock.json
+	mkdir -p $(@D)
+	cp $(<D)/package.json $(<D)/package-lock.json $(<D)/.npmrc $(@D)
+	cd $(@D) && npm ci --loglevel=error
 	touch $@
 
 .cache/bench/.installed: requirements/benchmarks.txt

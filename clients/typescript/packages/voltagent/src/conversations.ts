@@ -1,0 +1,71 @@
+// Conversations of VoltAgent as those of Remora, and back.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { ConversationOrder, type ConversationSchema, Direction, type Conversation as Stored } from "@remora/client/v1";
+import type { Conversation, ConversationQueryOptions, CreateConversationInput } from "@voltagent/core";
+import { decodeJson, encodeJson } from "./json.js";
+import { isoOf } from "./times.js";
+
+/** What may change of a conversation. */
+export type ConversationUpdates = Partial<Omit<Conversation, "id" | "createdAt" | "updatedAt">>;
+
+const ORDERS = {
+  created_at: ConversationOrder.CREATE_TIME,
+  updated_at: ConversationOrder.UPDATE_TIME,
+  title: ConversationOrder.TITLE,
+} as const;
+
+/** A conversation to create. */
+export function newConversation(input: CreateConversationInput): MessageInitShape<typeof ConversationSchema> {
+  return {
+    id: input.id,
+    userId: input.userId,
+    resourceId: input.resourceId,
+    title: input.title,
+    metadata: encodeJson(input.metadata),
+  };
+}
+
+/** The conversation that is stored. */
+export function conversationOf(stored: Stored): Conversation {
+  return {
+    id: stored.id,
+    resourceId: stored.resourceId,
+    userId: stored.userId,
+    title: stored.title,
+    metadata: (decodeJson(stored.metadata) ?? {}) as Conversation["metadata"],
+    createdAt: isoOf(stored.createTime),
+    updatedAt: isoOf(stored.updateTime),
+  };
+}
+
+/** The fields to update and their new values. The owner stays: `userId` is left out, as VoltAgent's databases do. */
+export function changesOf(updates: ConversationUpdates): {
+  changes: MessageInitShape<typeof ConversationSchema>;
+  paths: string[];
+} {
+  const { resourceId, title, metadata } = updates;
+  const changes = {
+    ...(resourceId !== undefined && { resourceId }),
+    ...(title !== undefined && { title }),
+    ...(metadata !== undefined && { metadata: encodeJson(metadata) }),
+  };
+  return { changes, paths: Object.keys(changes).map((name) => (name === "resourceId" ? "resource_id" : name)) };
+}
+
+/** How conversations are ordered: by `preset` if the query does not say. A name that is none is refused. */
+export function orderOf(
+  query: ConversationQueryOptions,
+  preset: { by: keyof typeof ORDERS; direction: Direction },
+): { orderBy: ConversationOrder; direction: Direction } {
+  const { orderBy, orderDirection } = query;
+  if (orderBy !== undefined && !(orderBy in ORDERS)) {
+    throw new TypeError(`orderBy is ${JSON.stringify(orderBy)}; it must be one of ${Object.keys(ORDERS).join(", ")}`);
+  }
+  if (orderDirection !== undefined && orderDirection !== "ASC" && orderDirection !== "DESC") {
+    throw new TypeError(`orderDirection is ${JSON.stringify(orderDirection)}; it must be ASC or DESC`);
+  }
+  const given = orderDirection === "ASC" ? Direction.ASCENDING : Direction.DESCENDING;
+  const fallback = orderBy === undefined ? Direction.DESCENDING : preset.direction;
+  return { orderBy: ORDERS[orderBy ?? preset.by], direction: orderDirection === undefined ? fallback : given };
+}

@@ -1,0 +1,52 @@
+// Failures of calls as VoltAgent's own errors.
+
+import {
+  ConversationExistsError,
+  ConversationNotFoundError as ConversationMissingError,
+  InvalidFieldError,
+  RemoraError,
+} from "@remora/client";
+import {
+  ConversationAlreadyExistsError,
+  ConversationNotFoundError,
+  type MemoryV2Error,
+  StorageError,
+} from "@voltagent/core";
+
+/** What a call returns, or VoltAgent's error for its failure. */
+export async function translated<T>(call: Promise<T>, conversationId = ""): Promise<T> {
+  try {
+    return await call;
+  } catch (failure) {
+    throw failure instanceof RemoraError ? errorFor(failure, conversationId) : failure;
+  }
+}
+
+/** What a call returns, or `missing` if the conversation that it names does not exist. */
+export async function orMissing<T, M>(call: Promise<T>, missing: M): Promise<T | M> {
+  try {
+    return await call;
+  } catch (failure) {
+    if (failure instanceof ConversationMissingError) {
+      return missing;
+    }
+    throw failure;
+  }
+}
+
+function errorFor(failure: RemoraError, conversationId: string): MemoryV2Error {
+  const id = conversationId || (failure.metadata["conversation_id"] ?? "");
+  if (failure instanceof ConversationMissingError) {
+    return Object.assign(new ConversationNotFoundError(id), { cause: failure });
+  }
+  if (failure instanceof ConversationExistsError) {
+    return Object.assign(new ConversationAlreadyExistsError(id), { cause: failure });
+  }
+  const details = {
+    code: failure.code,
+    reason: failure.reason,
+    ...(failure instanceof InvalidFieldError && { fieldViolations: failure.fieldViolations }),
+    ...(failure.requestId !== "" && { requestId: failure.requestId }),
+  };
+  return Object.assign(new StorageError(failure.message, details), { cause: failure });
+}

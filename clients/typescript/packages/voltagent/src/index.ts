@@ -1,0 +1,5 @@
+// `@remora/voltagent`: Remora for VoltAgent 2. The adapters for its older `Memory` interface are in `@remora/voltagent/legacy`.
+
+export type { ConnectionOptions } from "./connection.js";
+export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOptions } from "./memory-adapter.js";
+export type { RecalledMessage } from "./messages.js";

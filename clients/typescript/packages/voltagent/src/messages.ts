@@ -1,0 +1,78 @@
+// UIMessages of the AI SDK as messages of Remora, and back.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Embedding, Message, MessageSchema } from "@remora/client/v1";
+import type { UIMessage } from "ai";
+import { byteLength, decodeJson, encodeJson } from "./json.js";
+import { dateOf } from "./times.js";
+
+/** A message as VoltAgent's memory returns it. */
+export type RecalledMessage = UIMessage<{ createdAt: Date }>;
+
+const LARGEST_TEXT_BYTES = 1024 * 1024;
+
+/** The message that a UIMessage is stored as: with its parts, and all else that it has, byte for byte. */
+export function storedMessage(
+  message: UIMessage,
+  embedding?: MessageInitShape<typeof MessageSchema>["embedding"],
+): MessageInitShape<typeof MessageSchema> {
+  const { id, role, metadata, ...rest } = message;
+  return {
+    id,
+    role,
+    text: indexedText(message),
+    parts: encodeJson(rest),
+    metadata: encodeJson(metadata),
+    ...(embedding !== undefined && { embedding }),
+  };
+}
+
+/** The UIMessage that was stored, with the time when it first was. */
+export function recalledMessage(message: Message): RecalledMessage {
+  const rest = (decodeJson(message.parts) ?? { parts: [] }) as Pick<RecalledMessage, "parts">;
+  const metadata = { ...(decodeJson(message.metadata) as object), createdAt: dateOf(message.createTime) };
+  return { ...rest, id: message.id, role: message.role as RecalledMessage["role"], metadata };
+}
+
+/** The text that VoltAgent embeds: the text parts joined by spaces, or else the older `content`; empty for none. */
+export function textOf(message: UIMessage): string {
+  const texts = (message.parts ?? []).map((part) => (part.type === "text" ? part.text : undefined));
+  const text = texts.filter((one) => typeof one === "string").join(" ");
+  if (text !== "") {
+    return text;
+  }
+  const { content } = message as { content?: unknown };
+  return typeof content === "string" ? content : "";
+}
+
+/** As much of the text as the server takes to be searched and counted. All of it is among the parts. */
+function indexedText(message: UIMessage): string {
+  const text = textOf(message);
+  if (byteLength(text) <= LARGEST_TEXT_BYTES) {
+    return text;
+  }
+  const beginning = Buffer.from(text, "utf8").subarray(0, LARGEST_TEXT_BYTES);
+  return new TextDecoder().decode(beginning, { stream: true });
+}
+
+/** An embedding of the caller, as the server takes it; `undefined` for one that points nowhere. */
+export function embeddingOf(model: string, values: readonly number[]): Pick<Embedding, "model" | "values"> | undefined {
+  const packed = Float32Array.from(values);
+  const points = packed.every(Number.isFinite) && packed.some((value) => value !== 0);
+  return points ? { model, values: littleEndian(packed) } : undefined;
+}
+
+/** The numbers as bytes, 4 for each. */
+export function littleEndian(values: Float32Array): Uint8Array {
+  const view = new DataView(new ArrayBuffer(values.length * 4));
+  values.forEach((value, place) => {
+    view.setFloat32(place * 4, value, true);
+  });
+  return new Uint8Array(view.buffer);
+}
+
+/** The numbers that were packed. */
+export function unpacked(bytes: Uint8Array): number[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: bytes.byteLength / 4 }, (_, place) => view.getFloat32(place * 4, true));
+}

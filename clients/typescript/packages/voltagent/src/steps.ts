@@ -1,0 +1,68 @@
+// Steps of VoltAgent's conversations as those of Remora, and back.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Step, type StepSchema, StepType } from "@remora/client/v1";
+import type { ConversationStepRecord } from "@voltagent/core";
+import { decodeJson, encodeJson } from "./json.js";
+import { isoOf, timestampOf } from "./times.js";
+
+const TYPES = {
+  text: StepType.TEXT,
+  tool_call: StepType.TOOL_CALL,
+  tool_result: StepType.TOOL_RESULT,
+} as const satisfies Record<ConversationStepRecord["type"], StepType>;
+const NAMES = new Map(Object.entries(TYPES).map(([name, type]) => [type as StepType, name as keyof typeof TYPES]));
+
+/** The step that a record is stored as. */
+export function storedStep(record: ConversationStepRecord): MessageInitShape<typeof StepSchema> {
+  const createTime = timestampOf(record.createdAt);
+  return {
+    id: record.id,
+    conversationId: record.conversationId,
+    userId: record.userId,
+    agentId: record.agentId,
+    agentName: record.agentName ?? "",
+    operationId: record.operationId,
+    stepIndex: record.stepIndex,
+    type: TYPES[record.type],
+    role: record.role,
+    content: record.content ?? "",
+    arguments: encodeJson(record.arguments),
+    result: encodeJson(record.result),
+    usage: encodeJson(record.usage),
+    subAgentId: record.subAgentId ?? "",
+    subAgentName: record.subAgentName ?? "",
+    ...(createTime && { createTime }),
+  };
+}
+
+/** The record that was stored. */
+export function stepRecord(step: Step): ConversationStepRecord {
+  const type = NAMES.get(step.type) ?? "text";
+  const rest = {
+    agentName: step.agentName || undefined,
+    content: step.content || (type === "text" ? "" : undefined),
+    arguments: decodeJson(step.arguments),
+    result: decodeJson(step.result),
+    usage: decodeJson(step.usage),
+    subAgentId: step.subAgentId || undefined,
+    subAgentName: step.subAgentName || undefined,
+  };
+  return {
+    id: step.id,
+    conversationId: step.conversationId,
+    userId: step.userId,
+    agentId: step.agentId,
+    operationId: step.operationId,
+    stepIndex: step.stepIndex,
+    type,
+    role: step.role as ConversationStepRecord["role"],
+    createdAt: isoOf(step.createTime),
+    ...present(rest),
+  } as ConversationStepRecord;
+}
+
+/** The properties that are not `undefined`. */
+export function present<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

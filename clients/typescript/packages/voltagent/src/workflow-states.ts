@@ -1,0 +1,181 @@
+// States of VoltAgent's workflows as runs of Remora, and back: every field of the type.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type WorkflowRun, type WorkflowRunSchema, WorkflowStatus } from "@remora/client/v1";
+import type { WorkflowStateEntry } from "@voltagent/core";
+import { decodeJson, encodeJson } from "./json.js";
+import { present } from "./steps.js";
+import { dateOf, timestampOf } from "./times.js";
+
+type Run = MessageInitShape<typeof WorkflowRunSchema> & { $typeName?: never };
+type Suspension = NonNullable<WorkflowStateEntry["suspension"]>;
+type Cancellation = NonNullable<WorkflowStateEntry["cancellation"]>;
+type Context = NonNullable<WorkflowStateEntry["context"]>;
+
+const STATUSES = {
+  running: WorkflowStatus.RUNNING,
+  suspended: WorkflowStatus.SUSPENDED,
+  completed: WorkflowStatus.COMPLETED,
+  cancelled: WorkflowStatus.CANCELLED,
+  error: WorkflowStatus.ERROR,
+} as const satisfies Record<WorkflowStateEntry["status"], WorkflowStatus>;
+const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
+
+/** The status as the server names it; unspecified for none. */
+export function statusOf(status: WorkflowStateEntry["status"] | undefined): WorkflowStatus {
+  return status === undefined ? WorkflowStatus.UNSPECIFIED : STATUSES[status];
+}
+
+/** How each field of an entry is stored, by the fields of a run. */
+const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = {
+  workflowName: (workflowName: string) => ({ workflowName }),
+  status: (status: WorkflowStateEntry["status"]) => ({ status: statusOf(status) }),
+  input: (input: unknown) => ({ input: encodeJson(input) }),
+  output: (output: unknown) => ({ output: encodeJson(output) }),
+  context: (context: Context) => ({ context: encodeJson(context?.map(storedEntry)) }),
+  workflowState: (workflowState: unknown) => ({ workflowState: encodeJson(workflowState) }),
+  suspension: (suspension: Suspension | undefined) => storedSuspension(suspension),
+  events: (events: unknown) => ({ events: encodeJson(events) }),
+  cancellation: (cancellation: Cancellation | undefined) => storedCancellation(cancellation),
+  userId: (userId = "") => ({ userId }),
+  conversationId: (conversationId = "") => ({ conversationId }),
+  replayedFromExecutionId: (replayedFromRunId = "") => ({ replayedFromRunId }),
+  replayFromStepId: (replayFromStepId = "") => ({ replayFromStepId }),
+  metadata: (metadata: unknown) => ({ metadata: encodeJson(metadata) }),
+  createdAt: (createdAt: Date) => timed("createTime", createdAt),
+};
+
+/** The names of the run's fields that each field of an entry is stored in, in the contract's spelling. */
+const PATHS: { [Field in keyof WorkflowStateEntry]?: string } = {
+  workflowName: "workflow_name",
+  workflowState: "workflow_state",
+  userId: "user_id",
+  conversationId: "conversation_id",
+  replayedFromExecutionId: "replayed_from_run_id",
+  replayFromStepId: "replay_from_step_id",
+  createdAt: "create_time",
+};
+
+/** The run that an entry is stored as. */
+export function storedRun(executionId: string, entry: WorkflowStateEntry): Run {
+  return {
+    ...fieldsOf(entry),
+    ...timed("updateTime", entry.updatedAt),
+    id: executionId,
+    workflowId: entry.workflowId,
+  };
+}
+
+/** What an update changes. `updatedAt` is always the server's time, and a run keeps its workflow. */
+export function runChanges(updates: Partial<WorkflowStateEntry>): { changes: Run; paths: string[] } {
+  const required = ["workflowName", "status", "createdAt"];
+  const named = Object.entries(updates).filter(([name, value]) => value !== undefined || !required.includes(name));
+  const fields = named.map(([name]) => name as keyof WorkflowStateEntry).filter((name) => name in FIELDS);
+  return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
+}
+
+/** The entry that was stored. */
+export function workflowState(run: WorkflowRun): WorkflowStateEntry {
+  const rest = {
+    input: decodeJson(run.input),
+    output: decodeJson(run.output),
+    context: (decodeJson(run.context) as StoredEntry[] | undefined)?.map(contextEntry),
+    workflowState: decodeJson(run.workflowState),
+    suspension: suspensionOf(run),
+    events: decodeJson(run.events),
+    cancellation: cancellationOf(run),
+    userId: run.userId || undefined,
+    conversationId: run.conversationId || undefined,
+    replayedFromExecutionId: run.replayedFromRunId || undefined,
+    replayFromStepId: run.replayFromStepId || undefined,
+    metadata: decodeJson(run.metadata),
+  };
+  return {
+    id: run.id,
+    workflowId: run.workflowId,
+    workflowName: run.workflowName,
+    status: NAMES.get(run.status) as WorkflowStateEntry["status"],
+    createdAt: dateOf(run.createTime),
+    updatedAt: dateOf(run.updateTime),
+    ...present(rest),
+  } as WorkflowStateEntry;
+}
+
+function fieldsOf(entry: Partial<WorkflowStateEntry>): Run {
+  const parts = Object.entries(entry).map(([name, value]) =>
+    FIELDS[name as keyof WorkflowStateEntry]?.(value as never),
+  );
+  return Object.assign({}, ...parts);
+}
+
+function timed(field: "createTime" | "updateTime", date: Date): Run {
+  const time = timestampOf(date);
+  return time === undefined ? {} : { [field]: time };
+}
+
+type StoredEntry = [string | { symbol: string; shared: boolean }, unknown];
+
+/** A symbol has no JSON: it is stored by its description, and whether `Symbol.for` gives it. */
+function storedEntry([key, value]: Context[number]): StoredEntry {
+  if (typeof key === "string") {
+    return [key, value];
+  }
+  return [{ symbol: key.description ?? "", shared: Symbol.keyFor(key) !== undefined }, value];
+}
+
+function contextEntry([key, value]: StoredEntry): Context[number] {
+  if (typeof key === "string") {
+    return [key, value];
+  }
+  return [key.shared ? Symbol.for(key.symbol) : Symbol(key.symbol), value];
+}
+
+function storedSuspension(suspension: Suspension | undefined): Run {
+  if (suspension === undefined || suspension === null) {
+    return {};
+  }
+  const suspendTime = timestampOf(suspension.suspendedAt);
+  const { reason = "", stepIndex, lastEventSequence, checkpoint, suspendData } = suspension;
+  const rest = { reason, stepIndex, checkpoint: encodeJson(checkpoint), suspendData: encodeJson(suspendData) };
+  return {
+    suspension: {
+      ...rest,
+      ...(suspendTime && { suspendTime }),
+      ...(lastEventSequence !== undefined && { lastEventSequence: BigInt(lastEventSequence) }),
+    },
+  };
+}
+
+function suspensionOf({ suspension }: WorkflowRun): Suspension | undefined {
+  if (suspension === undefined) {
+    return undefined;
+  }
+  const { lastEventSequence } = suspension;
+  const rest = {
+    reason: suspension.reason || undefined,
+    lastEventSequence: lastEventSequence === undefined ? undefined : Number(lastEventSequence),
+    checkpoint: decodeJson(suspension.checkpoint) as Suspension["checkpoint"],
+    suspendData: decodeJson(suspension.suspendData),
+  };
+  return {
+    suspendedAt: dateOf(suspension.suspendTime),
+    stepIndex: suspension.stepIndex,
+    ...present(rest),
+  } as Suspension;
+}
+
+function storedCancellation(cancellation: Cancellation | undefined): Run {
+  if (cancellation === undefined || cancellation === null) {
+    return {};
+  }
+  const cancelTime = timestampOf(cancellation.cancelledAt);
+  return { cancellation: { reason: cancellation.reason ?? "", ...(cancelTime && { cancelTime }) } };
+}
+
+function cancellationOf({ cancellation }: WorkflowRun): Cancellation | undefined {
+  if (cancellation === undefined) {
+    return undefined;
+  }
+  const reason = cancellation.reason || undefined;
+  return { cancelledAt: dateOf(cancellation.cancelTime), ...present({ reason }) } as Cancellation;
+}

@@ -1,0 +1,323 @@
+// Conversations, steps and working memory of RemoraMemoryAdapter.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import {
+  type Conversation,
+  ConversationAlreadyExistsError,
+  ConversationNotFoundError,
+  type ConversationStepRecord,
+  type CreateConversationInput,
+} from "@voltagent/core";
+import { RemoraMemoryAdapter } from "../src/index.js";
+import { type Fresh, ids, said, server, tick } from "./fresh.js";
+
+const { fresh } = server();
+let options: Fresh;
+let storage: RemoraMemoryAdapter;
+
+beforeEach(() => {
+  options = fresh();
+  storage = new RemoraMemoryAdapter(options);
+});
+
+function lenient(): RemoraMemoryAdapter {
+  return new RemoraMemoryAdapter({ ...options, strict: false });
+}
+
+async function created(id: string, more: Partial<CreateConversationInput> = {}): Promise<Conversation> {
+  return storage.createConversation({ id, userId: "u", resourceId: "r", title: id, metadata: {}, ...more });
+}
+
+describe("one conversation", () => {
+  test("it comes back as it was created, with times in ISO 8601", async () => {
+    const input = { id: "c", userId: "u", resourceId: "r", title: "T", metadata: { a: { b: [1, null, "x"] } } };
+
+    const conversation = await storage.createConversation(input);
+
+    const { createdAt, updatedAt, ...rest } = conversation;
+    assert.deepEqual(rest, input);
+    assert.equal(createdAt, updatedAt);
+    assert.equal(createdAt, new Date(createdAt).toISOString());
+    assert.deepEqual(await storage.getConversation("c"), conversation);
+  });
+
+  test("what the caller changes afterwards is not stored", async () => {
+    const metadata = { list: [1] };
+    const conversation = await created("c", { metadata });
+
+    metadata.list.push(2);
+    (conversation.metadata as typeof metadata).list.push(3);
+
+    assert.deepEqual((await storage.getConversation("c"))?.metadata, { list: [1] });
+  });
+
+  test("an id that is taken is VoltAgent's error, also among writers at once", async () => {
+    await created("c");
+
+    await assert.rejects(created("c"), ConversationAlreadyExistsError);
+    const tried = await Promise.allSettled(Array.from({ length: 10 }, () => created("d")));
+    assert.equal(tried.filter(({ status }) => status === "fulfilled").length, 1);
+  });
+
+  test("a missing one is null", async () => {
+    assert.equal(await storage.getConversation("missing"), null);
+  });
+
+  test("an update replaces what it names: metadata as a whole", async () => {
+    const before = await created("c", { metadata: { a: 1, b: 2 } });
+    await tick();
+
+    const updated = await storage.updateConversation("c", { title: "New", metadata: { c: 3 } });
+
+    const { updatedAt, ...rest } = updated;
+    assert.deepEqual({ ...rest, updatedAt: before.updatedAt }, { ...before, title: "New", metadata: { c: 3 } });
+    assert.ok(updatedAt > before.updatedAt);
+    assert.deepEqual(await storage.getConversation("c"), updated);
+  });
+
+  test("an empty update sets the time of the update; the owner stays", async () => {
+    const before = await created("c");
+    await tick();
+
+    const touched = await storage.updateConversation("c", {});
+    const given = await storage.updateConversation("c", { userId: "thief" });
+
+    assert.ok(touched.updatedAt > before.updatedAt);
+    assert.equal(given.userId, "u");
+  });
+
+  test("updating or deleting a missing one is VoltAgent's error", async () => {
+    await assert.rejects(storage.updateConversation("missing", { title: "x" }), ConversationNotFoundError);
+    await assert.rejects(storage.deleteConversation("missing"), ConversationNotFoundError);
+  });
+
+  test("deleting it deletes the messages of all users", async () => {
+    await created("c");
+    await storage.addMessage(said("a"), "u", "c");
+    await storage.addMessage(said("b"), "v", "c");
+
+    await storage.deleteConversation("c");
+
+    assert.equal(await storage.getConversation("c"), null);
+    assert.deepEqual([await storage.getMessages("u", "c"), await storage.getMessages("v", "c")], [[], []]);
+  });
+
+  test("nobody else changes it if the owner is expected", async () => {
+    const before = await created("c");
+    const stranger = { expectedUserId: "v" };
+
+    await assert.rejects(storage.updateConversation("c", { title: "x" }, stranger), ConversationNotFoundError);
+    await assert.rejects(storage.deleteConversation("c", stranger), ConversationNotFoundError);
+
+    assert.deepEqual(await storage.getConversation("c"), before);
+    await storage.deleteConversation("c", { expectedUserId: "u" });
+    assert.equal(await storage.getConversation("c"), null);
+  });
+});
+
+describe("lists of conversations", () => {
+  beforeEach(async () => {
+    for (const [id, more] of [
+      ["one", { title: "b" }],
+      ["two", { userId: "v", title: "C" }],
+      ["three", { resourceId: "s", title: "a" }],
+    ] as const) {
+      await created(id, more);
+      await tick();
+    }
+    await storage.updateConversation("one", {});
+  });
+
+  test("those of a resource come with the last updated first", async () => {
+    assert.deepEqual(ids(await storage.getConversations("r")), ["one", "two"]);
+    assert.deepEqual(await storage.getConversations("none"), []);
+  });
+
+  test("those of a user", async () => {
+    assert.deepEqual(ids(await storage.getConversationsByUserId("u")), ["one", "three"]);
+    assert.deepEqual(ids(await storage.getConversationsByUserId("u", { resourceId: "s" })), ["three"]);
+    assert.deepEqual(await storage.getConversationsByUserId("nobody"), []);
+  });
+
+  test("they are ordered by each field, in both directions", async () => {
+    const orders = {
+      created_at: ["one", "two", "three"],
+      updated_at: ["two", "three", "one"],
+      title: ["three", "one", "two"],
+    };
+    for (const [orderBy, expected] of Object.entries(orders) as [keyof typeof orders, string[]][]) {
+      const ascending = await storage.queryConversations({ orderBy, orderDirection: "ASC" });
+      const descending = await storage.queryConversations({ orderBy, orderDirection: "DESC" });
+      assert.deepEqual(ids(ascending), expected);
+      assert.deepEqual(ids(descending), expected.toReversed());
+    }
+  });
+
+  test("without an order, a strict adapter goes by updates and a lenient one by creation, newest first", async () => {
+    assert.deepEqual(ids(await storage.queryConversations({})), ["one", "three", "two"]);
+    assert.deepEqual(ids(await lenient().queryConversations({})), ["three", "two", "one"]);
+  });
+
+  test("without a direction, a strict adapter descends and a lenient one ascends", async () => {
+    assert.deepEqual(ids(await storage.queryConversations({ orderBy: "title" })), ["two", "one", "three"]);
+    assert.deepEqual(ids(await lenient().queryConversations({ orderBy: "title" })), ["three", "one", "two"]);
+  });
+
+  test("an order that is none is refused, and reaches no database", async () => {
+    const orderBy = "(select 1/0)" as "title";
+
+    await assert.rejects(storage.queryConversations({ orderBy }), /orderBy is "\(select 1\/0\)"/);
+    const orderDirection = "; drop" as "ASC";
+    await assert.rejects(storage.queryConversations({ orderDirection }), /must be ASC or DESC/);
+  });
+
+  test("pages are cut by limit and offset, and an offset needs no limit", async () => {
+    const order = { orderBy: "created_at", orderDirection: "ASC" } as const;
+
+    assert.deepEqual(ids(await storage.queryConversations({ ...order, limit: 2 })), ["one", "two"]);
+    assert.deepEqual(ids(await storage.queryConversations({ ...order, limit: 2, offset: 2 })), ["three"]);
+    assert.deepEqual(ids(await storage.queryConversations({ ...order, offset: 1 })), ["two", "three"]);
+    assert.deepEqual(await storage.queryConversations({ ...order, offset: 9 }), []);
+  });
+
+  test("they are counted without limit and offset", async () => {
+    assert.equal(await storage.countConversations({}), 3);
+    assert.equal(await storage.countConversations({ userId: "u", limit: 1, offset: 1 }), 2);
+    assert.equal(await storage.countConversations({ userId: "u", resourceId: "s" }), 1);
+    assert.equal(await storage.countConversations({ userId: "nobody" }), 0);
+  });
+});
+
+test("a strict adapter lists all conversations, a lenient one 50 unless it is told otherwise", async () => {
+  await Promise.all(Array.from({ length: 60 }, (_, place) => created(`c${place}`)));
+
+  assert.equal((await storage.queryConversations({})).length, 60);
+  assert.equal((await lenient().queryConversations({})).length, 50);
+  assert.equal((await lenient().queryConversations({ limit: 55 })).length, 55);
+});
+
+describe("steps", () => {
+  const step = (id: string, stepIndex: number, more: Partial<ConversationStepRecord> = {}): ConversationStepRecord => ({
+    id,
+    conversationId: "c",
+    userId: "u",
+    agentId: "agent",
+    operationId: "o",
+    stepIndex,
+    type: "text",
+    role: "assistant",
+    createdAt: "2026-01-02T03:04:05.678Z",
+    ...more,
+  });
+
+  beforeEach(async () => {
+    await created("c");
+  });
+
+  test("every field comes back", async () => {
+    const called = step("a", 0, {
+      type: "tool_call",
+      agentName: "Agent",
+      arguments: { q: [1, { deep: null }] },
+      usage: { promptTokens: 1, completionTokens: 2, totalTokens: 3 },
+      subAgentId: "sub",
+      subAgentName: "Sub",
+    });
+    const answered = step("b", 1, { type: "tool_result", role: "tool", result: null });
+    const text = step("d", 2, { content: "done" });
+
+    await storage.saveConversationSteps([called, answered, text]);
+
+    assert.deepEqual(await storage.getConversationSteps("u", "c"), [called, answered, text]);
+  });
+
+  test("they are ordered by index, and saving a known id replaces it; of two in one list the last wins", async () => {
+    await storage.saveConversationSteps([step("b", 1, { content: "old" }), step("a", 0, { content: "" })]);
+    await storage.saveConversationSteps([step("b", 1, { content: "older" }), step("b", 1, { content: "new" })]);
+
+    const steps = await storage.getConversationSteps("u", "c");
+
+    assert.deepEqual(
+      steps.map(({ id, content }) => [id, content]),
+      [
+        ["a", ""],
+        ["b", "new"],
+      ],
+    );
+  });
+
+  test("the limit keeps the last, of one operation if it is named", async () => {
+    await storage.saveConversationSteps([0, 1, 2, 3].map((n) => step(`s${n}`, n, { operationId: n < 2 ? "o" : "p" })));
+
+    assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { limit: 2 })), ["s2", "s3"]);
+    assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { operationId: "o" })), ["s0", "s1"]);
+    assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { operationId: "o", limit: 1 })), ["s1"]);
+    assert.deepEqual(await storage.getConversationSteps("v", "c"), []);
+    assert.deepEqual(await storage.getConversationSteps("u", "missing"), []);
+  });
+
+  test("those of a missing conversation are VoltAgent's error, or create it for a lenient adapter", async () => {
+    const elsewhere = [step("a", 0, { conversationId: "new" })];
+
+    await assert.rejects(storage.saveConversationSteps(elsewhere), ConversationNotFoundError);
+    await lenient().saveConversationSteps(elsewhere);
+
+    assert.deepEqual(ids(await storage.getConversationSteps("u", "new")), ["a"]);
+    await storage.saveConversationSteps([]);
+  });
+});
+
+describe("working memory", () => {
+  const ofConversation = { scope: "conversation", conversationId: "c" } as const;
+  const ofUser = { scope: "user", userId: "u" } as const;
+
+  beforeEach(async () => {
+    await created("c");
+  });
+
+  test("a conversation and a user have one each", async () => {
+    await storage.setWorkingMemory({ ...ofConversation, content: "# Trip" });
+    await storage.setWorkingMemory({ ...ofUser, content: '{"name":"Ann"}' });
+
+    assert.equal(await storage.getWorkingMemory({ ...ofConversation, userId: "u" }), "# Trip");
+    assert.equal(await storage.getWorkingMemory({ ...ofUser, conversationId: "c" }), '{"name":"Ann"}');
+  });
+
+  test("it is replaced, may be empty, and is null once deleted", async () => {
+    for (const content of ["one", "two", ""]) {
+      await storage.setWorkingMemory({ ...ofConversation, content });
+      assert.equal(await storage.getWorkingMemory(ofConversation), content);
+    }
+
+    await storage.deleteWorkingMemory(ofConversation);
+    await storage.deleteWorkingMemory(ofConversation);
+
+    assert.equal(await storage.getWorkingMemory(ofConversation), null);
+  });
+
+  test("there is none of what was never set, is missing or has no owner", async () => {
+    assert.equal(await storage.getWorkingMemory(ofUser), null);
+    assert.equal(await storage.getWorkingMemory({ ...ofConversation, conversationId: "missing" }), null);
+    assert.equal(await storage.getWorkingMemory({ scope: "user" }), null);
+    await storage.setWorkingMemory({ scope: "conversation", content: "nobody's" });
+    await storage.deleteWorkingMemory({ ...ofConversation, conversationId: "missing" });
+  });
+
+  test("of a missing conversation, setting it is VoltAgent's error, or does nothing for a lenient adapter", async () => {
+    const missing = { ...ofConversation, conversationId: "missing", content: "x" };
+
+    await assert.rejects(storage.setWorkingMemory(missing), ConversationNotFoundError);
+    await lenient().setWorkingMemory(missing);
+
+    assert.equal(await storage.getWorkingMemory(missing), null);
+  });
+
+  test("it stays when the metadata of its conversation is replaced", async () => {
+    await storage.setWorkingMemory({ ...ofConversation, content: "kept" });
+
+    await storage.updateConversation("c", { metadata: {} });
+
+    assert.equal(await storage.getWorkingMemory(ofConversation), "kept");
+  });
+});

@@ -1,0 +1,175 @@
+// Workflow states of RemoraMemoryAdapter.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import type { WorkflowStateEntry } from "@voltagent/core";
+import { RemoraMemoryAdapter } from "../src/index.js";
+import { ids, server } from "./fresh.js";
+
+const { fresh } = server();
+let storage: RemoraMemoryAdapter;
+
+beforeEach(() => {
+  storage = new RemoraMemoryAdapter(fresh());
+});
+
+const BEGIN = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+
+function state(id: string, more: Partial<WorkflowStateEntry> = {}): WorkflowStateEntry {
+  const time = new Date(BEGIN);
+  return { id, workflowId: "w", workflowName: "W", status: "running", createdAt: time, updatedAt: time, ...more };
+}
+
+async function stored(...states: WorkflowStateEntry[]): Promise<void> {
+  for (const one of states) {
+    await storage.setWorkflowState(one.id, one);
+  }
+}
+
+const FULL = state("full", {
+  status: "suspended",
+  input: { question: "which?" },
+  output: null,
+  context: [
+    ["key", { deep: [1] }],
+    [Symbol.for("shared"), "value"],
+  ],
+  workflowState: { step: 1 },
+  suspension: {
+    suspendedAt: new Date(BEGIN + 1),
+    reason: "approval",
+    stepIndex: 2,
+    lastEventSequence: 7,
+    checkpoint: {
+      stepExecutionState: { a: 1 },
+      completedStepsData: [1, "two"],
+      workflowState: { b: 2 },
+      stepData: {
+        s: { input: 1, output: { o: 1 }, status: "success" },
+        t: { input: null, status: "error", error: "no" },
+      },
+      usage: { promptTokens: 1, completionTokens: 2, totalTokens: 3 },
+    },
+    suspendData: { ask: ["a", "b"] },
+  },
+  events: [{ id: "e", type: "start", startTime: new Date(BEGIN).toISOString(), input: { x: 1 } }],
+  cancellation: { cancelledAt: new Date(BEGIN + 2), reason: "changed plans" },
+  userId: "u",
+  conversationId: "c",
+  replayedFromExecutionId: "before",
+  replayFromStepId: "s",
+  metadata: { tags: { plan: "pro" }, n: 1.5 },
+  updatedAt: new Date(BEGIN + 3),
+});
+
+describe("one state", () => {
+  test("every field comes back, dates as dates", async () => {
+    await stored(FULL);
+
+    assert.deepEqual(await storage.getWorkflowState("full"), FULL);
+  });
+
+  test("what is not set is not there", async () => {
+    await stored(state("bare"));
+
+    assert.deepEqual(await storage.getWorkflowState("bare"), state("bare"));
+    assert.equal(await storage.getWorkflowState("missing"), null);
+  });
+
+  test("a key that only one process can have comes back as a symbol of its description", async () => {
+    await stored(state("s", { context: [[Symbol("own"), 1]] }));
+
+    const found = await storage.getWorkflowState("s");
+
+    const [key, value] = found?.context?.[0] ?? [];
+    assert.equal(typeof key, "symbol");
+    assert.deepEqual([(key as symbol).description, value], ["own", 1]);
+  });
+
+  test("setting a known id replaces the state", async () => {
+    await stored(FULL, state("full", { status: "completed" }));
+
+    assert.deepEqual(await storage.getWorkflowState("full"), state("full", { status: "completed" }));
+  });
+
+  test("an update merges what it names, and sets its time", async () => {
+    await stored(FULL);
+
+    await storage.updateWorkflowState("full", { status: "completed", output: { done: true }, metadata: { n: 2 } });
+
+    const found = await storage.getWorkflowState("full");
+    assert.ok(found && found.updatedAt.getTime() > FULL.updatedAt.getTime());
+    const expected = { ...FULL, status: "completed", output: { done: true }, metadata: { n: 2 } };
+    assert.deepEqual({ ...found, updatedAt: FULL.updatedAt }, expected);
+  });
+
+  test("an update takes away what it names as undefined", async () => {
+    await stored(FULL);
+
+    await storage.updateWorkflowState("full", {
+      suspension: undefined,
+      cancellation: undefined,
+      userId: undefined,
+    } as never);
+
+    const found = await storage.getWorkflowState("full");
+    assert.deepEqual(
+      [found?.suspension, found?.cancellation, found?.userId, found?.status],
+      [undefined, undefined, undefined, "suspended"],
+    );
+  });
+
+  test("a missing one cannot be updated", async () => {
+    await assert.rejects(
+      storage.updateWorkflowState("missing", { status: "error" }),
+      /^Error: Workflow state missing not found$/,
+    );
+  });
+});
+
+describe("lists of states", () => {
+  const at = (offset: number) => ({ createdAt: new Date(BEGIN + offset), updatedAt: new Date(BEGIN + offset) });
+
+  beforeEach(async () => {
+    await stored(
+      state("one", { ...at(1), userId: "u", metadata: { tags: { plan: "pro" }, none: null } }),
+      state("two", { ...at(2), status: "suspended", metadata: { tags: { plan: "pro", more: 1 } } }),
+      state("three", { ...at(3), status: "suspended", workflowId: "x", userId: "u" }),
+      state("four", { ...at(4), status: "suspended" }),
+    );
+  });
+
+  test("the newest come first", async () => {
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({})), ["four", "three", "two", "one"]);
+  });
+
+  test("they are filtered by workflow, status and user", async () => {
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ workflowId: "w", status: "suspended" })), ["four", "two"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ userId: "u" })), ["three", "one"]);
+    assert.deepEqual(await storage.queryWorkflowRuns({ workflowId: "none" }), []);
+  });
+
+  test("both ends of a time are in", async () => {
+    const query = { from: new Date(BEGIN + 2), to: new Date(BEGIN + 3) };
+
+    assert.deepEqual(ids(await storage.queryWorkflowRuns(query)), ["three", "two"]);
+  });
+
+  test("metadata is compared by value, key by key", async () => {
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ metadata: { tags: { plan: "pro" } } })), ["one"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ metadata: { none: null } })), ["one"]);
+    assert.deepEqual(await storage.queryWorkflowRuns({ metadata: { tags: "pro" } }), []);
+    assert.equal((await storage.queryWorkflowRuns({ metadata: {} })).length, 4);
+  });
+
+  test("pages are cut by limit and offset", async () => {
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ limit: 2 })), ["four", "three"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ limit: 2, offset: 1 })), ["three", "two"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ offset: 3 })), ["one"]);
+  });
+
+  test("those of a workflow that are suspended", async () => {
+    assert.deepEqual(ids(await storage.getSuspendedWorkflowStates("w")), ["four", "two"]);
+    assert.deepEqual(await storage.getSuspendedWorkflowStates("none"), []);
+  });
+});
