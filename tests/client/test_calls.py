@@ -346,6 +346,38 @@ def test_token_tenant_agent_and_run_travel_with_a_write(connect: Callable[..., R
     client.close()
 
 
+IDENTITY = {"authorization": "Bearer secret", "remora-tenant": "acme"}
+OF_A_CALL = (("x-own", "1"),)
+
+
+def sent_metadata(server: ScriptedServer) -> list[dict[str, str | bytes]]:
+    """Of the calls so far, what identifies the caller and what a call added."""
+    return [{key: call.metadata[key] for key in (*IDENTITY, "x-own") if key in call.metadata} for call in server.calls]
+
+
+def test_stubs_send_token_and_tenant_before_what_a_call_adds(server: ScriptedServer) -> None:
+    with Remora(server.endpoint, token="secret", tenant="acme") as client:
+        method, request = client.stubs.conversations.CountConversations, wire.CountConversationsRequest()
+        method(request, timeout=PATIENCE)
+        method(request, timeout=PATIENCE, metadata=OF_A_CALL)
+        method.with_call(request, timeout=PATIENCE, metadata=OF_A_CALL)
+        method.future(request, timeout=PATIENCE).result()
+
+    both = IDENTITY | dict(OF_A_CALL)
+    assert sent_metadata(server) == [IDENTITY, both, both, IDENTITY]
+
+
+def test_async_stubs_send_token_and_tenant_before_what_a_call_adds(server: ScriptedServer) -> None:
+    async def ask() -> None:
+        async with AsyncRemora(server.endpoint, token="secret", tenant="acme") as client:
+            method, request = client.stubs.conversations.CountConversations, wire.CountConversationsRequest()
+            await method(request, timeout=PATIENCE)
+            await method(request, timeout=PATIENCE, metadata=OF_A_CALL)
+
+    asyncio.run(ask())
+    assert sent_metadata(server) == [IDENTITY, IDENTITY | dict(OF_A_CALL)]
+
+
 @pytest.mark.parametrize("field", ["token", "tenant"])
 @pytest.mark.parametrize("value", ["\xfc", "line\n", "\x7f"])
 def test_what_metadata_cannot_carry_is_refused_before_any_call(field: str, value: str) -> None:

@@ -12,7 +12,13 @@ from tests.client.scripted_server import SERVICES
 import remora
 from remora import _sync
 
-OF_STUBS = {"AddTimelineEvents", "GetTimelineEvent", "ListTimelineEvents", "DeleteTimelineEvent"}
+OF_STUBS = {
+    "AddTimelineEvents",
+    "DeleteTimelineEvent",
+    "GetTimelineEvent",
+    "ListTimelineEvents",
+    "ReadConversation",
+}
 """What no method of the client wraps: it is called through `stubs`, as all of WorkflowService is."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"
 

@@ -12,6 +12,7 @@ import grpc
 from remora import _forks
 from remora._async.stubs import AsyncStubs
 from remora._backends import asynchronous as backend
+from remora._identified import identified
 from remora._retry import pause_before_retry
 from remora._revision import LatestRevision
 from remora._status import to_exception
@@ -122,7 +123,7 @@ class AsyncCalls:
     def _connect(self) -> _Connection:
         require_own_default(self.endpoint)
         channel = backend.open_channel(self.endpoint, OPTIONS)
-        return _Connection(channel, AsyncStubs(channel), backend.owner())
+        return _Connection(channel, AsyncStubs(identified(channel, self._metadata)), backend.owner())
 
     def prepare_fork(self) -> None:
         """Closes a channel that the child cannot use, unless a call is in progress on it."""
@@ -201,7 +202,7 @@ class AsyncCalls:
         attempt = 0
         while True:
             try:
-                return await method(request, timeout=deadline - time.monotonic(), metadata=self._metadata)
+                return await method(request, timeout=deadline - time.monotonic())
             except grpc.RpcError as error:
                 failure = self._failure(error, previous, allowed)
                 now = time.monotonic()

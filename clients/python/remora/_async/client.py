@@ -135,7 +135,7 @@ class AsyncRemora:
     def stubs(self) -> AsyncStubs:
         """The generated stubs over this client's channel, for what the client does not cover.
 
-        They send neither the tenant nor the token: give them as metadata.
+        They send the tenant and the token. They do not retry, and have no deadline but the `timeout` of a call.
         """
         return self._calls.stubs
 

@@ -16,9 +16,7 @@ Result = TypeVar("Result")
 class Method(Protocol[Request_contra, Response_co]):
     """One RPC of a stub."""
 
-    def __call__(
-        self, request: Request_contra, /, *, timeout: float | None, metadata: tuple[tuple[str, str], ...]
-    ) -> Awaitable[Response_co]:
+    def __call__(self, request: Request_contra, /, *, timeout: float | None) -> Awaitable[Response_co]:
         """Calls it; the reply is awaited."""
 
 

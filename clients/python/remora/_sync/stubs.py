@@ -13,7 +13,7 @@ from remora.v1.workflow_service_pb2_grpc import WorkflowServiceStub
 
 
 class Stubs:
-    """The contract's services. Calls made here are not retried and get no deadline, token or tenant."""
+    """The contract's services. Calls made here are not retried and get no deadline."""
 
     def __init__(self, channel: Channel) -> None:
         self.conversations = ConversationServiceStub(channel)
