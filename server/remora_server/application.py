@@ -41,6 +41,7 @@ from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
 from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
+from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
 from remora_server.rpc.handlers.memory import MemoryHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
@@ -250,6 +251,7 @@ def _handlers(
         MessageHandlers(store.messages, store.users, page_tokens),
         StepHandlers(store.steps, page_tokens),
         TimelineEventHandlers(store.timeline_events, page_tokens),
+        HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
         WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         UserHandlers(store.users),

@@ -13,11 +13,10 @@ import remora
 from remora import _sync
 
 OF_STUBS = {
-    "AddTimelineEvents",
-    "DeleteTimelineEvent",
-    "GetTimelineEvent",
-    "ListTimelineEvents",
     "ReadConversation",
+    *("AddTimelineEvents", "GetTimelineEvent", "ListTimelineEvents", "DeleteTimelineEvent"),
+    *("SaveHistoryEntry", "UpdateHistoryEntry", "GetHistoryEntry", "ListHistoryEntries", "DeleteHistoryEntry"),
+    *("SaveEntrySteps", "UpdateEntryStep", "GetEntryStep", "ListEntrySteps", "DeleteEntryStep"),
 }
 """What no method of the client wraps: it is called through `stubs`, as all of WorkflowService is."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
-from tests.faults.user_requests import VECTOR_MODEL, runs_of
+from tests.faults.user_requests import VECTOR_MODEL, entries_of, runs_of
 from tests.faults.user_writer import OPTIONS
 from tests.patience import PATIENCE
 
@@ -205,6 +205,14 @@ class Checker:
             request = workflows.ListWorkflowStepsRequest(run_id=run_id, page_size=PAGE)
             seen.run_steps[run_id] = list(self._workflows.ListWorkflowSteps(request, timeout=WAIT).steps)
             seen.events[run_id] = self._events_of(run_id)
+        listed_entries = self._history.ListHistoryEntries(
+            history.ListHistoryEntriesRequest(user_id=user, page_size=PAGE), timeout=WAIT
+        )
+        seen.entries = {entry.id: entry for entry in listed_entries.entries}
+        for entry_id in entries_of(user):
+            steps = history.ListEntryStepsRequest(entry_id=entry_id, page_size=PAGE)
+            seen.entry_steps[entry_id] = list(self._history.ListEntrySteps(steps, timeout=WAIT).steps)
+            seen.events[entry_id] = self._events_of(entry_id)
         for name in rows:
             seen.memories[name] = self._memory_of(WorkingMemoryScope(conversation_id=name))
         return seen

@@ -32,6 +32,7 @@ from remora import Remora
 from remora.v1 import (
     admin_service_pb2,
     conversation_pb2,
+    history_entry_pb2,
     history_service_pb2,
     memory_service_pb2,
     message_pb2,
@@ -135,6 +136,21 @@ def change_an_event(memory: Remora, _: Sidecar) -> None:
         memory.stubs.history.AddTimelineEvents(
             history_service_pb2.AddTimelineEventsRequest(events=[event]), timeout=WAIT
         )
+
+
+def get_an_entry(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.history.GetHistoryEntry(history_service_pb2.GetHistoryEntryRequest(entry_id="lost"), timeout=WAIT)
+
+
+def get_a_step_of_an_entry(memory: Remora, _: Sidecar) -> None:
+    request = history_service_pb2.GetEntryStepRequest(step_id="lost", entry_id="h")
+    memory.stubs.history.GetEntryStep(request, timeout=WAIT)
+
+
+def take_the_entry_of_another_user(memory: Remora, _: Sidecar) -> None:
+    for user in ("ann", "bob"):
+        entry = history_entry_pb2.HistoryEntry(id="h", agent_id="a", user_id=user)
+        memory.stubs.history.SaveHistoryEntry(history_service_pb2.SaveHistoryEntryRequest(entry=entry), timeout=WAIT)
 
 
 def save_a_run_that_another_saved(memory: Remora, _: Sidecar) -> None:
@@ -445,6 +461,27 @@ FAULTS = [
         grpc.StatusCode.ALREADY_EXISTS,
         "TIMELINE_EVENT_EXISTS",
         {"run_id": "r", "event_id": "e"},
+    ),
+    Fault(
+        errors.HistoryEntryNotFound,
+        get_an_entry,
+        grpc.StatusCode.NOT_FOUND,
+        "HISTORY_ENTRY_NOT_FOUND",
+        {"entry_id": "lost"},
+    ),
+    Fault(
+        errors.EntryStepNotFound,
+        get_a_step_of_an_entry,
+        grpc.StatusCode.NOT_FOUND,
+        "ENTRY_STEP_NOT_FOUND",
+        {"step_id": "lost"},
+    ),
+    Fault(
+        errors.HistoryEntryExists,
+        take_the_entry_of_another_user,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "HISTORY_ENTRY_EXISTS",
+        {"entry_id": "h"},
     ),
     Fault(
         errors.RevisionConflict,

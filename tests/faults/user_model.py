@@ -20,6 +20,7 @@ from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 
@@ -95,7 +96,9 @@ class Seen:
     runs: dict[str, WorkflowRun] = field(default_factory=dict)
     run_steps: dict[str, list[WorkflowStep]] = field(default_factory=dict)
     events: dict[str, list[TimelineEvent]] = field(default_factory=dict)
-    """The parts of each run that there may be."""
+    """The parts of each run that there may be, and the events of each entry."""
+    entries: dict[str, HistoryEntry] = field(default_factory=dict)
+    entry_steps: dict[str, list[EntryStep]] = field(default_factory=dict)
 
 
 class Draft:
@@ -195,6 +198,9 @@ class UserModel:
         self.run_steps: dict[tuple[str, str], WorkflowStep] = {}
         self.events: dict[tuple[str, str], TimelineEvent] = {}
         """Parts of runs, by run and id, in the order of writing."""
+        self.entries: dict[str, HistoryEntry] = {}
+        self.entry_steps: dict[tuple[str, str], EntryStep] = {}
+        """By entry and id, in the order of adding."""
         self.kept: dict[str, Kept] = {}
         self.kept[shared] = Kept(conversation_pb2.Conversation(id=shared), shared=True)
         self._methods: dict[str, Callable[[Any, Any], Expected]] = {
@@ -219,6 +225,12 @@ class UserModel:
             "UpdateWorkflowStep": self._update_run_step,
             "DeleteWorkflowStep": self._delete_run_step,
             "DeleteTimelineEvent": self._delete_event,
+            "SaveHistoryEntry": self._save_entry,
+            "UpdateHistoryEntry": self._update_entry,
+            "DeleteHistoryEntry": self._delete_entry,
+            "SaveEntrySteps": self._save_entry_steps,
+            "UpdateEntryStep": self._update_entry_step,
+            "DeleteEntryStep": self._delete_entry_step,
         }
 
     def apply(self, method: str, request: Message, reply: Message | None) -> Expected:
@@ -314,6 +326,7 @@ class UserModel:
         messages += _cleared(parts, revision_of(reply))
         self.memory = None
         self.runs, self.run_steps, self.events = {}, {}, {}
+        self.entries, self.entry_steps = {}, {}
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
 
     def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
@@ -426,6 +439,53 @@ class UserModel:
         self.events.update(fresh)
         return Expected(bool(fresh))
 
+    def _save_entry(self, request: history.SaveHistoryEntryRequest, reply: Reply) -> Expected:
+        return self._put_entry(copied(request.entry), reply)
+
+    def _update_entry(self, request: history.UpdateHistoryEntryRequest, reply: Reply) -> Expected:
+        if request.entry.id not in self.entries:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        return self._put_entry(
+            _replaced(self.entries[request.entry.id], request.entry, request.update_mask.paths), reply
+        )
+
+    def _put_entry(self, entry: HistoryEntry, reply: Reply) -> Expected:
+        entry.ClearField("update_time")
+        if reply is not None:
+            entry.update_time.CopyFrom(reply.update_time)
+        self.entries[entry.id] = entry
+        return Expected(True)
+
+    def _delete_entry(self, request: history.DeleteHistoryEntryRequest, _reply: Reply) -> Expected:
+        gone = self.entries.pop(request.entry_id, None)
+        if gone is not None:
+            self.entry_steps = {key: step for key, step in self.entry_steps.items() if key[0] != gone.id}
+            self.events = {key: event for key, event in self.events.items() if key[0] != gone.id}
+        return Expected(gone is not None, {"deleted": gone is not None})
+
+    def _save_entry_steps(self, request: history.SaveEntryStepsRequest, _reply: Reply) -> Expected:
+        if any(step.entry_id not in self.entries for step in request.steps):
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        for key, step in {(step.entry_id, step.id): step for step in request.steps}.items():
+            before = self.entry_steps.get(key)
+            self.entry_steps[key] = copied(step)
+            if before is not None:
+                self.entry_steps[key].create_time.CopyFrom(before.create_time)
+        return Expected(True)
+
+    def _update_entry_step(self, request: history.UpdateEntryStepRequest, _reply: Reply) -> Expected:
+        key = (request.step.entry_id, request.step.id)
+        if key not in self.entry_steps:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        step = _replaced(self.entry_steps[key], request.step, request.update_mask.paths)
+        step.ClearField("update_time")
+        self.entry_steps[key] = step
+        return Expected(True)
+
+    def _delete_entry_step(self, request: history.DeleteEntryStepRequest, _reply: Reply) -> Expected:
+        gone = self.entry_steps.pop((request.entry_id, request.step_id), None)
+        return Expected(gone is not None, {"deleted": gone is not None})
+
     def differences(self, seen: Seen) -> list[str]:
         """How what the store shows departs from what it should; empty where it does not."""
         own = {name: kept.row for name, kept in self.kept.items() if not kept.shared}
@@ -490,6 +550,26 @@ class UserModel:
         own = (event for key, event in self.events.items() if key[0] == run_id)
         return sorted(own, key=lambda event: event.sequence)
 
+    def entry_differences(self, seen: Seen) -> list[str]:
+        names = sorted(self.entries | seen.entries)
+        return _row_differences(
+            "history entries",
+            [self.entries[name] for name in names if name in self.entries],
+            [seen.entries[name] for name in names if name in seen.entries],
+        )
+
+    def entry_step_differences(self, seen: Seen) -> list[str]:
+        return [
+            text
+            for name, shown in seen.entry_steps.items()
+            for text in _row_differences(f"entry steps of {name}", self._entry_steps_of(name), shown)
+        ]
+
+    def _entry_steps_of(self, entry_id: str) -> list[EntryStep]:
+        """By index, then in the order of adding."""
+        own = (step for key, step in self.entry_steps.items() if key[0] == entry_id)
+        return sorted(own, key=lambda step: step.step_index)
+
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
         if len(seen.found) != len(set(seen.found)):
@@ -501,6 +581,8 @@ class UserModel:
         self.runs = {name: copied(run) for name, run in seen.runs.items()}
         self.run_steps = _adopted(self.run_steps, seen.run_steps)
         self.events = _adopted(self.events, seen.events)
+        self.entries = {name: copied(entry) for name, entry in seen.entries.items()}
+        self.entry_steps = _adopted(self.entry_steps, seen.entry_steps)
         for name, kept in self.kept.items():
             if not kept.shared:
                 kept.row = copied(seen.conversations[name])
@@ -539,6 +621,8 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "workflow_runs": UserModel.run_differences,
     "workflow_steps": UserModel.run_step_differences,
     "timeline_events": UserModel.event_differences,
+    "history_entries": UserModel.entry_differences,
+    "entry_steps": UserModel.entry_step_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 

@@ -15,6 +15,7 @@ from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -47,6 +48,12 @@ WEIGHTS = {
     "UpdateWorkflowStep": 3,
     "DeleteWorkflowStep": 2,
     "DeleteTimelineEvent": 2,
+    "SaveHistoryEntry": 6,
+    "UpdateHistoryEntry": 4,
+    "DeleteHistoryEntry": 2,
+    "SaveEntrySteps": 6,
+    "UpdateEntryStep": 3,
+    "DeleteEntryStep": 2,
     "DeleteUser": 1,
 }
 
@@ -54,6 +61,11 @@ WEIGHTS = {
 def runs_of(user: str) -> list[str]:
     """The ids that a user's runs may have."""
     return [f"{user}-{name}" for name in NAMES]
+
+
+def entries_of(user: str) -> list[str]:
+    """The ids that a user's history entries may have."""
+    return [f"{user}-entry-{name}" for name in NAMES]
 
 
 class UserRequests:
@@ -85,6 +97,12 @@ class UserRequests:
             "UpdateWorkflowStep": self._update_workflow_step,
             "DeleteWorkflowStep": self._delete_workflow_step,
             "DeleteTimelineEvent": self._delete_event,
+            "SaveHistoryEntry": lambda: history.SaveHistoryEntryRequest(entry=self._described_entry()),
+            "UpdateHistoryEntry": self._update_entry,
+            "DeleteHistoryEntry": lambda: history.DeleteHistoryEntryRequest(entry_id=self._entry()),
+            "SaveEntrySteps": self._save_entry_steps,
+            "UpdateEntryStep": self._update_entry_step,
+            "DeleteEntryStep": self._delete_entry_step,
             "DeleteUser": lambda: users.DeleteUserRequest(user_id=self._user),
         }
 
@@ -259,7 +277,50 @@ class UserRequests:
         return workflows.DeleteWorkflowStepRequest(step_id=step.id, run_id=step.run_id)
 
     def _delete_event(self) -> Message:
-        return history.DeleteTimelineEventRequest(event_id="e", run_id=self._own())
+        return history.DeleteTimelineEventRequest(
+            event_id="e", run_id=self._random.choice([self._own(), self._entry()])
+        )
+
+    def _entry(self) -> str:
+        return self._random.choice(entries_of(self._user))
+
+    def _described_entry(self) -> HistoryEntry:
+        entry = HistoryEntry(
+            id=self._entry(),
+            agent_id=f"a of {self._user}",
+            user_id=self._user,
+            status=self._random.choice(["working", "completed"]),
+            output=self._random.randbytes(self._random.choice([0, 10, 3000])),
+        )
+        entry.create_time.FromSeconds(LONG_AGO + self._count)
+        entry.start_time.FromSeconds(LONG_AGO + self._count)
+        return entry
+
+    def _update_entry(self) -> Message:
+        request = history.UpdateHistoryEntryRequest(entry=self._described_entry())
+        request.update_mask.paths.extend(self._random.sample(["status", "output", "start_time", "create_time"], 2))
+        return request
+
+    def _save_entry_steps(self) -> Message:
+        steps = [self._entry_step() for _ in range(self._random.randint(1, 3))]
+        return history.SaveEntryStepsRequest(steps=steps)
+
+    def _entry_step(self) -> EntryStep:
+        return EntryStep(
+            id=f"s{self._random.randrange(6)}",
+            entry_id=self._entry(),
+            step_index=self._random.randrange(3),
+            content=self._text().encode(),
+        )
+
+    def _update_entry_step(self) -> Message:
+        request = history.UpdateEntryStepRequest(step=self._entry_step())
+        request.update_mask.paths.extend(self._random.sample(["step_index", "content"], self._random.randint(0, 2)))
+        return request
+
+    def _delete_entry_step(self) -> Message:
+        step = self._entry_step()
+        return history.DeleteEntryStepRequest(step_id=step.id, entry_id=step.entry_id)
 
     def _save_workflow_steps(self) -> Message:
         steps = [self._workflow_step() for _ in range(self._random.randint(1, 3))]
@@ -282,7 +343,7 @@ class UserRequests:
     def _event(self, number: int) -> TimelineEvent:
         event = TimelineEvent(
             id=f"e{self._count}-{number}" if self._random.random() < 0.7 else "e",
-            run_id=self._own(),
+            run_id=self._random.choice([self._own(), self._entry()]),
             user_id=self._user,
             metadata=self._text().encode(),
             sequence=self._random.randrange(4),

@@ -21,7 +21,9 @@ USERS = ("u", "v", "default")
 
 
 def write_something_of_everything(caller: Caller) -> None:
-    """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow of each."""
+    """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow and an
+    entry of an agent's history of each.
+    """
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
             "conversation": {
@@ -55,6 +57,8 @@ def write_something_of_everything(caller: Caller) -> None:
             ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
     for run, workflow, user in (("r", "w", "u"), ("q", "x", "v")):
         _write_a_run(caller, run, workflow, user)
+    for entry, agent, user in (("h", "a", "u"), ("g", "b", "v")):
+        _write_an_entry(caller, entry, agent, user)
 
 
 def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> None:
@@ -65,6 +69,16 @@ def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> No
     ask(caller, "SaveWorkflowSteps", workflows.SaveWorkflowStepsRequest(steps=steps))
     events: Any = [{"id": f"e{number}", "run_id": run_id, "name": "began"} for number in range(2)]
     ask(caller, "AddTimelineEvents", history.AddTimelineEventsRequest(events=events))
+
+
+def _write_an_entry(caller: Caller, entry_id: str, agent_id: str, user: str) -> None:
+    """An entry of an agent's history with steps and an event."""
+    entry: Any = {"id": entry_id, "agent_id": agent_id, "user_id": user, "input": b"\0in", "status": "working"}
+    ask(caller, "SaveHistoryEntry", history.SaveHistoryEntryRequest(entry=entry))
+    steps: Any = [{"id": f"s{number}", "entry_id": entry_id, "content": b"\0said"} for number in range(2)]
+    ask(caller, "SaveEntrySteps", history.SaveEntryStepsRequest(steps=steps))
+    event: Any = {"id": "e", "run_id": entry_id, "name": "began"}
+    ask(caller, "AddTimelineEvents", history.AddTimelineEventsRequest(events=[event]))
 
 
 def digest(caller: Caller) -> str:
@@ -90,6 +104,11 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
     for run in runs.runs:
         yield ask(caller, "ListWorkflowSteps", workflows.ListWorkflowStepsRequest(run_id=run.id, page_size=1000))
         yield ask(caller, "ListTimelineEvents", history.ListTimelineEventsRequest(run_id=run.id, page_size=1000))
+    entries: Any = ask(caller, "ListHistoryEntries", history.ListHistoryEntriesRequest(page_size=1000))
+    yield entries
+    for entry in entries.entries:
+        whole = history.GetHistoryEntryRequest(entry_id=entry.id, with_related=True)
+        yield ask(caller, "GetHistoryEntry", whole)
     options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
     yield ask(
         caller,

@@ -52,6 +52,8 @@ WRITTEN: Json = {"user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
 RUN: Json = {"id": "r", "workflow_id": "w", "status": 1}
 RUN_STEP: Json = {"id": "s", "run_id": "r", "status": 1}
 EVENT: Json = {"id": "e", "run_id": "r"}
+ENTRY: Json = {"id": "h", "agent_id": "a"}
+ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
@@ -73,6 +75,16 @@ LEAST: dict[str, Json] = {
     "GetTimelineEventRequest": {"event_id": "e"},
     "ListTimelineEventsRequest": {"run_id": "r"},
     "DeleteTimelineEventRequest": {"event_id": "e"},
+    "SaveHistoryEntryRequest": {"entry": ENTRY},
+    "UpdateHistoryEntryRequest": {"entry": ENTRY},
+    "GetHistoryEntryRequest": {"entry_id": "h"},
+    "ListHistoryEntriesRequest": {},
+    "DeleteHistoryEntryRequest": {"entry_id": "h"},
+    "SaveEntryStepsRequest": {"steps": [ENTRY_STEP]},
+    "UpdateEntryStepRequest": {"step": ENTRY_STEP},
+    "GetEntryStepRequest": {"step_id": "s"},
+    "ListEntryStepsRequest": {"entry_id": "h"},
+    "DeleteEntryStepRequest": {"step_id": "s"},
     "SaveWorkflowRunRequest": {"run": RUN},
     "UpdateWorkflowRunRequest": {"run": RUN},
     "GetWorkflowRunRequest": {"run_id": "r"},
@@ -125,6 +137,10 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.WorkflowRun": RUN,
     "remora.v1.WorkflowStep": RUN_STEP,
     "remora.v1.TimelineEvent": EVENT,
+    "remora.v1.HistoryEntry": ENTRY,
+    "remora.v1.EntryStep": ENTRY_STEP,
+    "remora.v1.Record.history_entry": {**ENTRY, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.Record.entry_step": {**ENTRY_STEP, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.workflow_run": {**RUN, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.workflow_step": {**RUN_STEP, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.timeline_event": {**EVENT, "start_time": EPOCH, "create_time": EPOCH},
@@ -152,6 +168,10 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     ),
     "ImportRecordsRequest.records.workflow_step": ("run_id", "status", "create_time", "update_time"),
     "ImportRecordsRequest.records.timeline_event": ("start_time", "create_time"),
+    "ImportRecordsRequest.records.history_entry": ("agent_id", "start_time", "create_time", "update_time"),
+    "ImportRecordsRequest.records.entry_step": ("entry_id", "create_time", "update_time"),
+    "SaveHistoryEntryRequest.entry": ("agent_id",),
+    "SaveEntryStepsRequest.steps": ("entry_id",),
     "SaveWorkflowRunRequest.run": ("workflow_id", "status"),
     "SaveWorkflowStepsRequest.steps": ("run_id", "status"),
 }
@@ -169,6 +189,8 @@ BY_PLACE: dict[str, Values] = {
     "EmbedRequest.texts": Values((["t"] * 256, [""]), ([], ["t"] * 257)),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
+    "UpdateHistoryEntryRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "end_time"])),
+    "UpdateEntryStepRequest.update_mask.paths": Values(([], ["name", "name"], ["status", "step_index"])),
     "AddTimelineEventsRequest.events": Values(
         ([EVENT], [{**EVENT, "id": f"e{number}"} for number in range(1_000)]),
         ([], [{**EVENT, "id": f"e{number}"} for number in range(1_001)]),

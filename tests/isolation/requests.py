@@ -20,6 +20,8 @@ NOBODY: frozenset[int] = frozenset()
 CONVERSATIONS = [f"c{number}" for number in range(6)]
 RUNS = [f"r{number}" for number in range(6)]
 WORKFLOWS = ("w0", "w1")
+ENTRIES = [f"h{number}" for number in range(6)]
+AGENTS = ("a0", "a1")
 MESSAGES = [f"m{number}" for number in range(12)]
 NOT_FOUND = "CONVERSATION_NOT_FOUND"
 OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
@@ -44,6 +46,11 @@ def _user(number: int) -> str:
     return f"u{number}"
 
 
+def _owner(name: str) -> int:
+    """The user of a run or an entry: in every tenant the same."""
+    return int(name[1:]) % len(USERS)
+
+
 @dataclass
 class Requests:
     """Draws requests. `stored` has the message ids of each user in each conversation that is there."""
@@ -57,6 +64,9 @@ class Requests:
     steps: dict[str, set[str]] = field(default_factory=dict)
     events: dict[str, set[str]] = field(default_factory=dict)
     """The ids of the parts of each run."""
+    entries: dict[str, str] = field(default_factory=dict)
+    """The agent of each entry."""
+    entry_steps: dict[str, set[str]] = field(default_factory=dict)
     _canaries: int = 0
     _ids: int = 0
 
@@ -301,25 +311,27 @@ class Requests:
         request = {**part, **operation, "page_size": self.choice.choice((1, 100))}
         return Asked(request, frozenset({user}), self.refusals(conversation))
 
-    def _run(self) -> tuple[str, int]:
-        """A run and its user: in every tenant the same."""
-        number = self.choice.randrange(len(RUNS))
-        return RUNS[number], number % len(USERS)
+    def _run(self) -> str:
+        return self.choice.choice(RUNS)
 
-    def _part(self, held: dict[str, set[str]], names: tuple[str, str]) -> tuple[Json, frozenset[int], str, str]:
-        """A part of a run, sometimes by its id alone; whom it shows; the run; the part."""
-        run, user, name = self._any_part(held, names)
+    def _entry(self) -> str:
+        return self.choice.choice(ENTRIES)
+
+    def _part(
+        self, held: dict[str, set[str]], own: str, names: tuple[str, str]
+    ) -> tuple[Json, frozenset[int], str, str]:
+        """A part, sometimes by its id alone; whom it shows; its run or its entry, which `own` names; its id."""
+        run, name = self._any_part(held, own, names)
         if self.choice.random() < 0.2:
             return {}, EVERYBODY, next((one for one in held if name in held[one]), ""), name
-        return {"run_id": run}, frozenset({user}), run, name
+        return {own: run}, frozenset({_owner(run)}), run, name
 
-    def _any_part(self, held: dict[str, set[str]], names: tuple[str, str]) -> tuple[str, int, str]:
-        """A run, its user, and the id of a part, which is there most often."""
+    def _any_part(self, held: dict[str, set[str]], own: str, names: tuple[str, str]) -> tuple[str, str]:
+        """A run or an entry, and the id of a part, which is there most often."""
         there = [(run, name) for run in sorted(held) for name in sorted(held[run])]
         if there and self.choice.random() < 0.7:
-            run, name = self.choice.choice(there)
-            return run, RUNS.index(run) % len(USERS), name
-        return *self._run(), self.choice.choice((*names, self.anybodys()))
+            return self.choice.choice(there)
+        return self._run() if own == "run_id" else self._entry(), self.choice.choice((*names, self.anybodys()))
 
     def _unless(self, found: bool, reason: str) -> frozenset[str]:
         return frozenset() if found else frozenset({reason})
@@ -330,7 +342,8 @@ class Requests:
         return "" if reply.deleted == there else f"was there: {there}"
 
     def add_timeline_events(self) -> Asked:
-        run, user = self._run()
+        run = self.choice.choice((*RUNS, *ENTRIES))
+        user = _owner(run)
         name = self.choice.choice(("e0", self.canary(user)))
         said = {field: self.canary(user) for field in ("name", "event_id", "trace_id", "version")}
         opaque = {field: self.canary(user).encode() for field in ("input", "output", "metadata", "status_message")}
@@ -347,15 +360,14 @@ class Requests:
         return ""
 
     def get_timeline_event(self) -> Asked:
-        of, visible, run, name = self._part(self.events, ("e0", "e1"))
+        of, visible, run, name = self._part(self.events, "run_id", ("e0", "e1"))
         refusals = self._unless(name in self.events.get(run, ()), "TIMELINE_EVENT_NOT_FOUND")
         return Asked({**of, "event_id": name}, visible, refusals)
 
     def list_timeline_events(self) -> Asked:
-        return self._listed_parts(self.events, "events")
+        return self._listed_parts(self.events, "run_id", self.choice.choice((*RUNS, *ENTRIES)), "events")
 
-    def _listed_parts(self, held: dict[str, set[str]], name: str) -> Asked:
-        run, user = self._run()
+    def _listed_parts(self, held: dict[str, set[str]], own: str, run: str, name: str) -> Asked:
         size = self.choice.choice((1, 1_000))
 
         def learn(reply: Any) -> str:  # noqa: ANN401
@@ -363,16 +375,113 @@ class Requests:
             is_right = found <= there if size == 1 or reply.next_page_token else found == there
             return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
 
-        return Asked({"run_id": run, "page_size": size}, frozenset({user}), learn=learn)
+        return Asked({own: run, "page_size": size}, frozenset({_owner(run)}), learn=learn)
 
     def delete_timeline_event(self) -> Asked:
-        run, _, name = self._any_part(self.events, ("e0", "e1"))
+        run, name = self._any_part(self.events, "run_id", ("e0", "e1"))
         request = {"run_id": run, "event_id": name, **self.request_id()}
         return Asked(request, learn=lambda reply: self._deleted_part(self.events, run, name, reply))
 
+    def _described_entry(self, entry: str) -> Json:
+        user = _owner(entry)
+        said = {field: self.canary(user) for field in ("conversation_id", "status")}
+        opaque = {field: self.canary(user).encode() for field in ("input", "output", "usage", "metadata")}
+        return {"id": entry, "agent_id": self.choice.choice(AGENTS), "user_id": _user(user), **said, **opaque}
+
+    def save_history_entry(self) -> Asked:
+        entry = self._entry()
+        described = self._described_entry(entry)
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.entries[entry] = described["agent_id"]
+            return ""
+
+        return Asked({"entry": described, **self.request_id()}, learn=learn)
+
+    def update_history_entry(self) -> Asked:
+        entry = self._entry()
+        mask = {"paths": self.choice.sample(["status", "output", "metadata", "conversation_id"], 2)}
+        request = {"entry": self._described_entry(entry), "update_mask": mask, **self.request_id()}
+        return Asked(request, refusals=self._unless(entry in self.entries, "HISTORY_ENTRY_NOT_FOUND"))
+
+    def get_history_entry(self) -> Asked:
+        entry = self._entry()
+        refusals = self._unless(entry in self.entries, "HISTORY_ENTRY_NOT_FOUND")
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {step.id for step in reply.steps}, self.entry_steps.get(entry, set())
+            return "" if reply.more_steps or found == there else f"shown {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"entry_id": entry, "with_related": True}, frozenset({_owner(entry)}), refusals, learn)
+
+    def list_history_entries(self) -> Asked:
+        user = self.choice.choice((None, *USERS))
+        of = {} if user is None else {"user_id": _user(user)}
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {entry.id for entry in reply.entries}
+            there = {entry for entry in self.entries if user is None or _owner(entry) == user}
+            if reply.total_size != len(there):
+                return f"counted {reply.total_size}, not {len(there)}"
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        return Asked({**of, "page_size": size}, EVERYBODY if user is None else frozenset({user}), learn=learn)
+
+    def delete_history_entry(self) -> Asked:
+        entry = self._entry()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = entry in self.entries
+            if there:
+                self._forget_entry(entry)
+            return "" if reply.deleted == there else f"was there: {there}"
+
+        return Asked({"entry_id": entry, **self.request_id()}, learn=learn)
+
+    def _forget_entry(self, entry: str) -> None:
+        self.entries.pop(entry, None)
+        self.entry_steps.pop(entry, None)
+        self.events.pop(entry, None)
+
+    def _described_entry_step(self, entry: str, name: str) -> Json:
+        user = _owner(entry)
+        opaque = {
+            field: self.canary(user).encode() for field in ("content", "arguments", "result", "usage", "metadata")
+        }
+        return {"id": name, "entry_id": entry, "name": self.canary(user), **opaque}
+
+    def save_entry_steps(self) -> Asked:
+        entry = self._entry()
+        name = self.choice.choice(("s0", "s1", self.canary(_owner(entry))))
+        request = {"steps": [self._described_entry_step(entry, name)], **self.request_id()}
+        refusals = self._unless(entry in self.entries, "HISTORY_ENTRY_NOT_FOUND")
+        return Asked(request, refusals=refusals, learn=lambda _: self._added(self.entry_steps, entry, name))
+
+    def update_entry_step(self) -> Asked:
+        entry, name = self._any_part(self.entry_steps, "entry_id", ("s0", "s1"))
+        refusals = self._unless(name in self.entry_steps.get(entry, ()), "ENTRY_STEP_NOT_FOUND")
+        step, mask = self._described_entry_step(entry, name), {"paths": ["name", "result"]}
+        return Asked({"step": step, "update_mask": mask, **self.request_id()}, refusals=refusals)
+
+    def get_entry_step(self) -> Asked:
+        of, visible, entry, name = self._part(self.entry_steps, "entry_id", ("s0", "s1"))
+        refusals = self._unless(name in self.entry_steps.get(entry, ()), "ENTRY_STEP_NOT_FOUND")
+        return Asked({**of, "step_id": name}, visible, refusals)
+
+    def list_entry_steps(self) -> Asked:
+        return self._listed_parts(self.entry_steps, "entry_id", self._entry(), "steps")
+
+    def delete_entry_step(self) -> Asked:
+        entry, name = self._any_part(self.entry_steps, "entry_id", ("s0", "s1"))
+        request = {"entry_id": entry, "step_id": name, **self.request_id()}
+        return Asked(request, learn=lambda reply: self._deleted_part(self.entry_steps, entry, name, reply))
+
     # WorkflowService
 
-    def _described_run(self, run: str, user: int) -> Json:
+    def _described_run(self, run: str) -> Json:
+        user = _owner(run)
         said = {field: self.canary(user) for field in ("workflow_name", "conversation_id", "replayed_from_run_id")}
         opaque = {field: self.canary(user).encode() for field in ("input", "output", "context", "events")}
         waits = {"reason": self.canary(user), "checkpoint": self.canary(user).encode()}
@@ -389,8 +498,8 @@ class Requests:
         }
 
     def save_workflow_run(self) -> Asked:
-        run, user = self._run()
-        described = self._described_run(run, user)
+        run = self._run()
+        described = self._described_run(run)
 
         def learn(_: Any) -> str:  # noqa: ANN401
             self.runs[run] = described["workflow_id"]
@@ -399,17 +508,17 @@ class Requests:
         return Asked({"run": described, **self.request_id()}, learn=learn)
 
     def update_workflow_run(self) -> Asked:
-        run, user = self._run()
+        run = self._run()
         mask = {"paths": self.choice.sample(["status", "output", "metadata", "suspension"], 2)}
-        request = {"run": self._described_run(run, user), "update_mask": mask, **self.request_id()}
+        request = {"run": self._described_run(run), "update_mask": mask, **self.request_id()}
         return Asked(request, refusals=self._run_refusals(run))
 
     def _run_refusals(self, run: str) -> frozenset[str]:
         return self._unless(run in self.runs, "WORKFLOW_RUN_NOT_FOUND")
 
     def get_workflow_run(self) -> Asked:
-        run, user = self._run()
-        return Asked({"run_id": run}, frozenset({user}), self._run_refusals(run))
+        run = self._run()
+        return Asked({"run_id": run}, frozenset({_owner(run)}), self._run_refusals(run))
 
     def list_workflow_runs(self) -> Asked:
         user = self.choice.choice((None, *USERS))
@@ -419,7 +528,7 @@ class Requests:
 
         def learn(reply: Any) -> str:  # noqa: ANN401
             found = {run.id for run in reply.runs}
-            there = {run for run in self.runs if user is None or RUNS.index(run) % len(USERS) == user}
+            there = {run for run in self.runs if user is None or _owner(run) == user}
             is_right = found <= there if size == 1 or searched or reply.next_page_token else found == there
             return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
 
@@ -427,7 +536,7 @@ class Requests:
         return Asked({**of, **searched, "page_size": size}, visible, learn=learn)
 
     def delete_workflow_run(self) -> Asked:
-        run, _ = self._run()
+        run = self._run()
         keep = self.choice.random() < 0.3
 
         def learn(_: Any) -> str:  # noqa: ANN401
@@ -473,33 +582,34 @@ class Requests:
 
         return Asked({"workflow_id": workflow}, learn=learn)
 
-    def _described_step(self, run: str, user: int, name: str) -> Json:
+    def _described_step(self, run: str, name: str) -> Json:
+        user = _owner(run)
         said = {field: self.canary(user) for field in ("name", "step_id", "agent_execution_id")}
         opaque = {field: self.canary(user).encode() for field in ("input", "output", "error", "metadata")}
         return {"id": name, "run_id": run, "user_id": _user(user), "status": 1, **said, **opaque}
 
     def save_workflow_steps(self) -> Asked:
-        run, user = self._run()
-        name = self.choice.choice(("s0", "s1", self.canary(user)))
-        request = {"steps": [self._described_step(run, user, name)], **self.request_id()}
+        run = self._run()
+        name = self.choice.choice(("s0", "s1", self.canary(_owner(run))))
+        request = {"steps": [self._described_step(run, name)], **self.request_id()}
         return Asked(request, learn=lambda _: self._added(self.steps, run, name))
 
     def update_workflow_step(self) -> Asked:
-        run, user, name = self._any_part(self.steps, ("s0", "s1"))
+        run, name = self._any_part(self.steps, "run_id", ("s0", "s1"))
         refusals = self._unless(name in self.steps.get(run, ()), "WORKFLOW_STEP_NOT_FOUND")
-        step, mask = self._described_step(run, user, name), {"paths": ["name", "output"]}
+        step, mask = self._described_step(run, name), {"paths": ["name", "output"]}
         return Asked({"step": step, "update_mask": mask, **self.request_id()}, refusals=refusals)
 
     def get_workflow_step(self) -> Asked:
-        of, visible, run, name = self._part(self.steps, ("s0", "s1"))
+        of, visible, run, name = self._part(self.steps, "run_id", ("s0", "s1"))
         refusals = self._unless(name in self.steps.get(run, ()), "WORKFLOW_STEP_NOT_FOUND")
         return Asked({**of, "step_id": name}, visible, refusals)
 
     def list_workflow_steps(self) -> Asked:
-        return self._listed_parts(self.steps, "steps")
+        return self._listed_parts(self.steps, "run_id", self._run(), "steps")
 
     def delete_workflow_step(self) -> Asked:
-        run, _, name = self._any_part(self.steps, ("s0", "s1"))
+        run, name = self._any_part(self.steps, "run_id", ("s0", "s1"))
         request = {"run_id": run, "step_id": name, **self.request_id()}
         return Asked(request, learn=lambda reply: self._deleted_part(self.steps, run, name, reply))
 
@@ -576,8 +686,10 @@ class Requests:
         def learn(reply: Any) -> str:  # noqa: ANN401
             owned = [one for one in self.stored if self.owner(one) == user]
             gone = sum(len(ids) for one in owned for ids in self.stored.pop(one).values())
-            for run in [run for number, run in enumerate(RUNS) if number % len(USERS) == user]:
+            for run in [run for run in RUNS if _owner(run) == user]:
                 self._forget_run(run)
+            for entry in [entry for entry in ENTRIES if _owner(entry) == user]:
+                self._forget_entry(entry)
             wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
             return wrong or self._cleared(user, reply.deleted_messages - gone)
 

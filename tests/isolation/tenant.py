@@ -34,6 +34,9 @@ WEIGHTS = {
     "SaveWorkflowRun": 8,
     "SaveWorkflowSteps": 6,
     "AddTimelineEvents": 6,
+    "SaveHistoryEntry": 8,
+    "SaveEntrySteps": 6,
+    "GetEntryStep": 4,
     "DeleteUser": 1,
 }
 NAMES = sorted(METHODS)

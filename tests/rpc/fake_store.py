@@ -71,6 +71,8 @@ NOTHING = dict.fromkeys(
         "workflow_runs",
         "workflow_steps",
         "timeline_events",
+        "history_entries",
+        "entry_steps",
         "index",
         "embeddings",
         "publication",

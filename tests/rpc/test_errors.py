@@ -50,6 +50,9 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "TIMELINE_EVENT_EXISTS",
         {"run_id": "r", "event_id": "e"},
     ),
+    (errors.HistoryEntryNotFound("h"), grpc.StatusCode.NOT_FOUND, "HISTORY_ENTRY_NOT_FOUND", {"entry_id": "h"}),
+    (errors.HistoryEntryExists("h"), grpc.StatusCode.ALREADY_EXISTS, "HISTORY_ENTRY_EXISTS", {"entry_id": "h"}),
+    (errors.EntryStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "ENTRY_STEP_NOT_FOUND", {"step_id": "s"}),
     (
         errors.RevisionConflict(3, 4),
         grpc.StatusCode.ABORTED,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
+from tests.store.history_model import EntrySteps, HistoryEntries
 from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
 
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
@@ -929,6 +930,8 @@ def open_model(count_tokens: CountTokens) -> Store:
         workflow_runs=alone(WorkflowRuns(books)),
         workflow_steps=alone(WorkflowSteps(books)),
         timeline_events=alone(TimelineEvents(books)),
+        history_entries=alone(HistoryEntries(books)),
+        entry_steps=alone(EntrySteps(books)),
         users=alone(Users(books, messages)),
         index=Words(books),
         embeddings=NoQueues(),

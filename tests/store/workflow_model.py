@@ -1,4 +1,6 @@
-"""The model's runs of workflows, their steps and timeline events: dicts of messages."""
+"""The model's runs of workflows, their steps and timeline events, and what agents' history shares with them: dicts of
+messages.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from remora.v1 import timeline_event_pb2, transfer_service_pb2, workflow_pb2
+from remora.v1 import history_entry_pb2, timeline_event_pb2, transfer_service_pb2, workflow_pb2
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import (
+    InvalidField,
     RecordConflict,
     RequestTooLarge,
     RevisionConflict,
@@ -37,13 +40,16 @@ TABLES: Mapping[str, tuple[int, Any]] = {
     "workflow_run": (8, workflow_pb2.WorkflowRun),
     "workflow_step": (9, workflow_pb2.WorkflowStep),
     "timeline_event": (10, timeline_event_pb2.TimelineEvent),
+    "history_entry": (11, history_entry_pb2.HistoryEntry),
+    "entry_step": (12, history_entry_pb2.EntryStep),
 }
 """By what an export calls them: their place in it, and what they are."""
 
+WHOLE_RUN = ("workflow_run", "workflow_step", "timeline_event")
 MOST_BYTES = 4_128_768
 
 Key: TypeAlias = tuple[str, str]
-"""A run's id and that of a part; empty of the run itself."""
+"""The id of a run or an entry and that of a part; empty of the run or the entry itself."""
 
 
 @dataclass
@@ -60,7 +66,7 @@ Rows: TypeAlias = dict[Key, Row]
 
 @dataclass
 class Workflows:
-    """A tenant's runs and their parts."""
+    """A tenant's runs, entries and their parts."""
 
     tables: dict[str, Rows] = field(default_factory=lambda: {name: {} for name in TABLES})
 
@@ -69,32 +75,45 @@ class Workflows:
         return self.tables["workflow_run"]
 
     def user_of(self, run_id: str) -> str:
-        row = self.runs.get((run_id, ""))
-        return row.message.user_id if row else ""
+        rows = (self.tables[name].get((run_id, "")) for name in ("workflow_run", "history_entry"))
+        return next((row.message.user_id for row in rows if row and row.message.user_id), "")
+
+    def owner(self, name: str, key: Key) -> str:
+        """Whose a row is: of a step of an entry, the entry's."""
+        found = self.tables["history_entry"][key[0], ""] if name == "entry_step" else self.tables[name][key]
+        return str(found.message.user_id)
 
     def forget(self, user_id: str) -> None:
-        for name, rows in self.tables.items():
-            self.tables[name] = {key: row for key, row in rows.items() if row.message.user_id != user_id}
+        self.tables = {
+            name: {key: row for key, row in rows.items() if self.owner(name, key) != user_id}
+            for name, rows in self.tables.items()
+        }
 
-    def drop(self, run_id: str, *, keep_related: bool = False) -> None:
-        for name, rows in self.tables.items():
-            if name == "workflow_run" or not keep_related:
-                self.tables[name] = {key: row for key, row in rows.items() if key[0] != run_id}
+    def drop(self, run_id: str, names: Sequence[str]) -> None:
+        """Drop a run or an entry and what belongs to it, by their tables."""
+        for name in names:
+            self.tables[name] = {key: row for key, row in self.tables[name].items() if key[0] != run_id}
 
     def exported(self) -> Iterator[tuple[int, bytes, str, bytes]]:
         for name, rows in self.tables.items():
             for key, row in rows.items():
                 record = transfer_service_pb2.Record(**{name: row.message})
-                yield TABLES[name][0], "\0".join(key).encode(), row.message.user_id, record.SerializeToString()
+                yield TABLES[name][0], "\0".join(key).encode(), self.owner(name, key), record.SerializeToString()
 
     def fresh(self, records: Sequence[ImportedRecord]) -> list[tuple[str, Any]]:
-        """The given records that are not there. Raises RecordConflict."""
-        found = []
+        """The given records that are not there. Raises RecordConflict, InvalidField."""
+        found: list[tuple[str, Any]] = []
         for record in records:
             if record.kind in TABLES:
                 message = TABLES[record.kind][1].FromString(record.body)
                 before = self.tables[record.kind].get(key_of(message))
+                entries = [(message.id, "") for kind, message in found if kind == "history_entry"]
                 if before is None:
+                    if record.kind == "entry_step" and (message.entry_id, "") not in [
+                        *self.tables["history_entry"],
+                        *entries,
+                    ]:
+                        raise InvalidField("records", "the entry is not there")
                     found.append((record.kind, message))
                 elif before.message != message:
                     raise RecordConflict(record.field)
@@ -106,7 +125,8 @@ class Workflows:
 
 
 def key_of(message: Any) -> Key:  # noqa: ANN401 - a message of any kind
-    return (message.run_id, message.id) if hasattr(message, "run_id") else (message.id, "")
+    run_id = getattr(message, "run_id", "") or getattr(message, "entry_id", "")
+    return (run_id, message.id) if run_id else (message.id, "")
 
 
 class TenantWithWorkflows(Protocol):
@@ -123,13 +143,13 @@ class Books(Protocol):
     def read(self, read: Read) -> tuple[Any, int]: ...
 
 
-def _date(message: Any, now: int, *names: str) -> None:  # noqa: ANN401 - a message of any kind
+def date(message: Any, now: int, *names: str) -> None:  # noqa: ANN401 - a message of any kind
     for name in names:
         if not message.HasField(name):
             getattr(message, name).CopyFrom(wire.timestamp(now))
 
 
-def _micros(message: Any, name: str) -> int:  # noqa: ANN401 - a message of any kind
+def micros(message: Any, name: str) -> int:  # noqa: ANN401 - a message of any kind
     return int(getattr(message, name).ToMicroseconds())
 
 
@@ -143,7 +163,7 @@ class WorkflowRuns:
             run = workflow_pb2.WorkflowRun.FromString(draft.body)
             if before is not None and not run.HasField("create_time"):
                 run.create_time.CopyFrom(before.message.create_time)
-            _date(run, now, "update_time")
+            date(run, now, "update_time")
             return self._put(tenant, draft, run, before, revision, now)
 
         return self._books.write(write, change)
@@ -158,7 +178,7 @@ class WorkflowRuns:
                 run.ClearField("update_time")
             if not run.HasField("create_time"):
                 run.create_time.CopyFrom(before.message.create_time)
-            _date(run, now, "update_time")
+            date(run, now, "update_time")
             return self._put(tenant, draft, run, before, revision, now)
 
         return self._books.write(write, change)
@@ -177,10 +197,10 @@ class WorkflowRuns:
             raise RevisionConflict(draft.expected or 0, found)
         if run.ByteSize() > MOST_BYTES:
             raise RequestTooLarge(MOST_BYTES)
-        _date(run, now, "create_time")
-        _date(run, _micros(run, "create_time"), "start_time")
+        date(run, now, "create_time")
+        date(run, micros(run, "create_time"), "start_time")
         tenant.workflows.runs[draft.id, ""] = Row(run, revision)
-        return Outcome(0, time=_micros(run, "update_time"))
+        return Outcome(0, time=micros(run, "update_time"))
 
     def get(self, read: Read, run_id: str) -> tuple[bytes, int]:
         tenant, revision = self._books.read(read)
@@ -192,14 +212,14 @@ class WorkflowRuns:
         tenant, revision = self._books.read(read)
         time = "start_time" if query.by_start else "create_time"
         places = [
-            (PartPosition((_micros(row.message, time),), row.revision, 0), row)
+            (PartPosition((micros(row.message, time),), row.revision, 0), row)
             for row in tenant.workflows.runs.values()
             if _passes(row.message, query)
         ]
-        ordered = sorted(places, key=_order, reverse=True)
+        ordered = sorted(places, key=order, reverse=True)
         if query.after is not None:
-            ordered = [each for each in ordered if _order(each) < _order((query.after, each[1]))]
-        return _page(ordered[query.skip :], query.limit, revision, _served)
+            ordered = [each for each in ordered if order(each) < order((query.after, each[1]))]
+        return page_of(ordered[query.skip :], query.limit, revision, _served)
 
     def delete(self, write: Write, run_id: str, *, keep_related: bool, allow_missing: bool) -> Outcome:
         def change(tenant: TenantWithWorkflows, _revision: int, _now: int) -> Outcome | None:
@@ -207,7 +227,7 @@ class WorkflowRuns:
                 if allow_missing:
                     return None
                 raise WorkflowRunNotFound(run_id)
-            tenant.workflows.drop(run_id, keep_related=keep_related)
+            tenant.workflows.drop(run_id, ("workflow_run",) if keep_related else WHOLE_RUN)
             return Outcome(0, deleted=True)
 
         return self._books.write(write, change)
@@ -215,9 +235,9 @@ class WorkflowRuns:
     def prune(self, write: Write, workflow_id: str, keep_newest: int) -> Outcome:
         def change(tenant: TenantWithWorkflows, _revision: int, _now: int) -> Outcome | None:
             rows = [row for row in tenant.workflows.runs.values() if row.message.workflow_id == workflow_id]
-            rows.sort(key=lambda row: (_micros(row.message, "create_time"), row.revision), reverse=True)
+            rows.sort(key=lambda row: (micros(row.message, "create_time"), row.revision), reverse=True)
             for row in rows[keep_newest:]:
-                tenant.workflows.drop(row.message.id)
+                tenant.workflows.drop(row.message.id, WHOLE_RUN)
             gone = len(rows[keep_newest:])
             return Outcome(0, deleted_records=gone) if gone else None
 
@@ -231,13 +251,13 @@ class WorkflowRuns:
     def stats(self, read: Read, workflow_id: str) -> WorkflowStats:
         tenant, revision = self._books.read(read)
         runs = [row.message for row in tenant.workflows.runs.values() if row.message.workflow_id == workflow_id]
-        ended = [_micros(run, "end_time") - _micros(run, "start_time") for run in runs if run.HasField("end_time")]
+        ended = [micros(run, "end_time") - micros(run, "start_time") for run in runs if run.HasField("end_time")]
         return WorkflowStats(
             runs=len(runs),
             completed=sum(run.status == workflow_pb2.WORKFLOW_STATUS_COMPLETED for run in runs),
             failed=sum(run.status == workflow_pb2.WORKFLOW_STATUS_ERROR for run in runs),
             mean_duration=round(sum(ended) / len(ended)) if ended else None,
-            last_start_time=max((_micros(run, "start_time") for run in runs), default=None),
+            last_start_time=max((micros(run, "start_time") for run in runs), default=None),
             revision=revision,
         )
 
@@ -250,7 +270,7 @@ def merged(before: Any, given: Any, mask: frozenset[str]) -> Any:  # noqa: ANN40
 
 
 def _passes(run: Any, query: RunQuery) -> bool:  # noqa: ANN401 - a run
-    created = _micros(run, "create_time")
+    created = micros(run, "create_time")
     return (
         query.workflow_id in {"", run.workflow_id}
         and query.status in {0, run.status}
@@ -261,7 +281,7 @@ def _passes(run: Any, query: RunQuery) -> bool:  # noqa: ANN401 - a run
     )
 
 
-def _order(place: tuple[PartPosition, Row]) -> tuple[tuple[int, ...], int, int]:
+def order(place: tuple[PartPosition, Row]) -> tuple[tuple[int, ...], int, int]:
     position, _ = place
     return position.order, position.revision, position.ordinal
 
@@ -273,12 +293,12 @@ def _served(row: Row) -> bytes:
     return run.SerializeToString()
 
 
-def _stored(row: Row) -> bytes:
+def stored(row: Row) -> bytes:
     encoded: bytes = row.message.SerializeToString()
     return encoded
 
 
-def _page(places: Sequence[tuple[PartPosition, Row]], limit: int, revision: int, encode: Any) -> PartPage:  # noqa: ANN401
+def page_of(places: Sequence[tuple[PartPosition, Row]], limit: int, revision: int, encode: Any) -> PartPage:  # noqa: ANN401
     page: list[tuple[PartPosition, bytes]] = []
     for position, row in places[:limit]:
         encoded = encode(row)
@@ -311,15 +331,15 @@ class Parts:
         key = self.find(tenant, name)
         if key is None:
             raise self.not_found(name.id)
-        return _stored(tenant.workflows.tables[self.table][key]), revision
+        return stored(tenant.workflows.tables[self.table][key]), revision
 
     def list(self, read: Read, query: PartQuery) -> PartPage:
         tenant, revision = self._books.read(read)
         rows = [row for key, row in tenant.workflows.tables[self.table].items() if key[0] == query.run_id]
-        ordered = sorted(((self.position(row), row) for row in rows), key=_order)
+        ordered = sorted(((self.position(row), row) for row in rows), key=order)
         if query.after is not None:
-            ordered = [each for each in ordered if _order(each) > _order((query.after, each[1]))]
-        return _page(ordered, query.limit, revision, _stored)
+            ordered = [each for each in ordered if order(each) > order((query.after, each[1]))]
+        return page_of(ordered, query.limit, revision, stored)
 
     def delete(self, write: Write, name: PartName) -> Outcome:
         def change(tenant: TenantWithWorkflows, _revision: int, _now: int) -> Outcome | None:
@@ -344,7 +364,7 @@ class WorkflowSteps(Parts):
             for ordinal, draft in enumerate(last.values()):
                 step = workflow_pb2.WorkflowStep.FromString(draft.body)
                 step.user_id = step.user_id or tenant.workflows.user_of(step.run_id)
-                _date(step, now, "create_time", "update_time")
+                date(step, now, "create_time", "update_time")
                 tenant.workflows.tables[self.table][key_of(step)] = Row(step, revision, ordinal)
             return Outcome(0, time=now)
 
@@ -359,7 +379,7 @@ class WorkflowSteps(Parts):
             step = merged(rows[key].message, workflow_pb2.WorkflowStep.FromString(draft.body), mask)
             if "update_time" not in mask:
                 step.ClearField("update_time")
-            _date(step, now, "create_time", "update_time")
+            date(step, now, "create_time", "update_time")
             rows[key] = Row(step, revision)
             return Outcome(0, time=now)
 
@@ -370,7 +390,7 @@ class TimelineEvents(Parts):
     table, not_found = "timeline_event", TimelineEventNotFound
 
     def position(self, row: Row) -> PartPosition:
-        return PartPosition((row.message.sequence, _micros(row.message, "start_time")), row.revision, row.ordinal)
+        return PartPosition((row.message.sequence, micros(row.message, "start_time")), row.revision, row.ordinal)
 
     def add(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
         def change(tenant: TenantWithWorkflows, revision: int, now: int) -> Outcome | None:
@@ -381,8 +401,8 @@ class TimelineEvents(Parts):
                 before = {**tenant.workflows.tables[self.table], **fresh}.get(key_of(event))
                 if before is None:
                     event.user_id = event.user_id or tenant.workflows.user_of(event.run_id)
-                    _date(event, now, "create_time")
-                    _date(event, _micros(event, "create_time"), "start_time")
+                    date(event, now, "create_time")
+                    date(event, micros(event, "create_time"), "start_time")
                     fresh[key_of(event)] = Row(event, revision, next(ordinals))
                 elif merged(before.message, event, frozenset(field.name for field, _ in event.ListFields())) != (
                     before.message

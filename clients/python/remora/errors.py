@@ -347,6 +347,18 @@ class TimelineEventExistsError(AlreadyExistsError):
     """Another timeline event has the id: events never change."""
 
 
+class HistoryEntryNotFoundError(NotFoundError):
+    """There is no such entry of an agent's history."""
+
+
+class HistoryEntryExistsError(AlreadyExistsError):
+    """The entry with the id is another user's: an entry stays its user's."""
+
+
+class EntryStepNotFoundError(NotFoundError):
+    """There is no such step of a history entry."""
+
+
 class RevisionMismatchError(AbortedError):
     """Another write came first: read again, and decide again."""
 
@@ -408,6 +420,9 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "CONVERSATION_EXISTS": ConversationExistsError,
     "CONVERSATION_NOT_FOUND": ConversationNotFoundError,
     "DEADLINE_EXCEEDED": DeadlineExceededError,
+    "ENTRY_STEP_NOT_FOUND": EntryStepNotFoundError,
+    "HISTORY_ENTRY_EXISTS": HistoryEntryExistsError,
+    "HISTORY_ENTRY_NOT_FOUND": HistoryEntryNotFoundError,
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MEMORY_EXHAUSTED": MemoryExhaustedError,

@@ -95,6 +95,27 @@ class TimelineEventExists(RemoraError):
         super().__init__("another timeline event of the run has the id", run_id=run_id, event_id=event_id)
 
 
+class HistoryEntryNotFound(RemoraError):
+    """There is no such entry of an agent's history."""
+
+    def __init__(self, entry_id: str) -> None:
+        super().__init__(f"there is no history entry {entry_id!r}", entry_id=entry_id)
+
+
+class HistoryEntryExists(RemoraError):
+    """The entry with the id is another user's: an entry stays its user's."""
+
+    def __init__(self, entry_id: str) -> None:
+        super().__init__(f"the history entry {entry_id!r} is another user's", entry_id=entry_id)
+
+
+class EntryStepNotFound(RemoraError):
+    """There is no such step of a history entry."""
+
+    def __init__(self, step_id: str) -> None:
+        super().__init__(f"there is no step {step_id!r} of a history entry", step_id=step_id)
+
+
 class RevisionConflict(RemoraError):
     """Another write came first: what is written has another revision than the request expects. 0: it is not there."""
 

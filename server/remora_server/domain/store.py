@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from remora_server.domain.backups import BackupStore
 from remora_server.domain.conversations import ConversationStore
+from remora_server.domain.history import EntryStepStore, HistoryEntryStore
 from remora_server.domain.messages import MessageStore
 from remora_server.domain.publication import Publication
 from remora_server.domain.search import EmbeddingQueues, MessageIndex
@@ -41,6 +42,8 @@ class Store(Struct, frozen=True):
     workflow_runs: WorkflowRunStore
     workflow_steps: WorkflowStepStore
     timeline_events: TimelineEventStore
+    history_entries: HistoryEntryStore
+    entry_steps: EntryStepStore
     users: UserStore
     index: MessageIndex
     embeddings: EmbeddingQueues

@@ -32,6 +32,8 @@ from remora_server.storage.database.lacks import Lack, lack_of
 from remora_server.storage.embedding.queues import EmbeddingQueues, PendingEmbeddings
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.entry_steps import EntrySteps
+from remora_server.storage.nouns.history_entries import HistoryEntries
 from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.nouns.messages import CountTokens, Messages
 from remora_server.storage.nouns.steps import Steps
@@ -198,6 +200,8 @@ class LocalStore:
         self.workflow_runs = WorkflowRuns(context)
         self.workflow_steps = WorkflowSteps(context)
         self.timeline_events = TimelineEvents(context)
+        self.history_entries = HistoryEntries(context)
+        self.entry_steps = EntrySteps(context)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
@@ -284,6 +288,8 @@ class LocalStore:
             workflow_runs=self.workflow_runs,
             workflow_steps=self.workflow_steps,
             timeline_events=self.timeline_events,
+            history_entries=self.history_entries,
+            entry_steps=self.entry_steps,
             users=self.users,
             index=self.index,
             embeddings=self.queues,

@@ -81,6 +81,12 @@ class Writer:
         event = {"runId": run_id, "name": "step:start"}
         self.write("AddTimelineEvents", events=[{**event, "id": f"e{n}", "sequence": n} for n in range(2)])
 
+    def entry(self, entry_id: str, user: str) -> None:
+        entry = {"id": entry_id, "agentId": "planner", "userId": user, "input": encoded(b"\x00in")}
+        self.write("SaveHistoryEntry", entry=entry)
+        steps = [{"id": f"s{n}", "entryId": entry_id, "content": encoded(b"\x00said")} for n in range(2)]
+        self.write("SaveEntrySteps", steps=steps)
+
 
 def first_half(writer: Writer) -> None:
     """What is in the database's file when the store is closed."""
@@ -105,6 +111,8 @@ def first_half(writer: Writer) -> None:
     writer.run("waits", "sarah", "SUSPENDED")
     writer.run("ends", "tom", "RUNNING")
     writer.run("of one who goes", "gone", "COMPLETED")
+    for user in ("sarah", "tom", "gone"):
+        writer.entry(f"of {user}", user)
 
 
 def second_half(writer: Writer) -> None:
@@ -143,6 +151,9 @@ def second_half(writer: Writer) -> None:
     writer.write("DeleteWorkflowRun", runId="ends", keepRelated=True)
     writer.run("fresh", "zoé", "ERROR")
     writer.write("DeleteWorkflowStep", runId="fresh", stepId="s0")
+    writer.write("UpdateHistoryEntry", entry={"id": "of sarah", "status": "completed"}, updateMask="status")
+    writer.write("DeleteHistoryEntry", entryId="of tom")
+    writer.write("DeleteEntryStep", entryId="of sarah", stepId="s0")
 
 
 def reads() -> list[Json]:

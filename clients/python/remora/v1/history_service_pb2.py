@@ -22,12 +22,15 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
+from remora.v1 import history_entry_pb2 as remora_dot_v1_dot_history__entry__pb2
 from remora.v1 import step_pb2 as remora_dot_v1_dot_step__pb2
 from remora.v1 import timeline_event_pb2 as remora_dot_v1_dot_timeline__event__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fremora/v1/history_service.proto\x12\tremora.v1\x1a\x15remora/v1/calls.proto\x1a\x14remora/v1/step.proto\x1a\x1eremora/v1/timeline_event.proto\"\x83\x01\n\x10SaveStepsRequest\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"/\n\x11SaveStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\x80\x02\n\x10ListStepsRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0coperation_id\x18\x03 \x01(\tR\x0boperationId\x12\x14\n\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"~\n\x11ListStepsResponse\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x96\x01\n\x18\x41\x64\x64TimelineEventsRequest\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"7\n\x19\x41\x64\x64TimelineEventsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"n\n\x17GetTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"f\n\x18GetTimelineEventResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x18.remora.v1.TimelineEventR\x05\x65vent\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x91\x01\n\x19ListTimelineEventsRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x92\x01\n\x1aListTimelineEventsResponse\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x98\x01\n\x1a\x44\x65leteTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"S\n\x1b\x44\x65leteTimelineEventResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision2\xb5\x04\n\x0eHistoryService\x12\x46\n\tSaveSteps\x12\x1b.remora.v1.SaveStepsRequest\x1a\x1c.remora.v1.SaveStepsResponse\x12K\n\tListSteps\x12\x1b.remora.v1.ListStepsRequest\x1a\x1c.remora.v1.ListStepsResponse\"\x03\x90\x02\x01\x12^\n\x11\x41\x64\x64TimelineEvents\x12#.remora.v1.AddTimelineEventsRequest\x1a$.remora.v1.AddTimelineEventsResponse\x12`\n\x10GetTimelineEvent\x12\".remora.v1.GetTimelineEventRequest\x1a#.remora.v1.GetTimelineEventResponse\"\x03\x90\x02\x01\x12\x66\n\x12ListTimelineEvents\x12$.remora.v1.ListTimelineEventsRequest\x1a%.remora.v1.ListTimelineEventsResponse\"\x03\x90\x02\x01\x12\x64\n\x13\x44\x65leteTimelineEvent\x12%.remora.v1.DeleteTimelineEventRequest\x1a&.remora.v1.DeleteTimelineEventResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fremora/v1/history_service.proto\x12\tremora.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x14remora/v1/step.proto\x1a\x1eremora/v1/timeline_event.proto\"\x83\x01\n\x10SaveStepsRequest\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"/\n\x11SaveStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\x80\x02\n\x10ListStepsRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0coperation_id\x18\x03 \x01(\tR\x0boperationId\x12\x14\n\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"~\n\x11ListStepsResponse\x12%\n\x05steps\x18\x01 \x03(\x0b\x32\x0f.remora.v1.StepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x96\x01\n\x18\x41\x64\x64TimelineEventsRequest\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"7\n\x19\x41\x64\x64TimelineEventsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"n\n\x17GetTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"f\n\x18GetTimelineEventResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x18.remora.v1.TimelineEventR\x05\x65vent\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x91\x01\n\x19ListTimelineEventsRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x92\x01\n\x1aListTimelineEventsResponse\x12\x30\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x98\x01\n\x1a\x44\x65leteTimelineEventRequest\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"S\n\x1b\x44\x65leteTimelineEventResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x92\x01\n\x17SaveHistoryEntryRequest\x12-\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x17.remora.v1.HistoryEntryR\x05\x65ntry\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"s\n\x18SaveHistoryEntryResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xd1\x01\n\x19UpdateHistoryEntryRequest\x12-\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x17.remora.v1.HistoryEntryR\x05\x65ntry\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"u\n\x1aUpdateHistoryEntryResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"y\n\x16GetHistoryEntryRequest\x12\x19\n\x08\x65ntry_id\x18\x01 \x01(\tR\x07\x65ntryId\x12!\n\x0cwith_related\x18\x02 \x01(\x08R\x0bwithRelated\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"\x82\x02\n\x17GetHistoryEntryResponse\x12-\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x17.remora.v1.HistoryEntryR\x05\x65ntry\x12*\n\x05steps\x18\x02 \x03(\x0b\x32\x14.remora.v1.EntryStepR\x05steps\x12\x30\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x18.remora.v1.TimelineEventR\x06\x65vents\x12\x1d\n\nmore_steps\x18\x04 \x01(\x08R\tmoreSteps\x12\x1f\n\x0bmore_events\x18\x05 \x01(\x08R\nmoreEvents\x12\x1a\n\x08revision\x18\x06 \x01(\x04R\x08revision\"\xc2\x01\n\x19ListHistoryEntriesRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x05 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x06 \x01(\x04R\x0bminRevision\"\xb2\x01\n\x1aListHistoryEntriesResponse\x12\x31\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x17.remora.v1.HistoryEntryR\x07\x65ntries\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n\ntotal_size\x18\x03 \x01(\x03R\ttotalSize\x12\x1a\n\x08revision\x18\x04 \x01(\x04R\x08revision\"\x80\x01\n\x19\x44\x65leteHistoryEntryRequest\x12\x19\n\x08\x65ntry_id\x18\x01 \x01(\tR\x07\x65ntryId\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"R\n\x1a\x44\x65leteHistoryEntryResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x8d\x01\n\x15SaveEntryStepsRequest\x12*\n\x05steps\x18\x01 \x03(\x0b\x32\x14.remora.v1.EntryStepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"4\n\x16SaveEntryStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\xc9\x01\n\x16UpdateEntryStepRequest\x12(\n\x04step\x18\x01 \x01(\x0b\x32\x14.remora.v1.EntryStepR\x04step\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"5\n\x17UpdateEntryStepResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"l\n\x13GetEntryStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x19\n\x08\x65ntry_id\x18\x02 \x01(\tR\x07\x65ntryId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"\\\n\x14GetEntryStepResponse\x12(\n\x04step\x18\x01 \x01(\x0b\x32\x14.remora.v1.EntryStepR\x04step\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x91\x01\n\x15ListEntryStepsRequest\x12\x19\n\x08\x65ntry_id\x18\x01 \x01(\tR\x07\x65ntryId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x88\x01\n\x16ListEntryStepsResponse\x12*\n\x05steps\x18\x01 \x03(\x0b\x32\x14.remora.v1.EntryStepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x96\x01\n\x16\x44\x65leteEntryStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x19\n\x08\x65ntry_id\x18\x02 \x01(\tR\x07\x65ntryId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"O\n\x17\x44\x65leteEntryStepResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision2\xdc\x0b\n\x0eHistoryService\x12\x46\n\tSaveSteps\x12\x1b.remora.v1.SaveStepsRequest\x1a\x1c.remora.v1.SaveStepsResponse\x12K\n\tListSteps\x12\x1b.remora.v1.ListStepsRequest\x1a\x1c.remora.v1.ListStepsResponse\"\x03\x90\x02\x01\x12^\n\x11\x41\x64\x64TimelineEvents\x12#.remora.v1.AddTimelineEventsRequest\x1a$.remora.v1.AddTimelineEventsResponse\x12`\n\x10GetTimelineEvent\x12\".remora.v1.GetTimelineEventRequest\x1a#.remora.v1.GetTimelineEventResponse\"\x03\x90\x02\x01\x12\x66\n\x12ListTimelineEvents\x12$.remora.v1.ListTimelineEventsRequest\x1a%.remora.v1.ListTimelineEventsResponse\"\x03\x90\x02\x01\x12\x64\n\x13\x44\x65leteTimelineEvent\x12%.remora.v1.DeleteTimelineEventRequest\x1a&.remora.v1.DeleteTimelineEventResponse\x12[\n\x10SaveHistoryEntry\x12\".remora.v1.SaveHistoryEntryRequest\x1a#.remora.v1.SaveHistoryEntryResponse\x12\x61\n\x12UpdateHistoryEntry\x12$.remora.v1.UpdateHistoryEntryRequest\x1a%.remora.v1.UpdateHistoryEntryResponse\x12]\n\x0fGetHistoryEntry\x12!.remora.v1.GetHistoryEntryRequest\x1a\".remora.v1.GetHistoryEntryResponse\"\x03\x90\x02\x01\x12\x66\n\x12ListHistoryEntries\x12$.remora.v1.ListHistoryEntriesRequest\x1a%.remora.v1.ListHistoryEntriesResponse\"\x03\x90\x02\x01\x12\x61\n\x12\x44\x65leteHistoryEntry\x12$.remora.v1.DeleteHistoryEntryRequest\x1a%.remora.v1.DeleteHistoryEntryResponse\x12U\n\x0eSaveEntrySteps\x12 .remora.v1.SaveEntryStepsRequest\x1a!.remora.v1.SaveEntryStepsResponse\x12X\n\x0fUpdateEntryStep\x12!.remora.v1.UpdateEntryStepRequest\x1a\".remora.v1.UpdateEntryStepResponse\x12T\n\x0cGetEntryStep\x12\x1e.remora.v1.GetEntryStepRequest\x1a\x1f.remora.v1.GetEntryStepResponse\"\x03\x90\x02\x01\x12Z\n\x0eListEntrySteps\x12 .remora.v1.ListEntryStepsRequest\x1a!.remora.v1.ListEntryStepsResponse\"\x03\x90\x02\x01\x12X\n\x0f\x44\x65leteEntryStep\x12!.remora.v1.DeleteEntryStepRequest\x1a\".remora.v1.DeleteEntryStepResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,30 +43,78 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HISTORYSERVICE'].methods_by_name['GetTimelineEvent']._serialized_options = b'\220\002\001'
   _globals['_HISTORYSERVICE'].methods_by_name['ListTimelineEvents']._loaded_options = None
   _globals['_HISTORYSERVICE'].methods_by_name['ListTimelineEvents']._serialized_options = b'\220\002\001'
-  _globals['_SAVESTEPSREQUEST']._serialized_start=124
-  _globals['_SAVESTEPSREQUEST']._serialized_end=255
-  _globals['_SAVESTEPSRESPONSE']._serialized_start=257
-  _globals['_SAVESTEPSRESPONSE']._serialized_end=304
-  _globals['_LISTSTEPSREQUEST']._serialized_start=307
-  _globals['_LISTSTEPSREQUEST']._serialized_end=563
-  _globals['_LISTSTEPSRESPONSE']._serialized_start=565
-  _globals['_LISTSTEPSRESPONSE']._serialized_end=691
-  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_start=694
-  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_end=844
-  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_start=846
-  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_end=901
-  _globals['_GETTIMELINEEVENTREQUEST']._serialized_start=903
-  _globals['_GETTIMELINEEVENTREQUEST']._serialized_end=1013
-  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_start=1015
-  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_end=1117
-  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_start=1120
-  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_end=1265
-  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_start=1268
-  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_end=1414
-  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_start=1417
-  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_end=1569
-  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_start=1571
-  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_end=1654
-  _globals['_HISTORYSERVICE']._serialized_start=1657
-  _globals['_HISTORYSERVICE']._serialized_end=2222
+  _globals['_HISTORYSERVICE'].methods_by_name['GetHistoryEntry']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['GetHistoryEntry']._serialized_options = b'\220\002\001'
+  _globals['_HISTORYSERVICE'].methods_by_name['ListHistoryEntries']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['ListHistoryEntries']._serialized_options = b'\220\002\001'
+  _globals['_HISTORYSERVICE'].methods_by_name['GetEntryStep']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['GetEntryStep']._serialized_options = b'\220\002\001'
+  _globals['_HISTORYSERVICE'].methods_by_name['ListEntrySteps']._loaded_options = None
+  _globals['_HISTORYSERVICE'].methods_by_name['ListEntrySteps']._serialized_options = b'\220\002\001'
+  _globals['_SAVESTEPSREQUEST']._serialized_start=222
+  _globals['_SAVESTEPSREQUEST']._serialized_end=353
+  _globals['_SAVESTEPSRESPONSE']._serialized_start=355
+  _globals['_SAVESTEPSRESPONSE']._serialized_end=402
+  _globals['_LISTSTEPSREQUEST']._serialized_start=405
+  _globals['_LISTSTEPSREQUEST']._serialized_end=661
+  _globals['_LISTSTEPSRESPONSE']._serialized_start=663
+  _globals['_LISTSTEPSRESPONSE']._serialized_end=789
+  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_start=792
+  _globals['_ADDTIMELINEEVENTSREQUEST']._serialized_end=942
+  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_start=944
+  _globals['_ADDTIMELINEEVENTSRESPONSE']._serialized_end=999
+  _globals['_GETTIMELINEEVENTREQUEST']._serialized_start=1001
+  _globals['_GETTIMELINEEVENTREQUEST']._serialized_end=1111
+  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_start=1113
+  _globals['_GETTIMELINEEVENTRESPONSE']._serialized_end=1215
+  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_start=1218
+  _globals['_LISTTIMELINEEVENTSREQUEST']._serialized_end=1363
+  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_start=1366
+  _globals['_LISTTIMELINEEVENTSRESPONSE']._serialized_end=1512
+  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_start=1515
+  _globals['_DELETETIMELINEEVENTREQUEST']._serialized_end=1667
+  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_start=1669
+  _globals['_DELETETIMELINEEVENTRESPONSE']._serialized_end=1752
+  _globals['_SAVEHISTORYENTRYREQUEST']._serialized_start=1755
+  _globals['_SAVEHISTORYENTRYREQUEST']._serialized_end=1901
+  _globals['_SAVEHISTORYENTRYRESPONSE']._serialized_start=1903
+  _globals['_SAVEHISTORYENTRYRESPONSE']._serialized_end=2018
+  _globals['_UPDATEHISTORYENTRYREQUEST']._serialized_start=2021
+  _globals['_UPDATEHISTORYENTRYREQUEST']._serialized_end=2230
+  _globals['_UPDATEHISTORYENTRYRESPONSE']._serialized_start=2232
+  _globals['_UPDATEHISTORYENTRYRESPONSE']._serialized_end=2349
+  _globals['_GETHISTORYENTRYREQUEST']._serialized_start=2351
+  _globals['_GETHISTORYENTRYREQUEST']._serialized_end=2472
+  _globals['_GETHISTORYENTRYRESPONSE']._serialized_start=2475
+  _globals['_GETHISTORYENTRYRESPONSE']._serialized_end=2733
+  _globals['_LISTHISTORYENTRIESREQUEST']._serialized_start=2736
+  _globals['_LISTHISTORYENTRIESREQUEST']._serialized_end=2930
+  _globals['_LISTHISTORYENTRIESRESPONSE']._serialized_start=2933
+  _globals['_LISTHISTORYENTRIESRESPONSE']._serialized_end=3111
+  _globals['_DELETEHISTORYENTRYREQUEST']._serialized_start=3114
+  _globals['_DELETEHISTORYENTRYREQUEST']._serialized_end=3242
+  _globals['_DELETEHISTORYENTRYRESPONSE']._serialized_start=3244
+  _globals['_DELETEHISTORYENTRYRESPONSE']._serialized_end=3326
+  _globals['_SAVEENTRYSTEPSREQUEST']._serialized_start=3329
+  _globals['_SAVEENTRYSTEPSREQUEST']._serialized_end=3470
+  _globals['_SAVEENTRYSTEPSRESPONSE']._serialized_start=3472
+  _globals['_SAVEENTRYSTEPSRESPONSE']._serialized_end=3524
+  _globals['_UPDATEENTRYSTEPREQUEST']._serialized_start=3527
+  _globals['_UPDATEENTRYSTEPREQUEST']._serialized_end=3728
+  _globals['_UPDATEENTRYSTEPRESPONSE']._serialized_start=3730
+  _globals['_UPDATEENTRYSTEPRESPONSE']._serialized_end=3783
+  _globals['_GETENTRYSTEPREQUEST']._serialized_start=3785
+  _globals['_GETENTRYSTEPREQUEST']._serialized_end=3893
+  _globals['_GETENTRYSTEPRESPONSE']._serialized_start=3895
+  _globals['_GETENTRYSTEPRESPONSE']._serialized_end=3987
+  _globals['_LISTENTRYSTEPSREQUEST']._serialized_start=3990
+  _globals['_LISTENTRYSTEPSREQUEST']._serialized_end=4135
+  _globals['_LISTENTRYSTEPSRESPONSE']._serialized_start=4138
+  _globals['_LISTENTRYSTEPSRESPONSE']._serialized_end=4274
+  _globals['_DELETEENTRYSTEPREQUEST']._serialized_start=4277
+  _globals['_DELETEENTRYSTEPREQUEST']._serialized_end=4427
+  _globals['_DELETEENTRYSTEPRESPONSE']._serialized_start=4429
+  _globals['_DELETEENTRYSTEPRESPONSE']._serialized_end=4508
+  _globals['_HISTORYSERVICE']._serialized_start=4511
+  _globals['_HISTORYSERVICE']._serialized_end=6011
 # @@protoc_insertion_point(module_scope)

@@ -5,9 +5,12 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
+from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
 import builtins as _builtins
@@ -404,3 +407,658 @@ class DeleteTimelineEventResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteTimelineEventResponse: _TypeAlias = DeleteTimelineEventResponse  # noqa: Y015
+
+@_typing.final
+class SaveHistoryEntryRequest(_message.Message):
+    """The request of SaveHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def entry(self) -> _history_entry_pb2.HistoryEntry:
+        """Required. The entry. Required of it are `id` and `agent_id`."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        entry: _history_entry_pb2.HistoryEntry | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveHistoryEntryRequest: _TypeAlias = SaveHistoryEntryRequest  # noqa: Y015
+
+@_typing.final
+class SaveHistoryEntryResponse(_message.Message):
+    """The reply of SaveHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """The entry's update_time."""
+
+    def __init__(
+        self,
+        *,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveHistoryEntryResponse: _TypeAlias = SaveHistoryEntryResponse  # noqa: Y015
+
+@_typing.final
+class UpdateHistoryEntryRequest(_message.Message):
+    """The request of UpdateHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def entry(self) -> _history_entry_pb2.HistoryEntry:
+        """Required. Its `id` names the entry; the fields in the mask are taken from it, and cleared if they are not set in it."""
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """The fields to replace: any but `id`, `agent_id` and `user_id`. Empty: only update_time is set."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        entry: _history_entry_pb2.HistoryEntry | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "origin", b"origin", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "origin", b"origin", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateHistoryEntryRequest: _TypeAlias = UpdateHistoryEntryRequest  # noqa: Y015
+
+@_typing.final
+class UpdateHistoryEntryResponse(_message.Message):
+    """The reply of UpdateHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """The entry's update_time."""
+
+    def __init__(
+        self,
+        *,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateHistoryEntryResponse: _TypeAlias = UpdateHistoryEntryResponse  # noqa: Y015
+
+@_typing.final
+class GetHistoryEntryRequest(_message.Message):
+    """The request of GetHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_ID_FIELD_NUMBER: _builtins.int
+    WITH_RELATED_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    entry_id: _builtins.str
+    """Required. The entry, 1 to 512 bytes."""
+    with_related: _builtins.bool
+    """Whether its steps and its timeline events are wanted, too."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        entry_id: _builtins.str = ...,
+        with_related: _builtins.bool = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry_id", b"entry_id", "min_revision", b"min_revision", "with_related", b"with_related"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHistoryEntryRequest: _TypeAlias = GetHistoryEntryRequest  # noqa: Y015
+
+@_typing.final
+class GetHistoryEntryResponse(_message.Message):
+    """The reply of GetHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    MORE_STEPS_FIELD_NUMBER: _builtins.int
+    MORE_EVENTS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    more_steps: _builtins.bool
+    """Whether the entry has more steps: ListEntrySteps lists all."""
+    more_events: _builtins.bool
+    """Whether the entry has more timeline events: ListTimelineEvents lists all."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def entry(self) -> _history_entry_pb2.HistoryEntry:
+        """The entry."""
+
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[_history_entry_pb2.EntryStep]:
+        """Its first steps, as many of up to 1,000 as fit into 3 MiB with what comes before."""
+
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_timeline_event_pb2.TimelineEvent]:
+        """Its first timeline events, likewise."""
+
+    def __init__(
+        self,
+        *,
+        entry: _history_entry_pb2.HistoryEntry | None = ...,
+        steps: _abc.Iterable[_history_entry_pb2.EntryStep] | None = ...,
+        events: _abc.Iterable[_timeline_event_pb2.TimelineEvent] | None = ...,
+        more_steps: _builtins.bool = ...,
+        more_events: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "events", b"events", "more_events", b"more_events", "more_steps", b"more_steps", "revision", b"revision", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHistoryEntryResponse: _TypeAlias = GetHistoryEntryResponse  # noqa: Y015
+
+@_typing.final
+class ListHistoryEntriesRequest(_message.Message):
+    """The request of ListHistoryEntries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only this agent's. Empty: of all."""
+    user_id: _builtins.str
+    """Only this user's. Empty: every user's of the tenant."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    skip: _builtins.int
+    """Skip this many before the first page. Not negative."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        skip: _builtins.int = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "skip", b"skip", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHistoryEntriesRequest: _TypeAlias = ListHistoryEntriesRequest  # noqa: Y015
+
+@_typing.final
+class ListHistoryEntriesResponse(_message.Message):
+    """The reply of ListHistoryEntries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TOTAL_SIZE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    total_size: _builtins.int
+    """How many entries there are in all, on any page."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[_history_entry_pb2.HistoryEntry]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[_history_entry_pb2.HistoryEntry] | None = ...,
+        next_page_token: _builtins.str = ...,
+        total_size: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "revision", b"revision", "total_size", b"total_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHistoryEntriesResponse: _TypeAlias = ListHistoryEntriesResponse  # noqa: Y015
+
+@_typing.final
+class DeleteHistoryEntryRequest(_message.Message):
+    """The request of DeleteHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    entry_id: _builtins.str
+    """Required. The entry, 1 to 512 bytes."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        entry_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry_id", b"entry_id", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteHistoryEntryRequest: _TypeAlias = DeleteHistoryEntryRequest  # noqa: Y015
+
+@_typing.final
+class DeleteHistoryEntryResponse(_message.Message):
+    """The reply of DeleteHistoryEntry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """Whether there was an entry. If there was none, nothing is deleted."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteHistoryEntryResponse: _TypeAlias = DeleteHistoryEntryResponse  # noqa: Y015
+
+@_typing.final
+class SaveEntryStepsRequest(_message.Message):
+    """The request of SaveEntrySteps."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[_history_entry_pb2.EntryStep]:
+        """Required. 1 to 1,000 steps, of any existing entries. Required of each are `id` and `entry_id`."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[_history_entry_pb2.EntryStep] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveEntryStepsRequest: _TypeAlias = SaveEntryStepsRequest  # noqa: Y015
+
+@_typing.final
+class SaveEntryStepsResponse(_message.Message):
+    """The reply of SaveEntrySteps."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveEntryStepsResponse: _TypeAlias = SaveEntryStepsResponse  # noqa: Y015
+
+@_typing.final
+class UpdateEntryStepRequest(_message.Message):
+    """The request of UpdateEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def step(self) -> _history_entry_pb2.EntryStep:
+        """Required. Its `id` and its `entry_id` name the step (without an `entry_id` it is looked for in all entries, which takes
+        longer; of several with the id, the newest is meant). The fields in the mask are taken from it, and cleared if they
+        are not set in it.
+        """
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """The fields to replace: any but `id` and `entry_id`. Empty: only update_time is set."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        step: _history_entry_pb2.EntryStep | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "step", b"step", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "step", b"step", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateEntryStepRequest: _TypeAlias = UpdateEntryStepRequest  # noqa: Y015
+
+@_typing.final
+class UpdateEntryStepResponse(_message.Message):
+    """The reply of UpdateEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateEntryStepResponse: _TypeAlias = UpdateEntryStepResponse  # noqa: Y015
+
+@_typing.final
+class GetEntryStepRequest(_message.Message):
+    """The request of GetEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_ID_FIELD_NUMBER: _builtins.int
+    ENTRY_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    step_id: _builtins.str
+    """Required. The step's `id`, 1 to 512 bytes."""
+    entry_id: _builtins.str
+    """The step's entry, up to 512 bytes. Empty: the step is looked for in all entries, which takes longer; of several with
+    the id, the newest is meant.
+    """
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        step_id: _builtins.str = ...,
+        entry_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry_id", b"entry_id", "min_revision", b"min_revision", "step_id", b"step_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetEntryStepRequest: _TypeAlias = GetEntryStepRequest  # noqa: Y015
+
+@_typing.final
+class GetEntryStepResponse(_message.Message):
+    """The reply of GetEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def step(self) -> _history_entry_pb2.EntryStep:
+        """The step."""
+
+    def __init__(
+        self,
+        *,
+        step: _history_entry_pb2.EntryStep | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetEntryStepResponse: _TypeAlias = GetEntryStepResponse  # noqa: Y015
+
+@_typing.final
+class ListEntryStepsRequest(_message.Message):
+    """The request of ListEntrySteps."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    entry_id: _builtins.str
+    """Required. The entry, 1 to 512 bytes."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        entry_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry_id", b"entry_id", "min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEntryStepsRequest: _TypeAlias = ListEntryStepsRequest  # noqa: Y015
+
+@_typing.final
+class ListEntryStepsResponse(_message.Message):
+    """The reply of ListEntrySteps."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[_history_entry_pb2.EntryStep]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[_history_entry_pb2.EntryStep] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "revision", b"revision", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEntryStepsResponse: _TypeAlias = ListEntryStepsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteEntryStepRequest(_message.Message):
+    """The request of DeleteEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_ID_FIELD_NUMBER: _builtins.int
+    ENTRY_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    step_id: _builtins.str
+    """Required. The step's `id`, 1 to 512 bytes."""
+    entry_id: _builtins.str
+    """The step's entry, up to 512 bytes. Empty: the step is looked for in all entries, which takes longer; of several with
+    the id, the newest is meant.
+    """
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        step_id: _builtins.str = ...,
+        entry_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry_id", b"entry_id", "origin", b"origin", "request_id", b"request_id", "step_id", b"step_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteEntryStepRequest: _TypeAlias = DeleteEntryStepRequest  # noqa: Y015
+
+@_typing.final
+class DeleteEntryStepResponse(_message.Message):
+    """The reply of DeleteEntryStep."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """Whether there was a step."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteEntryStepResponse: _TypeAlias = DeleteEntryStepResponse  # noqa: Y015

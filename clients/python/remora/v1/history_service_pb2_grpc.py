@@ -65,6 +65,56 @@ class HistoryServiceStub:
                 request_serializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.FromString,
                 _registered_method=True)
+        self.SaveHistoryEntry = channel.unary_unary(
+                '/remora.v1.HistoryService/SaveHistoryEntry',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryResponse.FromString,
+                _registered_method=True)
+        self.UpdateHistoryEntry = channel.unary_unary(
+                '/remora.v1.HistoryService/UpdateHistoryEntry',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryResponse.FromString,
+                _registered_method=True)
+        self.GetHistoryEntry = channel.unary_unary(
+                '/remora.v1.HistoryService/GetHistoryEntry',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.GetHistoryEntryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.GetHistoryEntryResponse.FromString,
+                _registered_method=True)
+        self.ListHistoryEntries = channel.unary_unary(
+                '/remora.v1.HistoryService/ListHistoryEntries',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesResponse.FromString,
+                _registered_method=True)
+        self.DeleteHistoryEntry = channel.unary_unary(
+                '/remora.v1.HistoryService/DeleteHistoryEntry',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryResponse.FromString,
+                _registered_method=True)
+        self.SaveEntrySteps = channel.unary_unary(
+                '/remora.v1.HistoryService/SaveEntrySteps',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.SaveEntryStepsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.SaveEntryStepsResponse.FromString,
+                _registered_method=True)
+        self.UpdateEntryStep = channel.unary_unary(
+                '/remora.v1.HistoryService/UpdateEntryStep',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.UpdateEntryStepRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateEntryStepResponse.FromString,
+                _registered_method=True)
+        self.GetEntryStep = channel.unary_unary(
+                '/remora.v1.HistoryService/GetEntryStep',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.GetEntryStepRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.GetEntryStepResponse.FromString,
+                _registered_method=True)
+        self.ListEntrySteps = channel.unary_unary(
+                '/remora.v1.HistoryService/ListEntrySteps',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListEntryStepsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListEntryStepsResponse.FromString,
+                _registered_method=True)
+        self.DeleteEntryStep = channel.unary_unary(
+                '/remora.v1.HistoryService/DeleteEntryStep',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.FromString,
+                _registered_method=True)
 
 
 class HistoryServiceServicer:
@@ -116,6 +166,81 @@ class HistoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SaveHistoryEntry(self, request, context):
+        """Saves an entry. One with a known id is replaced, and keeps its steps; that of another user is not: ALREADY_EXISTS,
+        HISTORY_ENTRY_EXISTS.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateHistoryEntry(self, request, context):
+        """Updates the fields of an entry that the mask names, and no others. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is
+        none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetHistoryEntry(self, request, context):
+        """Gets an entry, if asked for with its steps and its timeline events, which are those whose `run_id` is the entry's id.
+        NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHistoryEntries(self, request, context):
+        """Lists entries by start_time, the newest first. Entries that are saved or deleted between two pages neither repeat nor
+        hide others.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteHistoryEntry(self, request, context):
+        """Deletes an entry with its steps and its timeline events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveEntrySteps(self, request, context):
+        """Saves steps of entries, all or none. A step with a known id in its entry is replaced; of two steps with the same id,
+        the last wins. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is no entry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateEntryStep(self, request, context):
+        """Updates the fields of a step that the mask names, and no others. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetEntryStep(self, request, context):
+        """Gets a step. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListEntrySteps(self, request, context):
+        """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteEntryStep(self, request, context):
+        """Deletes a step.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_HistoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -148,6 +273,56 @@ def add_HistoryServiceServicer_to_server(servicer, server):
                     servicer.DeleteTimelineEvent,
                     request_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.FromString,
                     response_serializer=remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.SerializeToString,
+            ),
+            'SaveHistoryEntry': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveHistoryEntry,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryResponse.SerializeToString,
+            ),
+            'UpdateHistoryEntry': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateHistoryEntry,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryResponse.SerializeToString,
+            ),
+            'GetHistoryEntry': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHistoryEntry,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.GetHistoryEntryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.GetHistoryEntryResponse.SerializeToString,
+            ),
+            'ListHistoryEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHistoryEntries,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesResponse.SerializeToString,
+            ),
+            'DeleteHistoryEntry': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteHistoryEntry,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryResponse.SerializeToString,
+            ),
+            'SaveEntrySteps': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveEntrySteps,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.SaveEntryStepsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.SaveEntryStepsResponse.SerializeToString,
+            ),
+            'UpdateEntryStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateEntryStep,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateEntryStepRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.UpdateEntryStepResponse.SerializeToString,
+            ),
+            'GetEntryStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetEntryStep,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.GetEntryStepRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.GetEntryStepResponse.SerializeToString,
+            ),
+            'ListEntrySteps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEntrySteps,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListEntryStepsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListEntryStepsResponse.SerializeToString,
+            ),
+            'DeleteEntryStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteEntryStep,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -313,6 +488,276 @@ class HistoryService:
             '/remora.v1.HistoryService/DeleteTimelineEvent',
             remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventRequest.SerializeToString,
             remora_dot_v1_dot_history__service__pb2.DeleteTimelineEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveHistoryEntry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/SaveHistoryEntry',
+            remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.SaveHistoryEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateHistoryEntry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/UpdateHistoryEntry',
+            remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.UpdateHistoryEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHistoryEntry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/GetHistoryEntry',
+            remora_dot_v1_dot_history__service__pb2.GetHistoryEntryRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.GetHistoryEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHistoryEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListHistoryEntries',
+            remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListHistoryEntriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteHistoryEntry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/DeleteHistoryEntry',
+            remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.DeleteHistoryEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveEntrySteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/SaveEntrySteps',
+            remora_dot_v1_dot_history__service__pb2.SaveEntryStepsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.SaveEntryStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateEntryStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/UpdateEntryStep',
+            remora_dot_v1_dot_history__service__pb2.UpdateEntryStepRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.UpdateEntryStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetEntryStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/GetEntryStep',
+            remora_dot_v1_dot_history__service__pb2.GetEntryStepRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.GetEntryStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEntrySteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListEntrySteps',
+            remora_dot_v1_dot_history__service__pb2.ListEntryStepsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListEntryStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteEntryStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/DeleteEntryStep',
+            remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,36 @@ class HistoryServiceStub:
     """
     DeleteTimelineEvent: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.DeleteTimelineEventRequest, _history_service_pb2.DeleteTimelineEventResponse]
     """Deletes a timeline event."""
+    SaveHistoryEntry: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveHistoryEntryRequest, _history_service_pb2.SaveHistoryEntryResponse]
+    """Saves an entry. One with a known id is replaced, and keeps its steps; that of another user is not: ALREADY_EXISTS,
+    HISTORY_ENTRY_EXISTS.
+    """
+    UpdateHistoryEntry: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.UpdateHistoryEntryRequest, _history_service_pb2.UpdateHistoryEntryResponse]
+    """Updates the fields of an entry that the mask names, and no others. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is
+    none.
+    """
+    GetHistoryEntry: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.GetHistoryEntryRequest, _history_service_pb2.GetHistoryEntryResponse]
+    """Gets an entry, if asked for with its steps and its timeline events, which are those whose `run_id` is the entry's id.
+    NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is none.
+    """
+    ListHistoryEntries: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListHistoryEntriesRequest, _history_service_pb2.ListHistoryEntriesResponse]
+    """Lists entries by start_time, the newest first. Entries that are saved or deleted between two pages neither repeat nor
+    hide others.
+    """
+    DeleteHistoryEntry: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.DeleteHistoryEntryRequest, _history_service_pb2.DeleteHistoryEntryResponse]
+    """Deletes an entry with its steps and its timeline events."""
+    SaveEntrySteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveEntryStepsRequest, _history_service_pb2.SaveEntryStepsResponse]
+    """Saves steps of entries, all or none. A step with a known id in its entry is replaced; of two steps with the same id,
+    the last wins. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is no entry.
+    """
+    UpdateEntryStep: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.UpdateEntryStepRequest, _history_service_pb2.UpdateEntryStepResponse]
+    """Updates the fields of a step that the mask names, and no others. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+    GetEntryStep: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.GetEntryStepRequest, _history_service_pb2.GetEntryStepResponse]
+    """Gets a step. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+    ListEntrySteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListEntryStepsRequest, _history_service_pb2.ListEntryStepsResponse]
+    """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none."""
+    DeleteEntryStep: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.DeleteEntryStepRequest, _history_service_pb2.DeleteEntryStepResponse]
+    """Deletes a step."""
 
 @_typing.type_check_only
 class HistoryServiceAsyncStub(HistoryServiceStub):
@@ -75,6 +105,36 @@ class HistoryServiceAsyncStub(HistoryServiceStub):
     """
     DeleteTimelineEvent: _aio.UnaryUnaryMultiCallable[_history_service_pb2.DeleteTimelineEventRequest, _history_service_pb2.DeleteTimelineEventResponse]  # type: ignore[assignment]
     """Deletes a timeline event."""
+    SaveHistoryEntry: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveHistoryEntryRequest, _history_service_pb2.SaveHistoryEntryResponse]  # type: ignore[assignment]
+    """Saves an entry. One with a known id is replaced, and keeps its steps; that of another user is not: ALREADY_EXISTS,
+    HISTORY_ENTRY_EXISTS.
+    """
+    UpdateHistoryEntry: _aio.UnaryUnaryMultiCallable[_history_service_pb2.UpdateHistoryEntryRequest, _history_service_pb2.UpdateHistoryEntryResponse]  # type: ignore[assignment]
+    """Updates the fields of an entry that the mask names, and no others. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is
+    none.
+    """
+    GetHistoryEntry: _aio.UnaryUnaryMultiCallable[_history_service_pb2.GetHistoryEntryRequest, _history_service_pb2.GetHistoryEntryResponse]  # type: ignore[assignment]
+    """Gets an entry, if asked for with its steps and its timeline events, which are those whose `run_id` is the entry's id.
+    NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is none.
+    """
+    ListHistoryEntries: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListHistoryEntriesRequest, _history_service_pb2.ListHistoryEntriesResponse]  # type: ignore[assignment]
+    """Lists entries by start_time, the newest first. Entries that are saved or deleted between two pages neither repeat nor
+    hide others.
+    """
+    DeleteHistoryEntry: _aio.UnaryUnaryMultiCallable[_history_service_pb2.DeleteHistoryEntryRequest, _history_service_pb2.DeleteHistoryEntryResponse]  # type: ignore[assignment]
+    """Deletes an entry with its steps and its timeline events."""
+    SaveEntrySteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveEntryStepsRequest, _history_service_pb2.SaveEntryStepsResponse]  # type: ignore[assignment]
+    """Saves steps of entries, all or none. A step with a known id in its entry is replaced; of two steps with the same id,
+    the last wins. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is no entry.
+    """
+    UpdateEntryStep: _aio.UnaryUnaryMultiCallable[_history_service_pb2.UpdateEntryStepRequest, _history_service_pb2.UpdateEntryStepResponse]  # type: ignore[assignment]
+    """Updates the fields of a step that the mask names, and no others. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+    GetEntryStep: _aio.UnaryUnaryMultiCallable[_history_service_pb2.GetEntryStepRequest, _history_service_pb2.GetEntryStepResponse]  # type: ignore[assignment]
+    """Gets a step. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+    ListEntrySteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListEntryStepsRequest, _history_service_pb2.ListEntryStepsResponse]  # type: ignore[assignment]
+    """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none."""
+    DeleteEntryStep: _aio.UnaryUnaryMultiCallable[_history_service_pb2.DeleteEntryStepRequest, _history_service_pb2.DeleteEntryStepResponse]  # type: ignore[assignment]
+    """Deletes a step."""
 
 class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps what agents did. calls.proto says what all calls have in common."""
@@ -132,5 +192,95 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.DeleteTimelineEventResponse, _abc.Awaitable[_history_service_pb2.DeleteTimelineEventResponse]]:
         """Deletes a timeline event."""
+
+    @_abc_1.abstractmethod
+    def SaveHistoryEntry(
+        self,
+        request: _history_service_pb2.SaveHistoryEntryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.SaveHistoryEntryResponse, _abc.Awaitable[_history_service_pb2.SaveHistoryEntryResponse]]:
+        """Saves an entry. One with a known id is replaced, and keeps its steps; that of another user is not: ALREADY_EXISTS,
+        HISTORY_ENTRY_EXISTS.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateHistoryEntry(
+        self,
+        request: _history_service_pb2.UpdateHistoryEntryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.UpdateHistoryEntryResponse, _abc.Awaitable[_history_service_pb2.UpdateHistoryEntryResponse]]:
+        """Updates the fields of an entry that the mask names, and no others. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is
+        none.
+        """
+
+    @_abc_1.abstractmethod
+    def GetHistoryEntry(
+        self,
+        request: _history_service_pb2.GetHistoryEntryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.GetHistoryEntryResponse, _abc.Awaitable[_history_service_pb2.GetHistoryEntryResponse]]:
+        """Gets an entry, if asked for with its steps and its timeline events, which are those whose `run_id` is the entry's id.
+        NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is none.
+        """
+
+    @_abc_1.abstractmethod
+    def ListHistoryEntries(
+        self,
+        request: _history_service_pb2.ListHistoryEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListHistoryEntriesResponse, _abc.Awaitable[_history_service_pb2.ListHistoryEntriesResponse]]:
+        """Lists entries by start_time, the newest first. Entries that are saved or deleted between two pages neither repeat nor
+        hide others.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteHistoryEntry(
+        self,
+        request: _history_service_pb2.DeleteHistoryEntryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.DeleteHistoryEntryResponse, _abc.Awaitable[_history_service_pb2.DeleteHistoryEntryResponse]]:
+        """Deletes an entry with its steps and its timeline events."""
+
+    @_abc_1.abstractmethod
+    def SaveEntrySteps(
+        self,
+        request: _history_service_pb2.SaveEntryStepsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.SaveEntryStepsResponse, _abc.Awaitable[_history_service_pb2.SaveEntryStepsResponse]]:
+        """Saves steps of entries, all or none. A step with a known id in its entry is replaced; of two steps with the same id,
+        the last wins. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is no entry.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateEntryStep(
+        self,
+        request: _history_service_pb2.UpdateEntryStepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.UpdateEntryStepResponse, _abc.Awaitable[_history_service_pb2.UpdateEntryStepResponse]]:
+        """Updates the fields of a step that the mask names, and no others. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+
+    @_abc_1.abstractmethod
+    def GetEntryStep(
+        self,
+        request: _history_service_pb2.GetEntryStepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.GetEntryStepResponse, _abc.Awaitable[_history_service_pb2.GetEntryStepResponse]]:
+        """Gets a step. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none."""
+
+    @_abc_1.abstractmethod
+    def ListEntrySteps(
+        self,
+        request: _history_service_pb2.ListEntryStepsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListEntryStepsResponse, _abc.Awaitable[_history_service_pb2.ListEntryStepsResponse]]:
+        """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none."""
+
+    @_abc_1.abstractmethod
+    def DeleteEntryStep(
+        self,
+        request: _history_service_pb2.DeleteEntryStepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.DeleteEntryStepResponse, _abc.Awaitable[_history_service_pb2.DeleteEntryStepResponse]]:
+        """Deletes a step."""
 
 def add_HistoryServiceServicer_to_server(servicer: HistoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -48,10 +48,10 @@ class TimelineEvent(_message.Message):
     id: _builtins.str
     """Required. Unique in its run, 1 to 512 bytes."""
     run_id: _builtins.str
-    """Required. The run: a WorkflowRun, or an agent's, 1 to 512 bytes. It need not exist yet."""
+    """Required. The run: a WorkflowRun, or a HistoryEntry, which is an agent's, 1 to 512 bytes. It need not exist yet."""
     user_id: _builtins.str
-    """Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run, if there is
-    one.
+    """Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run or of the
+    entry, if there is one.
     """
     name: _builtins.str
     """What happened, such as `agent:start`, up to 512 bytes."""

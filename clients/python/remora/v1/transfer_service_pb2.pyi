@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
+from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
@@ -38,8 +39,8 @@ class ExportRecordsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
-    """Only what this user owns: its conversations, whole, its working memory, its workflow runs and what belongs to them.
-    Empty: everything of the tenant.
+    """Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
+    belongs to them. Empty: everything of the tenant.
     """
     conversation_id: _builtins.str
     """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is not that of `user_id`."""
@@ -173,6 +174,8 @@ class Record(_message.Message):
     WORKFLOW_RUN_FIELD_NUMBER: _builtins.int
     WORKFLOW_STEP_FIELD_NUMBER: _builtins.int
     TIMELINE_EVENT_FIELD_NUMBER: _builtins.int
+    HISTORY_ENTRY_FIELD_NUMBER: _builtins.int
+    ENTRY_STEP_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -203,6 +206,16 @@ class Record(_message.Message):
     def timeline_event(self) -> _timeline_event_pb2.TimelineEvent:
         """A timeline event. `start_time` and `create_time` are required."""
 
+    @_builtins.property
+    def history_entry(self) -> _history_entry_pb2.HistoryEntry:
+        """An entry of an agent's history. Required of it are `agent_id`, `start_time`, `create_time` and `update_time`."""
+
+    @_builtins.property
+    def entry_step(self) -> _history_entry_pb2.EntryStep:
+        """A step of an entry, which is there already or comes before it in the request. Required of it are `entry_id`,
+        `create_time` and `update_time`.
+        """
+
     def __init__(
         self,
         *,
@@ -213,12 +226,14 @@ class Record(_message.Message):
         workflow_run: _workflow_pb2.WorkflowRun | None = ...,
         workflow_step: _workflow_pb2.WorkflowStep | None = ...,
         timeline_event: _timeline_event_pb2.TimelineEvent | None = ...,
+        history_entry: _history_entry_pb2.HistoryEntry | None = ...,
+        entry_step: _history_entry_pb2.EntryStep | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

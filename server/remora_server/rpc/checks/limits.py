@@ -12,6 +12,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message as AnyMessage
 
 from remora.v1 import conversation_service_pb2 as conversations
+from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
@@ -29,7 +30,11 @@ DimensionOf: TypeAlias = Callable[[str], int]
 """The dimension of a model's vectors, by the name of these; 0 if the model is not the server's, or not known yet."""
 
 _Update: TypeAlias = (
-    conversations.UpdateConversationRequest | workflows.UpdateWorkflowRunRequest | workflows.UpdateWorkflowStepRequest
+    conversations.UpdateConversationRequest
+    | history.UpdateHistoryEntryRequest
+    | history.UpdateEntryStepRequest
+    | workflows.UpdateWorkflowRunRequest
+    | workflows.UpdateWorkflowStepRequest
 )
 _WRITTEN = ("id", "user_id", "create_time", "update_time")
 _OF_RUN, _OF_STEP = ("workflow_id", "status"), ("run_id", "status")
@@ -43,6 +48,10 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.workflow_run": (*_OF_RUN, "start_time", "create_time", "update_time"),
     "remora.v1.Record.workflow_step": (*_OF_STEP, "create_time", "update_time"),
     "remora.v1.Record.timeline_event": ("start_time", "create_time"),
+    "remora.v1.Record.history_entry": ("agent_id", "start_time", "create_time", "update_time"),
+    "remora.v1.Record.entry_step": ("entry_id", "create_time", "update_time"),
+    "remora.v1.SaveHistoryEntryRequest.entry": ("agent_id",),
+    "remora.v1.SaveEntryStepsRequest.steps": ("entry_id",),
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
     "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
@@ -200,6 +209,8 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.AssembleContextRequest": _context_by_vector,
     "remora.v1.ReadConversationRequest": _vectors_by_vector,
     "remora.v1.UpdateConversationRequest": _whole_fields,
+    "remora.v1.UpdateHistoryEntryRequest": _whole_fields,
+    "remora.v1.UpdateEntryStepRequest": _whole_fields,
     "remora.v1.ClearMessagesRequest": _user_or_conversation,
     "remora.v1.UpdateWorkflowRunRequest": _run_with_status,
     "remora.v1.UpdateWorkflowStepRequest": _step_with_status,

@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
 
 from remora.v1.filter_pb2 import Condition, Filter, Operator
+from remora.v1.history_entry_pb2 import EntryStep
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
 from remora.v1.step_pb2 import Step
@@ -114,6 +115,11 @@ def workflow_run(given: WorkflowRun) -> bytes:
 def part(given: WorkflowStep | TimelineEvent) -> PartDraft:
     """A part of a run of a write."""
     return PartDraft(PartName(given.id, given.run_id), encoded_record(given))
+
+
+def entry_step(given: EntryStep) -> PartDraft:
+    """A step of an entry of a write."""
+    return PartDraft(PartName(given.id, given.entry_id), encoded_record(given))
 
 
 def step(given: Step) -> StepDraft:

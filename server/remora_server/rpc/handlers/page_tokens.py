@@ -12,7 +12,12 @@ from typing import TypeAlias, TypeVar
 from msgspec import DecodeError, msgpack
 
 from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest
-from remora.v1.history_service_pb2 import ListStepsRequest, ListTimelineEventsRequest
+from remora.v1.history_service_pb2 import (
+    ListEntryStepsRequest,
+    ListHistoryEntriesRequest,
+    ListStepsRequest,
+    ListTimelineEventsRequest,
+)
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.workflow_service_pb2 import ListWorkflowIdsRequest, ListWorkflowRunsRequest, ListWorkflowStepsRequest
 from remora_server.domain.errors import InvalidPageToken
@@ -20,6 +25,8 @@ from remora_server.rpc.calls import Call
 
 ListRequest: TypeAlias = (
     ListConversationsRequest
+    | ListEntryStepsRequest
+    | ListHistoryEntriesRequest
     | ListMessagesRequest
     | ListStepsRequest
     | ListTimelineEventsRequest

@@ -1,4 +1,6 @@
-"""What steps of runs and timeline events have in common: both are found by their run and id, or by the id alone."""
+"""What steps of runs, steps of history entries and timeline events have in common: they are found by their id and
+their run, which may be an entry, or by the id alone.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,20 @@ from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import Remove
 from remora_server.storage.records.refusals import BodyTooLong, RevisionMismatch
-from remora_server.storage.schema.kinds import IN_ORDER, WORKFLOW_RUNS, Kind, Position
+from remora_server.storage.schema.kinds import HISTORY_ENTRIES, IN_ORDER, WORKFLOW_RUNS, Kind, Position
 
 RUN_KEY = b""
-"""The key of the one record of a run's partition."""
+"""The key of the one record of the partition of a run or an entry."""
 
 
 def place_of_run(run_id: str) -> Partition:
     """Where a run stands."""
     return Partition(WORKFLOW_RUNS, 0, WORKFLOW_RUNS.encode_partition(run_id))
+
+
+def place_of_entry(entry_id: str) -> Partition:
+    """Where an entry stands."""
+    return Partition(HISTORY_ENTRIES, 0, HISTORY_ENTRIES.encode_partition(entry_id))
 
 
 @contextmanager
@@ -93,6 +100,23 @@ class RunParts:
             raise self._not_found(part_id)
         return found[0].body
 
+    def _known(self, write: Write, parts: Sequence[Message]) -> dict[PartName, bytes]:
+        """The bodies that are there under the names of some parts."""
+        names: dict[str, list[str]] = {}
+        for name in map(self._name_of, parts):
+            names.setdefault(name.run_id, []).append(name.id)
+        found: dict[PartName, bytes] = {}
+        for run_id, ids in names.items():
+            place, keys = self._of_run(run_id), {self._kind.encode_key(each): each for each in ids}
+            # Has all keys of the run loaded at once: the next parts then ask the database for none.
+            self._records.count(Read(write.tenant_id, deadline=write.deadline), place)
+            for record in self._records.accepted(write, place, list(keys)):
+                found[PartName(keys[record.key], run_id)] = record.body
+        return found
+
+    def _name_of(self, part: Message) -> PartName:
+        return PartName(self._kind.key[0].of(part), self._kind.partition[0].of(part))
+
     def _fill_user(self, write: Write, parts: Sequence[Any]) -> None:
         """Give those that name no user that of their run."""
         users: dict[str, str] = {}
@@ -103,8 +127,11 @@ class RunParts:
                 part.user_id = users[part.run_id]
 
     def _user_of_run(self, write: Write, run_id: str) -> str:
-        found = self._records.stored(write, place_of_run(run_id), RUN_KEY)
-        return "" if found is None else found.user_id
+        for place in (place_of_run(run_id), place_of_entry(run_id)):
+            found = self._records.stored(write, place, RUN_KEY)
+            if found is not None and found.user_id:
+                return found.user_id
+        return ""
 
     def _of_run(self, run_id: str) -> Partition:
         return Partition(self._kind, 0, self._kind.encode_partition(run_id))
@@ -123,9 +150,3 @@ class RunParts:
             [access.tenant_id, part_id],
         )
         return self._of_run("") if partition is None else Partition(self._kind, 0, partition)
-
-
-def named(message: Message) -> PartName:
-    """The name of a part."""
-    part: Any = message
-    return PartName(part.id, part.run_id)

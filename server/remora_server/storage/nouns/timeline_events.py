@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora_server import wire
-from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.errors import TimelineEventExists, TimelineEventNotFound
-from remora_server.domain.workflows import PartDraft
+from remora_server.domain.workflows import PartDraft, PartName
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.run_parts import RunParts, answered
-from remora_server.storage.records.reader import Partition
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import TIMELINE_EVENTS
-
-_Known: TypeAlias = dict[tuple[str, str], TimelineEvent]
-"""Events by their runs and ids."""
 
 
 class TimelineEvents(RunParts):
@@ -32,7 +27,8 @@ class TimelineEvents(RunParts):
         puts = [Put(TIMELINE_EVENTS, 0, event) for event in events]
 
         def plan(_: None, now: int) -> Planned | None:
-            fresh = _fresh(events, self._known(write, events))
+            known = self._known(write, events)
+            fresh = _fresh(events, {name: TimelineEvent.FromString(body) for name, body in known.items()})
             if not fresh:
                 return None
             self._fill_user(write, fresh)
@@ -44,26 +40,12 @@ class TimelineEvents(RunParts):
         with answered():
             return self._commands.run(write, self._records.held(write, puts), plan)
 
-    def _known(self, write: Write, events: Sequence[TimelineEvent]) -> _Known:
-        """The events that are there under these ids."""
-        keys: dict[Partition, list[bytes]] = {}
-        for event in events:
-            keys.setdefault(self._of_run(event.run_id), []).append(TIMELINE_EVENTS.encode_key(event.id))
-        found: _Known = {}
-        for place, wanted in keys.items():
-            # Has all keys of the run loaded at once: the next events then ask the database for none.
-            self._records.count(Read(write.tenant_id, deadline=write.deadline), place)
-            for record in self._records.accepted(write, place, wanted):
-                event = TimelineEvent.FromString(record.body)
-                found[event.run_id, event.id] = event
-        return found
 
-
-def _fresh(events: Sequence[TimelineEvent], known: Mapping[tuple[str, str], TimelineEvent]) -> list[TimelineEvent]:
+def _fresh(events: Sequence[TimelineEvent], known: Mapping[PartName, TimelineEvent]) -> list[TimelineEvent]:
     """The events that are not there. Raises TimelineEventExists."""
     seen, fresh = dict(known), []
     for event in events:
-        before = seen.setdefault((event.run_id, event.id), event)
+        before = seen.setdefault(PartName(event.id, event.run_id), event)
         if before is event:
             fresh.append(event)
         elif not _is_same(before, event):

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server import _native
 from remora_server._native import Core
@@ -88,6 +89,20 @@ class RecordQueries:
         rows, bodies = self._database.snapshot(lambda cursor: self._read(cursor, read, query, expiries))
         found = [self._found(read, query, *each) for each in zip(rows, bodies, strict=False)]
         return FoundRecords(tuple(each for each in found if each is not None), len(rows) > len(bodies), revision)
+
+    def count(self, read: Read, query: RecordsQuery) -> int:
+        """How many records pass, on whichever page they are."""
+        self._commits.begin_query_of(read, query.kind.number)
+        expiries = UnappliedExpiries(self._core, query.kind, read.tenant_id)
+        conditions, values = zip(*self._conditions(read, replace(query, after=None), ()), strict=True)
+
+        def ask(cursor: duckdb.DuckDBPyConnection) -> int:
+            with expiries.source(cursor) as source:
+                sql = f"SELECT count(*) FROM {source} WHERE {' AND '.join(conditions)}"  # noqa: S608 - ours
+                [(found,)] = cursor.execute(sql, [value for given in values for value in given]).fetchall()
+            return int(found)
+
+        return self._database.snapshot(ask)
 
     def _read(
         self, cursor: duckdb.DuckDBPyConnection, read: Read, query: RecordsQuery, expiries: UnappliedExpiries

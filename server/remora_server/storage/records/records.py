@@ -179,6 +179,10 @@ class Records:
         """Records of any partitions of a kind."""
         return self._queries.find(read, query)
 
+    def count_all(self, read: Read, query: RecordsQuery) -> int:
+        """How many records of any partitions of a kind pass, on whichever page they are."""
+        return self._queries.count(read, query)
+
     def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them, under the partition's lock."""
         return self._reader.accepted(access, place, keys)

@@ -12,7 +12,14 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from remora.v1 import step_pb2, timeline_event_pb2, transfer_service_pb2, workflow_pb2, working_memory_pb2
+from remora.v1 import (
+    history_entry_pb2,
+    step_pb2,
+    timeline_event_pb2,
+    transfer_service_pb2,
+    workflow_pb2,
+    working_memory_pb2,
+)
 from remora_server import _native
 from remora_server.domain import json_members
 from remora_server.storage.schema import keys
@@ -378,8 +385,29 @@ TIMELINE_EVENTS = Kind(
     transfer="timeline_event",
 )
 """What happened in runs, likewise."""
+HISTORY_ENTRIES = Kind(
+    number=9,
+    name="history_entries",
+    message=history_entry_pb2.HistoryEntry,
+    partition=["id"],
+    columns=["agent_id", "start_time"],
+    orders=[["start_time"]],
+    user="user_id",
+    transfer="history_entry",
+)
+ENTRY_STEPS = Kind(
+    number=10,
+    name="entry_steps",
+    message=history_entry_pb2.EntryStep,
+    partition=["entry_id"],
+    key=["id"],
+    columns=["id", "step_index", "create_time"],
+    orders=[["step_index", "create_time"]],
+    parent=HISTORY_ENTRIES,
+    transfer="entry_step",
+)
 IN_ORDER = 1
-"""The order of the steps, and of the events, of a run."""
+"""The order of the entries of an agent; of the steps of an entry; of the steps, and of the events, of a run."""
 
 
 def parts_of(kind: Kind) -> Kind:
@@ -424,6 +452,8 @@ KINDS = Kinds(
     WORKFLOW_RUNS,
     WORKFLOW_STEPS,
     TIMELINE_EVENTS,
+    HISTORY_ENTRIES,
+    ENTRY_STEPS,
 )
 
 

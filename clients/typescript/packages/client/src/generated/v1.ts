@@ -3,6 +3,7 @@ export * from "./remora/v1/calls_pb.js";
 export * from "./remora/v1/conversation_pb.js";
 export * from "./remora/v1/conversation_service_pb.js";
 export * from "./remora/v1/filter_pb.js";
+export * from "./remora/v1/history_entry_pb.js";
 export * from "./remora/v1/history_service_pb.js";
 export * from "./remora/v1/memory_service_pb.js";
 export * from "./remora/v1/message_pb.js";

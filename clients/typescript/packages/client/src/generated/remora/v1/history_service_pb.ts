@@ -4,8 +4,12 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Origin } from "./calls_pb.js";
 import { file_remora_v1_calls } from "./calls_pb.js";
+import type { EntryStep, HistoryEntry } from "./history_entry_pb.js";
+import { file_remora_v1_history_entry } from "./history_entry_pb.js";
 import type { Step } from "./step_pb.js";
 import { file_remora_v1_step } from "./step_pb.js";
 import type { TimelineEvent } from "./timeline_event_pb.js";
@@ -16,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/history_service.proto.
  */
 export const file_remora_v1_history_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yZW1vcmEvdjEvaGlzdG9yeV9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiaQoQU2F2ZVN0ZXBzUmVxdWVzdBIeCgVzdGVwcxgBIAMoCzIPLnJlbW9yYS52MS5TdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIlChFTYXZlU3RlcHNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBCKsAQoQTGlzdFN0ZXBzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSDQoFbGltaXQYBCABKAUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQiXgoRTGlzdFN0ZXBzUmVzcG9uc2USHgoFc3RlcHMYASADKAsyDy5yZW1vcmEudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiewoYQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0EigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiItChlBZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIlEKF0dldFRpbWVsaW5lRXZlbnRSZXF1ZXN0EhAKCGV2ZW50X2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQiVQoYR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlEicKBWV2ZW50GAEgASgLMhgucmVtb3JhLnYxLlRpbWVsaW5lRXZlbnQSEAoIcmV2aXNpb24YAiABKAQiaAoZTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEInEKGkxpc3RUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJ1ChpEZWxldGVUaW1lbGluZUV2ZW50UmVxdWVzdBIQCghldmVudF9pZBgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIkAKG0RlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhAKCHJldmlzaW9uGAIgASgEMrUECg5IaXN0b3J5U2VydmljZRJGCglTYXZlU3RlcHMSGy5yZW1vcmEudjEuU2F2ZVN0ZXBzUmVxdWVzdBocLnJlbW9yYS52MS5TYXZlU3RlcHNSZXNwb25zZRJLCglMaXN0U3RlcHMSGy5yZW1vcmEudjEuTGlzdFN0ZXBzUmVxdWVzdBocLnJlbW9yYS52MS5MaXN0U3RlcHNSZXNwb25zZSIDkAIBEl4KEUFkZFRpbWVsaW5lRXZlbnRzEiMucmVtb3JhLnYxLkFkZFRpbWVsaW5lRXZlbnRzUmVxdWVzdBokLnJlbW9yYS52MS5BZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEmAKEEdldFRpbWVsaW5lRXZlbnQSIi5yZW1vcmEudjEuR2V0VGltZWxpbmVFdmVudFJlcXVlc3QaIy5yZW1vcmEudjEuR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlIgOQAgESZgoSTGlzdFRpbWVsaW5lRXZlbnRzEiQucmVtb3JhLnYxLkxpc3RUaW1lbGluZUV2ZW50c1JlcXVlc3QaJS5yZW1vcmEudjEuTGlzdFRpbWVsaW5lRXZlbnRzUmVzcG9uc2UiA5ACARJkChNEZWxldGVUaW1lbGluZUV2ZW50EiUucmVtb3JhLnYxLkRlbGV0ZVRpbWVsaW5lRXZlbnRSZXF1ZXN0GiYucmVtb3JhLnYxLkRlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZWIGcHJvdG8z", [file_remora_v1_calls, file_remora_v1_step, file_remora_v1_timeline_event]);
+  fileDesc("Ch9yZW1vcmEvdjEvaGlzdG9yeV9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiaQoQU2F2ZVN0ZXBzUmVxdWVzdBIeCgVzdGVwcxgBIAMoCzIPLnJlbW9yYS52MS5TdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIlChFTYXZlU3RlcHNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBCKsAQoQTGlzdFN0ZXBzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSDQoFbGltaXQYBCABKAUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQiXgoRTGlzdFN0ZXBzUmVzcG9uc2USHgoFc3RlcHMYASADKAsyDy5yZW1vcmEudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiewoYQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0EigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiItChlBZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIlEKF0dldFRpbWVsaW5lRXZlbnRSZXF1ZXN0EhAKCGV2ZW50X2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQiVQoYR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlEicKBWV2ZW50GAEgASgLMhgucmVtb3JhLnYxLlRpbWVsaW5lRXZlbnQSEAoIcmV2aXNpb24YAiABKAQiaAoZTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEInEKGkxpc3RUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJ1ChpEZWxldGVUaW1lbGluZUV2ZW50UmVxdWVzdBIQCghldmVudF9pZBgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIkAKG0RlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhAKCHJldmlzaW9uGAIgASgEIngKF1NhdmVIaXN0b3J5RW50cnlSZXF1ZXN0EiYKBWVudHJ5GAEgASgLMhcucmVtb3JhLnYxLkhpc3RvcnlFbnRyeRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iXQoYU2F2ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEi8KC3VwZGF0ZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgCIAEoBCKrAQoZVXBkYXRlSGlzdG9yeUVudHJ5UmVxdWVzdBImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVIaXN0b3J5RW50cnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQiVgoWR2V0SGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRIUCgx3aXRoX3JlbGF0ZWQYAiABKAgSFAoMbWluX3JldmlzaW9uGAMgASgEIssBChdHZXRIaXN0b3J5RW50cnlSZXNwb25zZRImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSIwoFc3RlcHMYAiADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEigKBmV2ZW50cxgDIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCm1vcmVfc3RlcHMYBCABKAgSEwoLbW9yZV9ldmVudHMYBSABKAgSEAoIcmV2aXNpb24YBiABKAQiiQEKGUxpc3RIaXN0b3J5RW50cmllc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIMCgRza2lwGAUgASgFEhQKDG1pbl9yZXZpc2lvbhgGIAEoBCKFAQoaTGlzdEhpc3RvcnlFbnRyaWVzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhIKCnRvdGFsX3NpemUYAyABKAMSEAoIcmV2aXNpb24YBCABKAQiZAoZRGVsZXRlSGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iPwoaRGVsZXRlSGlzdG9yeUVudHJ5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCJzChVTYXZlRW50cnlTdGVwc1JlcXVlc3QSIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIqChZTYXZlRW50cnlTdGVwc1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIqQBChZVcGRhdGVFbnRyeVN0ZXBSZXF1ZXN0EiIKBHN0ZXAYASABKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iKwoXVXBkYXRlRW50cnlTdGVwUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAQiTgoTR2V0RW50cnlTdGVwUmVxdWVzdBIPCgdzdGVwX2lkGAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJMChRHZXRFbnRyeVN0ZXBSZXNwb25zZRIiCgRzdGVwGAEgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcBIQCghyZXZpc2lvbhgCIAEoBCJmChVMaXN0RW50cnlTdGVwc1JlcXVlc3QSEAoIZW50cnlfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEImgKFkxpc3RFbnRyeVN0ZXBzUmVzcG9uc2USIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJyChZEZWxldGVFbnRyeVN0ZXBSZXF1ZXN0Eg8KB3N0ZXBfaWQYASABKAkSEAoIZW50cnlfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIjwKF0RlbGV0ZUVudHJ5U3RlcFJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQy3AsKDkhpc3RvcnlTZXJ2aWNlEkYKCVNhdmVTdGVwcxIbLnJlbW9yYS52MS5TYXZlU3RlcHNSZXF1ZXN0GhwucmVtb3JhLnYxLlNhdmVTdGVwc1Jlc3BvbnNlEksKCUxpc3RTdGVwcxIbLnJlbW9yYS52MS5MaXN0U3RlcHNSZXF1ZXN0GhwucmVtb3JhLnYxLkxpc3RTdGVwc1Jlc3BvbnNlIgOQAgESXgoRQWRkVGltZWxpbmVFdmVudHMSIy5yZW1vcmEudjEuQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0GiQucmVtb3JhLnYxLkFkZFRpbWVsaW5lRXZlbnRzUmVzcG9uc2USYAoQR2V0VGltZWxpbmVFdmVudBIiLnJlbW9yYS52MS5HZXRUaW1lbGluZUV2ZW50UmVxdWVzdBojLnJlbW9yYS52MS5HZXRUaW1lbGluZUV2ZW50UmVzcG9uc2UiA5ACARJmChJMaXN0VGltZWxpbmVFdmVudHMSJC5yZW1vcmEudjEuTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBolLnJlbW9yYS52MS5MaXN0VGltZWxpbmVFdmVudHNSZXNwb25zZSIDkAIBEmQKE0RlbGV0ZVRpbWVsaW5lRXZlbnQSJS5yZW1vcmEudjEuRGVsZXRlVGltZWxpbmVFdmVudFJlcXVlc3QaJi5yZW1vcmEudjEuRGVsZXRlVGltZWxpbmVFdmVudFJlc3BvbnNlElsKEFNhdmVIaXN0b3J5RW50cnkSIi5yZW1vcmEudjEuU2F2ZUhpc3RvcnlFbnRyeVJlcXVlc3QaIy5yZW1vcmEudjEuU2F2ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEmEKElVwZGF0ZUhpc3RvcnlFbnRyeRIkLnJlbW9yYS52MS5VcGRhdGVIaXN0b3J5RW50cnlSZXF1ZXN0GiUucmVtb3JhLnYxLlVwZGF0ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEl0KD0dldEhpc3RvcnlFbnRyeRIhLnJlbW9yYS52MS5HZXRIaXN0b3J5RW50cnlSZXF1ZXN0GiIucmVtb3JhLnYxLkdldEhpc3RvcnlFbnRyeVJlc3BvbnNlIgOQAgESZgoSTGlzdEhpc3RvcnlFbnRyaWVzEiQucmVtb3JhLnYxLkxpc3RIaXN0b3J5RW50cmllc1JlcXVlc3QaJS5yZW1vcmEudjEuTGlzdEhpc3RvcnlFbnRyaWVzUmVzcG9uc2UiA5ACARJhChJEZWxldGVIaXN0b3J5RW50cnkSJC5yZW1vcmEudjEuRGVsZXRlSGlzdG9yeUVudHJ5UmVxdWVzdBolLnJlbW9yYS52MS5EZWxldGVIaXN0b3J5RW50cnlSZXNwb25zZRJVCg5TYXZlRW50cnlTdGVwcxIgLnJlbW9yYS52MS5TYXZlRW50cnlTdGVwc1JlcXVlc3QaIS5yZW1vcmEudjEuU2F2ZUVudHJ5U3RlcHNSZXNwb25zZRJYCg9VcGRhdGVFbnRyeVN0ZXASIS5yZW1vcmEudjEuVXBkYXRlRW50cnlTdGVwUmVxdWVzdBoiLnJlbW9yYS52MS5VcGRhdGVFbnRyeVN0ZXBSZXNwb25zZRJUCgxHZXRFbnRyeVN0ZXASHi5yZW1vcmEudjEuR2V0RW50cnlTdGVwUmVxdWVzdBofLnJlbW9yYS52MS5HZXRFbnRyeVN0ZXBSZXNwb25zZSIDkAIBEloKDkxpc3RFbnRyeVN0ZXBzEiAucmVtb3JhLnYxLkxpc3RFbnRyeVN0ZXBzUmVxdWVzdBohLnJlbW9yYS52MS5MaXN0RW50cnlTdGVwc1Jlc3BvbnNlIgOQAgESWAoPRGVsZXRlRW50cnlTdGVwEiEucmVtb3JhLnYxLkRlbGV0ZUVudHJ5U3RlcFJlcXVlc3QaIi5yZW1vcmEudjEuRGVsZXRlRW50cnlTdGVwUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_history_entry, file_remora_v1_step, file_remora_v1_timeline_event]);
 
 /**
  * The request of SaveSteps.
@@ -448,6 +452,724 @@ export const DeleteTimelineEventResponseSchema: GenMessage<DeleteTimelineEventRe
   messageDesc(file_remora_v1_history_service, 11);
 
 /**
+ * The request of SaveHistoryEntry.
+ *
+ * @generated from message remora.v1.SaveHistoryEntryRequest
+ */
+export type SaveHistoryEntryRequest = Message<"remora.v1.SaveHistoryEntryRequest"> & {
+  /**
+   * Required. The entry. Required of it are `id` and `agent_id`.
+   *
+   * @generated from field: remora.v1.HistoryEntry entry = 1;
+   */
+  entry?: HistoryEntry | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.SaveHistoryEntryRequest.
+ * Use `create(SaveHistoryEntryRequestSchema)` to create a new message.
+ */
+export const SaveHistoryEntryRequestSchema: GenMessage<SaveHistoryEntryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 12);
+
+/**
+ * The reply of SaveHistoryEntry.
+ *
+ * @generated from message remora.v1.SaveHistoryEntryResponse
+ */
+export type SaveHistoryEntryResponse = Message<"remora.v1.SaveHistoryEntryResponse"> & {
+  /**
+   * The entry's update_time.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 1;
+   */
+  updateTime?: Timestamp | undefined;
+
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SaveHistoryEntryResponse.
+ * Use `create(SaveHistoryEntryResponseSchema)` to create a new message.
+ */
+export const SaveHistoryEntryResponseSchema: GenMessage<SaveHistoryEntryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 13);
+
+/**
+ * The request of UpdateHistoryEntry.
+ *
+ * @generated from message remora.v1.UpdateHistoryEntryRequest
+ */
+export type UpdateHistoryEntryRequest = Message<"remora.v1.UpdateHistoryEntryRequest"> & {
+  /**
+   * Required. Its `id` names the entry; the fields in the mask are taken from it, and cleared if they are not set in it.
+   *
+   * @generated from field: remora.v1.HistoryEntry entry = 1;
+   */
+  entry?: HistoryEntry | undefined;
+
+  /**
+   * The fields to replace: any but `id`, `agent_id` and `user_id`. Empty: only update_time is set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 4;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.UpdateHistoryEntryRequest.
+ * Use `create(UpdateHistoryEntryRequestSchema)` to create a new message.
+ */
+export const UpdateHistoryEntryRequestSchema: GenMessage<UpdateHistoryEntryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 14);
+
+/**
+ * The reply of UpdateHistoryEntry.
+ *
+ * @generated from message remora.v1.UpdateHistoryEntryResponse
+ */
+export type UpdateHistoryEntryResponse = Message<"remora.v1.UpdateHistoryEntryResponse"> & {
+  /**
+   * The entry's update_time.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 1;
+   */
+  updateTime?: Timestamp | undefined;
+
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.UpdateHistoryEntryResponse.
+ * Use `create(UpdateHistoryEntryResponseSchema)` to create a new message.
+ */
+export const UpdateHistoryEntryResponseSchema: GenMessage<UpdateHistoryEntryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 15);
+
+/**
+ * The request of GetHistoryEntry.
+ *
+ * @generated from message remora.v1.GetHistoryEntryRequest
+ */
+export type GetHistoryEntryRequest = Message<"remora.v1.GetHistoryEntryRequest"> & {
+  /**
+   * Required. The entry, 1 to 512 bytes.
+   *
+   * @generated from field: string entry_id = 1;
+   */
+  entryId: string;
+
+  /**
+   * Whether its steps and its timeline events are wanted, too.
+   *
+   * @generated from field: bool with_related = 2;
+   */
+  withRelated: boolean;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetHistoryEntryRequest.
+ * Use `create(GetHistoryEntryRequestSchema)` to create a new message.
+ */
+export const GetHistoryEntryRequestSchema: GenMessage<GetHistoryEntryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 16);
+
+/**
+ * The reply of GetHistoryEntry.
+ *
+ * @generated from message remora.v1.GetHistoryEntryResponse
+ */
+export type GetHistoryEntryResponse = Message<"remora.v1.GetHistoryEntryResponse"> & {
+  /**
+   * The entry.
+   *
+   * @generated from field: remora.v1.HistoryEntry entry = 1;
+   */
+  entry?: HistoryEntry | undefined;
+
+  /**
+   * Its first steps, as many of up to 1,000 as fit into 3 MiB with what comes before.
+   *
+   * @generated from field: repeated remora.v1.EntryStep steps = 2;
+   */
+  steps: EntryStep[];
+
+  /**
+   * Its first timeline events, likewise.
+   *
+   * @generated from field: repeated remora.v1.TimelineEvent events = 3;
+   */
+  events: TimelineEvent[];
+
+  /**
+   * Whether the entry has more steps: ListEntrySteps lists all.
+   *
+   * @generated from field: bool more_steps = 4;
+   */
+  moreSteps: boolean;
+
+  /**
+   * Whether the entry has more timeline events: ListTimelineEvents lists all.
+   *
+   * @generated from field: bool more_events = 5;
+   */
+  moreEvents: boolean;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 6;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetHistoryEntryResponse.
+ * Use `create(GetHistoryEntryResponseSchema)` to create a new message.
+ */
+export const GetHistoryEntryResponseSchema: GenMessage<GetHistoryEntryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 17);
+
+/**
+ * The request of ListHistoryEntries.
+ *
+ * @generated from message remora.v1.ListHistoryEntriesRequest
+ */
+export type ListHistoryEntriesRequest = Message<"remora.v1.ListHistoryEntriesRequest"> & {
+  /**
+   * Only this agent's. Empty: of all.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * Only this user's. Empty: every user's of the tenant.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Skip this many before the first page. Not negative.
+   *
+   * @generated from field: int32 skip = 5;
+   */
+  skip: number;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 6;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListHistoryEntriesRequest.
+ * Use `create(ListHistoryEntriesRequestSchema)` to create a new message.
+ */
+export const ListHistoryEntriesRequestSchema: GenMessage<ListHistoryEntriesRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 18);
+
+/**
+ * The reply of ListHistoryEntries.
+ *
+ * @generated from message remora.v1.ListHistoryEntriesResponse
+ */
+export type ListHistoryEntriesResponse = Message<"remora.v1.ListHistoryEntriesResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.HistoryEntry entries = 1;
+   */
+  entries: HistoryEntry[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * How many entries there are in all, on any page.
+   *
+   * @generated from field: int64 total_size = 3;
+   */
+  totalSize: bigint;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 4;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListHistoryEntriesResponse.
+ * Use `create(ListHistoryEntriesResponseSchema)` to create a new message.
+ */
+export const ListHistoryEntriesResponseSchema: GenMessage<ListHistoryEntriesResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 19);
+
+/**
+ * The request of DeleteHistoryEntry.
+ *
+ * @generated from message remora.v1.DeleteHistoryEntryRequest
+ */
+export type DeleteHistoryEntryRequest = Message<"remora.v1.DeleteHistoryEntryRequest"> & {
+  /**
+   * Required. The entry, 1 to 512 bytes.
+   *
+   * @generated from field: string entry_id = 1;
+   */
+  entryId: string;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.DeleteHistoryEntryRequest.
+ * Use `create(DeleteHistoryEntryRequestSchema)` to create a new message.
+ */
+export const DeleteHistoryEntryRequestSchema: GenMessage<DeleteHistoryEntryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 20);
+
+/**
+ * The reply of DeleteHistoryEntry.
+ *
+ * @generated from message remora.v1.DeleteHistoryEntryResponse
+ */
+export type DeleteHistoryEntryResponse = Message<"remora.v1.DeleteHistoryEntryResponse"> & {
+  /**
+   * Whether there was an entry. If there was none, nothing is deleted.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+
+  /**
+   * The revision of the write; if nothing was deleted, the newest visible one.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.DeleteHistoryEntryResponse.
+ * Use `create(DeleteHistoryEntryResponseSchema)` to create a new message.
+ */
+export const DeleteHistoryEntryResponseSchema: GenMessage<DeleteHistoryEntryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 21);
+
+/**
+ * The request of SaveEntrySteps.
+ *
+ * @generated from message remora.v1.SaveEntryStepsRequest
+ */
+export type SaveEntryStepsRequest = Message<"remora.v1.SaveEntryStepsRequest"> & {
+  /**
+   * Required. 1 to 1,000 steps, of any existing entries. Required of each are `id` and `entry_id`.
+   *
+   * @generated from field: repeated remora.v1.EntryStep steps = 1;
+   */
+  steps: EntryStep[];
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.SaveEntryStepsRequest.
+ * Use `create(SaveEntryStepsRequestSchema)` to create a new message.
+ */
+export const SaveEntryStepsRequestSchema: GenMessage<SaveEntryStepsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 22);
+
+/**
+ * The reply of SaveEntrySteps.
+ *
+ * @generated from message remora.v1.SaveEntryStepsResponse
+ */
+export type SaveEntryStepsResponse = Message<"remora.v1.SaveEntryStepsResponse"> & {
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SaveEntryStepsResponse.
+ * Use `create(SaveEntryStepsResponseSchema)` to create a new message.
+ */
+export const SaveEntryStepsResponseSchema: GenMessage<SaveEntryStepsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 23);
+
+/**
+ * The request of UpdateEntryStep.
+ *
+ * @generated from message remora.v1.UpdateEntryStepRequest
+ */
+export type UpdateEntryStepRequest = Message<"remora.v1.UpdateEntryStepRequest"> & {
+  /**
+   * Required. Its `id` and its `entry_id` name the step (without an `entry_id` it is looked for in all entries, which takes
+   * longer; of several with the id, the newest is meant). The fields in the mask are taken from it, and cleared if they
+   * are not set in it.
+   *
+   * @generated from field: remora.v1.EntryStep step = 1;
+   */
+  step?: EntryStep | undefined;
+
+  /**
+   * The fields to replace: any but `id` and `entry_id`. Empty: only update_time is set.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 4;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.UpdateEntryStepRequest.
+ * Use `create(UpdateEntryStepRequestSchema)` to create a new message.
+ */
+export const UpdateEntryStepRequestSchema: GenMessage<UpdateEntryStepRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 24);
+
+/**
+ * The reply of UpdateEntryStep.
+ *
+ * @generated from message remora.v1.UpdateEntryStepResponse
+ */
+export type UpdateEntryStepResponse = Message<"remora.v1.UpdateEntryStepResponse"> & {
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.UpdateEntryStepResponse.
+ * Use `create(UpdateEntryStepResponseSchema)` to create a new message.
+ */
+export const UpdateEntryStepResponseSchema: GenMessage<UpdateEntryStepResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 25);
+
+/**
+ * The request of GetEntryStep.
+ *
+ * @generated from message remora.v1.GetEntryStepRequest
+ */
+export type GetEntryStepRequest = Message<"remora.v1.GetEntryStepRequest"> & {
+  /**
+   * Required. The step's `id`, 1 to 512 bytes.
+   *
+   * @generated from field: string step_id = 1;
+   */
+  stepId: string;
+
+  /**
+   * The step's entry, up to 512 bytes. Empty: the step is looked for in all entries, which takes longer; of several with
+   * the id, the newest is meant.
+   *
+   * @generated from field: string entry_id = 2;
+   */
+  entryId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetEntryStepRequest.
+ * Use `create(GetEntryStepRequestSchema)` to create a new message.
+ */
+export const GetEntryStepRequestSchema: GenMessage<GetEntryStepRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 26);
+
+/**
+ * The reply of GetEntryStep.
+ *
+ * @generated from message remora.v1.GetEntryStepResponse
+ */
+export type GetEntryStepResponse = Message<"remora.v1.GetEntryStepResponse"> & {
+  /**
+   * The step.
+   *
+   * @generated from field: remora.v1.EntryStep step = 1;
+   */
+  step?: EntryStep | undefined;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetEntryStepResponse.
+ * Use `create(GetEntryStepResponseSchema)` to create a new message.
+ */
+export const GetEntryStepResponseSchema: GenMessage<GetEntryStepResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 27);
+
+/**
+ * The request of ListEntrySteps.
+ *
+ * @generated from message remora.v1.ListEntryStepsRequest
+ */
+export type ListEntryStepsRequest = Message<"remora.v1.ListEntryStepsRequest"> & {
+  /**
+   * Required. The entry, 1 to 512 bytes.
+   *
+   * @generated from field: string entry_id = 1;
+   */
+  entryId: string;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 4;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListEntryStepsRequest.
+ * Use `create(ListEntryStepsRequestSchema)` to create a new message.
+ */
+export const ListEntryStepsRequestSchema: GenMessage<ListEntryStepsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 28);
+
+/**
+ * The reply of ListEntrySteps.
+ *
+ * @generated from message remora.v1.ListEntryStepsResponse
+ */
+export type ListEntryStepsResponse = Message<"remora.v1.ListEntryStepsResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.EntryStep steps = 1;
+   */
+  steps: EntryStep[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListEntryStepsResponse.
+ * Use `create(ListEntryStepsResponseSchema)` to create a new message.
+ */
+export const ListEntryStepsResponseSchema: GenMessage<ListEntryStepsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 29);
+
+/**
+ * The request of DeleteEntryStep.
+ *
+ * @generated from message remora.v1.DeleteEntryStepRequest
+ */
+export type DeleteEntryStepRequest = Message<"remora.v1.DeleteEntryStepRequest"> & {
+  /**
+   * Required. The step's `id`, 1 to 512 bytes.
+   *
+   * @generated from field: string step_id = 1;
+   */
+  stepId: string;
+
+  /**
+   * The step's entry, up to 512 bytes. Empty: the step is looked for in all entries, which takes longer; of several with
+   * the id, the newest is meant.
+   *
+   * @generated from field: string entry_id = 2;
+   */
+  entryId: string;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 4;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.DeleteEntryStepRequest.
+ * Use `create(DeleteEntryStepRequestSchema)` to create a new message.
+ */
+export const DeleteEntryStepRequestSchema: GenMessage<DeleteEntryStepRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 30);
+
+/**
+ * The reply of DeleteEntryStep.
+ *
+ * @generated from message remora.v1.DeleteEntryStepResponse
+ */
+export type DeleteEntryStepResponse = Message<"remora.v1.DeleteEntryStepResponse"> & {
+  /**
+   * Whether there was a step.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+
+  /**
+   * The revision of the write; if nothing was deleted, the newest visible one.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.DeleteEntryStepResponse.
+ * Use `create(DeleteEntryStepResponseSchema)` to create a new message.
+ */
+export const DeleteEntryStepResponseSchema: GenMessage<DeleteEntryStepResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 31);
+
+/**
  * Keeps what agents did. calls.proto says what all calls have in common.
  *
  * @generated from service remora.v1.HistoryService
@@ -515,6 +1237,111 @@ export const HistoryService: GenService<{
     methodKind: "unary";
     input: typeof DeleteTimelineEventRequestSchema;
     output: typeof DeleteTimelineEventResponseSchema;
+  },
+  /**
+   * Saves an entry. One with a known id is replaced, and keeps its steps; that of another user is not: ALREADY_EXISTS,
+   * HISTORY_ENTRY_EXISTS.
+   *
+   * @generated from rpc remora.v1.HistoryService.SaveHistoryEntry
+   */
+  saveHistoryEntry: {
+    methodKind: "unary";
+    input: typeof SaveHistoryEntryRequestSchema;
+    output: typeof SaveHistoryEntryResponseSchema;
+  },
+  /**
+   * Updates the fields of an entry that the mask names, and no others. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is
+   * none.
+   *
+   * @generated from rpc remora.v1.HistoryService.UpdateHistoryEntry
+   */
+  updateHistoryEntry: {
+    methodKind: "unary";
+    input: typeof UpdateHistoryEntryRequestSchema;
+    output: typeof UpdateHistoryEntryResponseSchema;
+  },
+  /**
+   * Gets an entry, if asked for with its steps and its timeline events, which are those whose `run_id` is the entry's id.
+   * NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is none.
+   *
+   * @generated from rpc remora.v1.HistoryService.GetHistoryEntry
+   */
+  getHistoryEntry: {
+    methodKind: "unary";
+    input: typeof GetHistoryEntryRequestSchema;
+    output: typeof GetHistoryEntryResponseSchema;
+  },
+  /**
+   * Lists entries by start_time, the newest first. Entries that are saved or deleted between two pages neither repeat nor
+   * hide others.
+   *
+   * @generated from rpc remora.v1.HistoryService.ListHistoryEntries
+   */
+  listHistoryEntries: {
+    methodKind: "unary";
+    input: typeof ListHistoryEntriesRequestSchema;
+    output: typeof ListHistoryEntriesResponseSchema;
+  },
+  /**
+   * Deletes an entry with its steps and its timeline events.
+   *
+   * @generated from rpc remora.v1.HistoryService.DeleteHistoryEntry
+   */
+  deleteHistoryEntry: {
+    methodKind: "unary";
+    input: typeof DeleteHistoryEntryRequestSchema;
+    output: typeof DeleteHistoryEntryResponseSchema;
+  },
+  /**
+   * Saves steps of entries, all or none. A step with a known id in its entry is replaced; of two steps with the same id,
+   * the last wins. NOT_FOUND, HISTORY_ENTRY_NOT_FOUND if there is no entry.
+   *
+   * @generated from rpc remora.v1.HistoryService.SaveEntrySteps
+   */
+  saveEntrySteps: {
+    methodKind: "unary";
+    input: typeof SaveEntryStepsRequestSchema;
+    output: typeof SaveEntryStepsResponseSchema;
+  },
+  /**
+   * Updates the fields of a step that the mask names, and no others. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none.
+   *
+   * @generated from rpc remora.v1.HistoryService.UpdateEntryStep
+   */
+  updateEntryStep: {
+    methodKind: "unary";
+    input: typeof UpdateEntryStepRequestSchema;
+    output: typeof UpdateEntryStepResponseSchema;
+  },
+  /**
+   * Gets a step. NOT_FOUND, ENTRY_STEP_NOT_FOUND if there is none.
+   *
+   * @generated from rpc remora.v1.HistoryService.GetEntryStep
+   */
+  getEntryStep: {
+    methodKind: "unary";
+    input: typeof GetEntryStepRequestSchema;
+    output: typeof GetEntryStepResponseSchema;
+  },
+  /**
+   * Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none.
+   *
+   * @generated from rpc remora.v1.HistoryService.ListEntrySteps
+   */
+  listEntrySteps: {
+    methodKind: "unary";
+    input: typeof ListEntryStepsRequestSchema;
+    output: typeof ListEntryStepsResponseSchema;
+  },
+  /**
+   * Deletes a step.
+   *
+   * @generated from rpc remora.v1.HistoryService.DeleteEntryStep
+   */
+  deleteEntryStep: {
+    methodKind: "unary";
+    input: typeof DeleteEntryStepRequestSchema;
+    output: typeof DeleteEntryStepResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_history_service, 0);

@@ -28,15 +28,15 @@ export type TimelineEvent = Message<"remora.v1.TimelineEvent"> & {
   id: string;
 
   /**
-   * Required. The run: a WorkflowRun, or an agent's, 1 to 512 bytes. It need not exist yet.
+   * Required. The run: a WorkflowRun, or a HistoryEntry, which is an agent's, 1 to 512 bytes. It need not exist yet.
    *
    * @generated from field: string run_id = 2;
    */
   runId: string;
 
   /**
-   * Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run, if there is
-   * one.
+   * Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run or of the
+   * entry, if there is one.
    *
    * @generated from field: string user_id = 3;
    */

@@ -10,6 +10,8 @@ import type { Origin } from "./calls_pb.js";
 import { file_remora_v1_calls } from "./calls_pb.js";
 import type { Conversation } from "./conversation_pb.js";
 import { file_remora_v1_conversation } from "./conversation_pb.js";
+import type { EntryStep, HistoryEntry } from "./history_entry_pb.js";
+import { file_remora_v1_history_entry } from "./history_entry_pb.js";
 import type { Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
 import type { Step } from "./step_pb.js";
@@ -26,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/transfer_service.proto.
  */
 export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
-  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLlAgoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SABCBgoEa2luZCJ5ChJDb252ZXJzYXRpb25SZWNvcmQSLQoMY29udmVyc2F0aW9uGAEgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhI0ChBsYXN0X2FwcGVuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNCg1NZXNzYWdlUmVjb3JkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIjCgdtZXNzYWdlGAIgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2UyvgEKD1RyYW5zZmVyU2VydmljZRJXCg1FeHBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXNwb25zZSIDkAIBElIKDUltcG9ydFJlY29yZHMSHy5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1JlcXVlc3QaIC5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_message, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_workflow, file_remora_v1_working_memory]);
+  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAwoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAQgYKBGtpbmQieQoSQ29udmVyc2F0aW9uUmVjb3JkEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SNAoQbGFzdF9hcHBlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTQoNTWVzc2FnZVJlY29yZBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSIwoHbWVzc2FnZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlMr4BCg9UcmFuc2ZlclNlcnZpY2USVwoNRXhwb3J0UmVjb3JkcxIfLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVxdWVzdBogLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UiA5ACARJSCg1JbXBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_message, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_workflow, file_remora_v1_working_memory]);
 
 /**
  * The request of ExportRecords.
@@ -35,8 +37,8 @@ export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
  */
 export type ExportRecordsRequest = Message<"remora.v1.ExportRecordsRequest"> & {
   /**
-   * Only what this user owns: its conversations, whole, its working memory, its workflow runs and what belongs to them.
-   * Empty: everything of the tenant.
+   * Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
+   * belongs to them. Empty: everything of the tenant.
    *
    * @generated from field: string user_id = 1;
    */
@@ -245,6 +247,23 @@ export type Record = Message<"remora.v1.Record"> & {
      */
     value: TimelineEvent;
     case: "timelineEvent";
+  } | {
+    /**
+     * An entry of an agent's history. Required of it are `agent_id`, `start_time`, `create_time` and `update_time`.
+     *
+     * @generated from field: remora.v1.HistoryEntry history_entry = 8;
+     */
+    value: HistoryEntry;
+    case: "historyEntry";
+  } | {
+    /**
+     * A step of an entry, which is there already or comes before it in the request. Required of it are `entry_id`,
+     * `create_time` and `update_time`.
+     *
+     * @generated from field: remora.v1.EntryStep entry_step = 9;
+     */
+    value: EntryStep;
+    case: "entryStep";
   } | { case: undefined; value?: undefined };
 };
 
@@ -317,8 +336,8 @@ export const MessageRecordSchema: GenMessage<MessageRecord> = /*@__PURE__*/
 /**
  * Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
  * sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
- * of workflows with their steps and timeline events, and the order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of
- * the server's model.
+ * of workflows and the history of agents with their steps and timeline events, and the order in which conversations were
+ * created. Uids and revisions are the importing store's own, and so are vectors of the server's model.
  *
  * @generated from service remora.v1.TransferService
  */
