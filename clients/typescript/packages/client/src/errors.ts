@@ -252,6 +252,15 @@ export class TimelineEventNotFoundError extends NotFoundError {}
 /** Another timeline event has the id: events never change. */
 export class TimelineEventExistsError extends AlreadyExistsError {}
 
+/** There is no such entry of an agent's history. */
+export class HistoryEntryNotFoundError extends NotFoundError {}
+
+/** The entry with the id is another user's: an entry stays its user's. */
+export class HistoryEntryExistsError extends AlreadyExistsError {}
+
+/** There is no such step of a history entry. */
+export class EntryStepNotFoundError extends NotFoundError {}
+
 /** Another write came first: read again, and decide again. */
 export class RevisionMismatchError extends AbortedError {}
 
@@ -314,6 +323,9 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   CONVERSATION_EXISTS: ConversationExistsError,
   CONVERSATION_NOT_FOUND: ConversationNotFoundError,
   DEADLINE_EXCEEDED: DeadlineExceededError,
+  ENTRY_STEP_NOT_FOUND: EntryStepNotFoundError,
+  HISTORY_ENTRY_EXISTS: HistoryEntryExistsError,
+  HISTORY_ENTRY_NOT_FOUND: HistoryEntryNotFoundError,
   INTERNAL: InternalError,
   INVALID_FIELD: InvalidFieldError,
   MEMORY_EXHAUSTED: MemoryExhaustedError,
