@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from remora.address import default_endpoint
+from remora_server.settings import settings as settings_module
 from remora_server.settings.settings import KEYS, Key, Loaded, SettingsError, describe, load
 
 VALUES = {
@@ -107,6 +108,18 @@ def test_the_defaults_follow_the_xdg_base_directories() -> None:
     assert loaded.settings.data == Path("/share/remora")
     assert loaded.settings.model_dir == Path("/share/remora-models/all-MiniLM-L6-v2")
     assert set(loaded.origins.values()) == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("memory", "recall", "allowed"),
+    [(16_384, "128MiB", 512), (512, "128MiB", 128), (1_024, "128MiB", 256), (16_384, "0", 128), (64, "1MiB", 128)],
+)
+def test_a_search_may_take_a_quarter_of_the_memory_at_most(
+    monkeypatch: pytest.MonkeyPatch, memory: int, recall: str, allowed: int
+) -> None:
+    monkeypatch.setattr(settings_module, "memory_bytes", lambda: memory << 20)
+
+    assert load({"recall_bytes": recall}, {}).settings.search_bytes == allowed << 20
 
 
 def test_server_and_client_meet_at_one_address() -> None:

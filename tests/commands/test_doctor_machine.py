@@ -21,6 +21,7 @@ from remora_server.commands import doctor as command
 from remora_server.commands import machine
 from remora_server.commands.machine import Disk
 from remora_server.main import main
+from remora_server.settings.memory import memory_bytes
 
 FIXED = ["doctor", "--json", "--model=none", "--listen=unix:/nowhere/socket"]
 SEGMENT = 1 << 20
@@ -144,4 +145,4 @@ def test_the_memory_of_the_machine_is_what_the_kernel_tells() -> None:
         pytest.skip("the kernel has no /proc")
     machine_bytes = int(told.read_text().split()[1]) << 10
 
-    assert 0 < machine.memory_bytes() <= machine_bytes
+    assert 0 < memory_bytes() <= machine_bytes

@@ -18,7 +18,7 @@ from remora import Remora
 from remora.errors import RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.commands.failures import CommandFailed
-from remora_server.commands.machine import disk_of, memory_bytes, open_files_limit
+from remora_server.commands.machine import disk_of, open_files_limit
 from remora_server.commands.numbers import size
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
@@ -33,6 +33,7 @@ from remora_server.release import version
 from remora_server.rpc.identity import TokenFileError, Tokens
 from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
 from remora_server.settings.embedding import BUILTIN, NONE, OPENAI, EndpointSettings
+from remora_server.settings.memory import memory_bytes
 from remora_server.settings.settings import IN_MEMORY, Settings
 from remora_server.storage.recovery.inspection import Finding, StoreReport, inspect_store
 

@@ -87,11 +87,3 @@ def _timed_sync(probe: int) -> float:
 def open_files_limit() -> int:
     """How many files the process may have open."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def memory_bytes() -> int:
-    """What the process may use: the machine's memory, or less where its control group says so (version 2)."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    group = Path("/sys/fs/cgroup/memory.max")
-    given = group.read_text("ascii").strip() if group.exists() else "max"
-    return min(machine, int(given)) if given.isdigit() else machine

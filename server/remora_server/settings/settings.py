@@ -20,6 +20,7 @@ from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import failpoints, logs
 from remora_server.settings import embedding, spelling
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
+from remora_server.settings.memory import memory_bytes
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
 IN_MEMORY = ":memory:"
@@ -204,6 +205,8 @@ def _one_of(*words: str) -> Parse:
 
 LARGEST_MEMORY = "16384 GiB"
 SEARCH_FACTOR, LEAST_SEARCH_BYTES = 4, 128 << 20
+SEARCH_SHARE = 4
+"""A search may take one part in so many of the process's memory, unless that is less than LEAST_SEARCH_BYTES."""
 SECONDS = "SECONDS"
 
 
@@ -332,7 +335,7 @@ KEYS: tuple[Key, ...] = (
         "memory for the messages of one search while it runs; a larger search is refused",
         _size("1 MiB", LARGEST_MEMORY),
         placeholder=SIZE,
-        default_in_words="4 times recall_bytes, at least 128 MiB",
+        default_in_words="4 times recall_bytes, or a quarter of the memory if that is less; at least 128 MiB",
     ),
     _bytes_of("segment_bytes", "the size of one journal file", "1 MiB", "1 GiB", 64 << 20),
     _bytes_of("queue_bytes", "writes that may wait for the disk", "64 KiB", "1 GiB", 16 << 20),
@@ -365,12 +368,17 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
     origins = {name: origin for name, (_, origin) in given.items()}
     if values["search_bytes"] is None:
-        values["search_bytes"] = max(SEARCH_FACTOR * values["recall_bytes"], LEAST_SEARCH_BYTES)
+        values["search_bytes"] = _search_bytes(values["recall_bytes"])
     try:
         models = _models(values, environment)
     except ChoiceError as error:
         raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
     return Loaded(Settings(**values, models=models), origins)
+
+
+def _search_bytes(recall_bytes: int) -> int:
+    """The default: what several active users' indexes take, as long as that is a small part of the memory."""
+    return max(LEAST_SEARCH_BYTES, min(SEARCH_FACTOR * recall_bytes, memory_bytes() // SEARCH_SHARE))
 
 
 def _models(values: Mapping[str, Any], environment: Mapping[str, str]) -> ModelChoice:
