@@ -17,14 +17,9 @@ import {
 } from "@bufbuild/protobuf";
 import { Connection } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
-import {
-  ClientClosedError,
-  InvalidFieldError,
-  type RemoraError,
-  RevisionUnknownError,
-  WrongTypeError,
-} from "./errors.js";
+import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
+import { invalidField, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
 import { asWritten, toError } from "./status.js";
 
@@ -172,7 +167,7 @@ export class Calls {
  */
 export function requireTimeout(timeoutMs: number): number {
   if (!(timeoutMs > 0)) {
-    throw InvalidFieldError.of("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
+    throw invalidField("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
   }
   return timeoutMs;
 }
@@ -181,20 +176,13 @@ function encoded(schema: DescMessage, request: Message): Uint8Array {
   try {
     return toBinary(schema, request);
   } catch (error) {
-    throw wrongType(error);
+    throw unencodable(error);
   }
 }
 
 /** protobuf's text names the field as the contract does: `cannot encode field remora.v1.X.page_size to binary: why`. */
-function wrongType(error: unknown): WrongTypeError {
+function unencodable(error: unknown): RemoraError {
   const text = error instanceof Error ? error.message : String(error);
   const named = /field \S+\.(\w+) to binary: (.*)$/s.exec(text);
-  const field = asWritten(named?.[1] ?? "request");
-  const description = named?.[2] ?? text;
-  return new WrongTypeError(`${field}: ${description}`, {
-    code: "INVALID_ARGUMENT",
-    reason: "WRONG_TYPE",
-    fieldViolations: [{ field, description }],
-    cause: error,
-  });
+  return wrongType(asWritten(named?.[1] ?? "request"), named?.[2] ?? text, error);
 }

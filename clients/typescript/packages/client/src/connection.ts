@@ -36,6 +36,8 @@ const FRAME_HEADER_BYTES = 5;
 const LARGEST_REPLY_BYTES = 64 * 1024 * 1024;
 const STREAM_WINDOW_BYTES = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
+/** What Node lets the calls of a session hold, before it refuses replies. */
+const SESSION_MEGABYTES = 1024;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** gRPC's timeouts have at most eight digits. */
 const LARGEST_TIMEOUT = 99_999_999;
@@ -86,17 +88,19 @@ export class Connection {
 /** One HTTP/2 session, with the reason why it broke. */
 class Link {
   readonly #session: http2.ClientHttp2Session;
+  readonly #authority: string;
+  /** Fulfilled when the session is at its end, and it is known why. */
   readonly #gone: Promise<void>;
   #broken: FailedCall | undefined;
   #calls = 0;
   #pinged = false;
 
   constructor(target: Target) {
-    // Over a Unix socket, too, the authority is localhost.
-    const authority = "path" in target ? "localhost" : `${bracketed(target.host)}:${target.port}`;
-    this.#session = http2.connect(`http://${authority}`, {
+    this.#authority = "path" in target ? "localhost" : `${bracketed(target.host)}:${target.port}`;
+    this.#session = http2.connect(`http://${this.#authority}`, {
       createConnection: () => net.connect(target),
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
+      maxSessionMemory: SESSION_MEGABYTES,
     });
     this.#session.on("connect", () => {
       this.#session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
@@ -129,6 +133,7 @@ class Link {
         ...headers,
         ":method": "POST",
         ":path": path,
+        ":authority": this.#authority,
         "content-type": "application/grpc",
         te: "trailers",
         "grpc-timeout": timeoutHeader(timeoutMs),
@@ -136,7 +141,7 @@ class Link {
       const reply = new Reply(stream);
       const stop = (failure: FailedCall) => {
         reject(failure);
-        stream.close(NGHTTP2_CANCEL);
+        reset(stream);
       };
       const cancel = () => stop(cancelled(signal));
       const timer = setTimeout(
@@ -150,6 +155,11 @@ class Link {
       this.#count(1);
 
       stream.on("error", () => {}); // `close` follows, and knows more
+      stream.on("end", () => {
+        if (!stream.writableFinished) {
+          reset(stream); // the server has refused the rest of the request
+        }
+      });
       stream.on("close", () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", cancel);
@@ -162,7 +172,7 @@ class Link {
 
   async #outcome(reply: Reply, stream: http2.ClientHttp2Stream): Promise<Uint8Array> {
     if (!reply.hasStatus && this.#session.destroyed) {
-      await this.#gone; // then it is known why
+      await this.#gone;
     }
     if (reply.hasStatus) {
       return reply.message();
@@ -222,7 +232,7 @@ class Reply {
       this.#chunks.push(chunk);
       this.#size += chunk.length;
       if (this.#isTooLarge) {
-        stream.close(NGHTTP2_CANCEL);
+        reset(stream);
       }
     });
   }
@@ -275,6 +285,12 @@ class Reply {
       throw new FailedCall(code, percentDecoded(ending["grpc-message"]), { details: detailsIn(ending) });
     }
   }
+}
+
+/** Ends a stream now: `close` alone waits until all of the request is written. */
+function reset(stream: http2.ClientHttp2Stream): void {
+  stream.close(NGHTTP2_CANCEL);
+  stream.destroy();
 }
 
 function cancelled(signal: AbortSignal | undefined): FailedCall {

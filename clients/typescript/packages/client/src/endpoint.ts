@@ -3,7 +3,8 @@
 import { lstatSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { geteuid, getuid } from "node:process";
-import { InvalidFieldError, PermissionDeniedError } from "./errors.js";
+import { PermissionDeniedError } from "./errors.js";
+import { invalidField } from "./refusals.js";
 
 /** The environment variable with the endpoint of the server. */
 export const ENDPOINT_VARIABLE = "REMORA_ENDPOINT";
@@ -83,7 +84,7 @@ function socketPath(endpoint: string): string {
 
 function required(endpoint: string, field: string): string {
   if (typeof endpoint !== "string" || !isEndpoint(endpoint)) {
-    throw InvalidFieldError.of(field, `is ${JSON.stringify(endpoint)}; it must be unix:/path or host:port`);
+    throw invalidField(field, `is ${JSON.stringify(endpoint)}; it must be unix:/path or host:port`);
   }
   return endpoint;
 }

@@ -141,17 +141,7 @@ export class DataLossError extends RemoraError {}
 export class UnknownError extends RemoraError {}
 
 /** Arguments are missing or out of bounds: see `fieldViolations`. */
-export class InvalidFieldError extends InvalidArgumentError {
-  /** The error of one field, found before the call. */
-  static of(field: string, description: string, cause?: unknown): InvalidFieldError {
-    return new InvalidFieldError(`${field} ${description}`, {
-      code: "INVALID_ARGUMENT",
-      reason: "INVALID_FIELD",
-      fieldViolations: [{ field, description }],
-      cause,
-    });
-  }
-}
+export class InvalidFieldError extends InvalidArgumentError {}
 
 /** An argument is of another type than the call takes. Its reason, `WRONG_TYPE`, is the client's own. */
 export class WrongTypeError extends InvalidFieldError {}

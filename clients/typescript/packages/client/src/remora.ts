@@ -3,7 +3,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Calls, requireTimeout } from "./calls.js";
 import { resolveEndpoint } from "./endpoint.js";
-import { InvalidFieldError } from "./errors.js";
 import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
 import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
 import { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
@@ -13,6 +12,7 @@ import { TextService } from "./generated/remora/v1/text_service_pb.js";
 import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
 import { UserService } from "./generated/remora/v1/user_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
+import { invalidField } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 
 const DEFAULT_TIMEOUT_MS = 2_000;
@@ -113,10 +113,10 @@ function credentials({ tenant, token }: RemoraOptions): Record<string, string> {
 /** The value itself if metadata can hold it. Refusals do not show it: a token is a secret. */
 function sendable(value: string, field: string): string {
   if (value === "") {
-    throw InvalidFieldError.of(field, "is empty; give one, or leave it out");
+    throw invalidField(field, "is empty; give one, or leave it out");
   }
   if (!/^[\x20-\x7e]+$/.test(value)) {
-    throw InvalidFieldError.of(field, "must be printable ASCII");
+    throw invalidField(field, "must be printable ASCII");
   }
   return value;
 }

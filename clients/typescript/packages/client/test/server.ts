@@ -1,15 +1,15 @@
 // A real server for tests, run by the Python of the clone.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Remora } from "../src/index.js";
 
 export const REPOSITORY = resolve("../../../..");
-const PYTHON = process.env.REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/python");
+export const PYTHON = process.env.REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/python");
 /** Milliseconds after which something hangs: far more than anything takes on a busy machine. */
 export const PATIENCE_MS = 300_000;
 
@@ -49,9 +49,11 @@ export class Server {
       "--model-dir",
       modelDirectory(),
     ];
-    this.#process = spawn(PYTHON, command, { stdio: ["ignore", "ignore", "inherit"] });
+    const log = openSync(this.#log, "a");
+    this.#process = spawn(PYTHON, command, { stdio: ["ignore", log, log] });
+    closeSync(log);
     const client = new Remora({ endpoint: this.endpoint, timeoutMs: PATIENCE_MS });
-    await Promise.race([client.admin.getStatus({}), once(this.#process, "exit").then(failToStart)]);
+    await Promise.race([client.admin.getStatus({}), once(this.#process, "exit").then(() => this.#fail())]);
     client.close();
   }
 
@@ -64,18 +66,34 @@ export class Server {
     }
   }
 
+  /** Lets the process run no further until it is resumed. */
+  pause(): void {
+    this.#process?.kill("SIGSTOP");
+    while (!/^T/.test(execFileSync("ps", ["-o", "state=", "-p", String(this.#process?.pid)], { encoding: "utf8" }))) {
+      // the signal arrives soon
+    }
+  }
+
+  resume(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
   async remove(): Promise<void> {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  get #log(): string {
+    return join(this.#folder, "log");
+  }
+
+  #fail(): never {
+    throw new Error(`the server did not start; it says: ${readFileSync(this.#log, "utf8")}`);
   }
 }
 
 function modelDirectory(): string {
   return process.env.REMORA_MODEL_DIR ?? join(REPOSITORY, ".cache/model");
-}
-
-function failToStart(): never {
-  throw new Error("the server did not start");
 }
 
 async function freePort(): Promise<number> {

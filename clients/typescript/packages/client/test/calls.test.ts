@@ -1,0 +1,424 @@
+// Deadlines, repeats, request ids, revisions and what travels with a call.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import {
+  AppendMessagesRequestSchema,
+  CountConversationsRequestSchema,
+  ListMessagesRequestSchema,
+  SearchMessagesRequestSchema,
+} from "../src/generated/v1.js";
+import {
+  CancelledError,
+  ClientClosedError,
+  ConnectionFailedError,
+  DeadlineExceededError,
+  InvalidFieldError,
+  ModelUnreachableError,
+  OverloadedError,
+  pages,
+  Remora,
+  RemoraError,
+  type RemoraOptions,
+  RevisionUnknownError,
+  StoreFullError,
+  UnavailableError,
+  WrongTypeError,
+} from "../src/index.js";
+import { GREATEST_PAUSE_MS, MODEL_PATIENCE_MS, pauseBeforeRetry } from "../src/retry.js";
+import { Failure, type Handler, ScriptedServer } from "./scripted-server.js";
+import { PATIENCE_MS } from "./server.js";
+
+const UNAVAILABLE = new Failure("UNAVAILABLE", "STORE_FAILED");
+const OVERLOADED = new Failure("RESOURCE_EXHAUSTED", "OVERLOADED", { retryDelayMs: 10 });
+const HANG: Handler = () => {};
+const APPEND = { conversationId: "c", messages: [{ role: "user", text: "hello" }] };
+
+let server: ScriptedServer;
+let remora: Remora;
+let opened: Remora[] = [];
+
+function connect(options: RemoraOptions = {}): Remora {
+  const client = new Remora({ endpoint: server.endpoint, timeoutMs: PATIENCE_MS, ...options });
+  opened.push(client);
+  return client;
+}
+
+beforeEach(async () => {
+  server = await ScriptedServer.start();
+  remora = connect();
+});
+
+afterEach(() => {
+  for (const client of opened) {
+    client.close();
+  }
+  opened = [];
+  server.stop();
+});
+
+/** The error of a call that fails. */
+async function failureOf(call: Promise<unknown>): Promise<RemoraError> {
+  const failure = await call.then(
+    () => assert.fail("the call succeeded"),
+    (error: unknown) => error,
+  );
+  assert.ok(failure instanceof RemoraError, String(failure));
+  return failure;
+}
+
+describe("a deadline", () => {
+  test("is two seconds by default, and the server is told", async () => {
+    const client = new Remora({ endpoint: server.endpoint });
+    opened.push(client);
+
+    await client.conversations.countConversations({}).catch(() => {}); // on a busy machine it may pass
+
+    assert.match(String(server.calls[0]?.headers["grpc-timeout"]), /^(2000|1\d{3})m$/);
+  });
+
+  test("may be the client's own or the call's", async () => {
+    const client = connect({ timeoutMs: 1_000_000 });
+
+    await client.conversations.countConversations({});
+    await client.conversations.countConversations({}, { timeoutMs: 1e9 });
+
+    const timeouts = server.calls.map((call) => Number.parseInt(String(call.headers["grpc-timeout"]), 10));
+    assert.ok(timeouts[0] && timeouts[0] <= 1_000_000 && timeouts[0] > 1_000_000 - PATIENCE_MS);
+    assert.equal(server.calls[1]?.headers["grpc-timeout"], "1000000S");
+  });
+
+  test("ends a call that takes too long", async () => {
+    server.answer("CountConversations", HANG);
+
+    const failure = await failureOf(remora.conversations.countConversations({}, { timeoutMs: 50 }));
+
+    assert.ok(failure instanceof DeadlineExceededError);
+    assert.match(failure.message, /no answer within 50 ms/);
+  });
+
+  test("that is none is refused before any call", async () => {
+    for (const timeoutMs of [0, -1, Number.NaN]) {
+      assert.throws(() => new Remora({ endpoint: server.endpoint, timeoutMs }), InvalidFieldError);
+      assert.ok((await failureOf(remora.users.deleteUser({}, { timeoutMs }))) instanceof InvalidFieldError);
+    }
+    assert.equal(server.calls.length, 0);
+  });
+});
+
+describe("a repeat", () => {
+  for (const failure of [UNAVAILABLE, OVERLOADED]) {
+    test(`of a read follows ${failure.reason}`, async () => {
+      server.answer("CountConversations", failure, failure, { count: 5n });
+
+      assert.equal((await remora.conversations.countConversations({})).count, 5n);
+      assert.equal(server.calls.length, 3);
+    });
+
+    test(`of a write after ${failure.reason} has the same request id`, async () => {
+      server.answer("AppendMessages", failure, failure, { revision: 9n });
+
+      await remora.conversations.appendMessages(APPEND);
+
+      const [first, ...others] = server.requests(AppendMessagesRequestSchema);
+      assert.ok(first?.requestId);
+      assert.deepEqual(others, [first, first]);
+    });
+  }
+
+  for (const failure of [
+    new Failure("INVALID_ARGUMENT", "INVALID_FIELD"),
+    new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND"),
+    new Failure("ALREADY_EXISTS", "REQUEST_ID_REUSED"),
+    new Failure("ABORTED", "REVISION_MISMATCH"),
+    new Failure("INTERNAL", "INTERNAL"),
+    new Failure("RESOURCE_EXHAUSTED"),
+  ]) {
+    test(`does not follow ${failure.code}, which stays`, async () => {
+      server.answer("AppendMessages", failure);
+
+      await failureOf(remora.conversations.appendMessages(APPEND));
+
+      assert.equal(server.calls.length, 1);
+    });
+  }
+
+  test("is not made after a pause longer than the deadline", async () => {
+    server.answer("CountConversations", new Failure("RESOURCE_EXHAUSTED", "STORE_FULL", { retryDelayMs: 3_600_000 }));
+
+    const failure = await failureOf(remora.conversations.countConversations({}));
+
+    assert.ok(failure instanceof StoreFullError);
+    assert.equal(failure.retryDelayMs, 3_600_000);
+    assert.equal(server.calls.length, 1);
+  });
+
+  test("because of the model ends long before the deadline", async () => {
+    server.answer("Embed", new Failure("UNAVAILABLE", "MODEL_UNREACHABLE", { retryDelayMs: 100 }));
+
+    const failure = await failureOf(remora.text.embed({ texts: ["tea"] }));
+
+    assert.ok(failure instanceof ModelUnreachableError);
+    assert.ok(server.calls.length <= MODEL_PATIENCE_MS / 100);
+  });
+
+  test("that meets the deadline fails for the reason before", async () => {
+    server.answer("Embed", new Failure("UNAVAILABLE", "MODEL_UNREACHABLE", { retryDelayMs: 1 }), HANG);
+
+    const failure = await failureOf(remora.text.embed({ texts: ["tea"] }, { timeoutMs: 900 }));
+
+    assert.ok(failure instanceof ModelUnreachableError);
+  });
+
+  test("comes after a pause that is bounded and within the deadline", () => {
+    for (let attempt = 0; attempt < 2_000; attempt++) {
+      const remaining = Math.random() * 2_000;
+      const pause = pauseBeforeRetry(new UnavailableError("down"), attempt, 500, remaining);
+
+      assert.ok(pause === undefined || (pause >= 0 && pause <= Math.min(GREATEST_PAUSE_MS, remaining)));
+    }
+  });
+
+  test("comes after at least the pause that the server asks for", () => {
+    for (let attempt = 0; attempt < 100; attempt++) {
+      const retryDelayMs = Math.random() * 10_000;
+      const pause = pauseBeforeRetry(new OverloadedError("busy", { retryDelayMs }), attempt, 500, 1e6);
+
+      assert.ok(pause !== undefined && pause >= retryDelayMs);
+    }
+  });
+});
+
+describe("a write", () => {
+  test("has a request id of its own", async () => {
+    await Promise.all(Array.from({ length: 50 }, () => remora.conversations.appendMessages(APPEND)));
+
+    const ids = server.requests(AppendMessagesRequestSchema).map((request) => request.requestId);
+    assert.equal(new Set(ids).size, 50);
+  });
+
+  test("keeps the request id that it is given, and tells it when it fails", async () => {
+    server.answer("AppendMessages", new Failure("INTERNAL", "INTERNAL"));
+
+    const failure = await failureOf(remora.conversations.appendMessages({ ...APPEND, requestId: "mine" }));
+
+    assert.equal(failure.requestId, "mine");
+    assert.match(failure.message, /the same call with requestId "mine" takes effect once/);
+  });
+
+  test("that was refused has had no effect, and its error says nothing of one", async () => {
+    server.answer("AppendMessages", new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND"));
+
+    const failure = await failureOf(remora.conversations.appendMessages(APPEND));
+
+    assert.doesNotMatch(failure.message, /takes effect/);
+  });
+
+  test("leaves the caller's message as it is", async () => {
+    const request = create(AppendMessagesRequestSchema, APPEND);
+
+    await remora.conversations.appendMessages(request);
+
+    assert.deepEqual(request, create(AppendMessagesRequestSchema, APPEND));
+  });
+});
+
+describe("a read", () => {
+  test("sees the greatest revision that the client wrote", async () => {
+    server.answer("AppendMessages", { revision: 9n }, { revision: 7n });
+
+    await remora.conversations.appendMessages(APPEND);
+    await remora.conversations.appendMessages(APPEND);
+    await remora.conversations.listMessages({ conversationId: "c" });
+    await remora.memory.searchMessages({ query: { case: "text", value: "hello" } });
+
+    assert.equal(remora.revision, 9n);
+    assert.equal(server.requests(ListMessagesRequestSchema)[0]?.minRevision, 9n);
+    assert.equal(server.requests(SearchMessagesRequestSchema)[0]?.minRevision, 9n);
+  });
+
+  test("before any write waits for nothing", async () => {
+    await remora.conversations.listMessages({ conversationId: "c" });
+
+    assert.equal(server.requests(ListMessagesRequestSchema)[0]?.minRevision, 0n);
+  });
+
+  test("sees a revision that the client is told of", async () => {
+    remora.advanceTo(12n);
+    remora.advanceTo(5n);
+
+    await remora.conversations.countConversations({});
+
+    assert.equal(server.requests(CountConversationsRequestSchema)[0]?.minRevision, 12n);
+  });
+
+  test("that fails because the store lost the revision fails once", async () => {
+    remora.advanceTo(12n);
+    server.answer("CountConversations", new Failure("OUT_OF_RANGE", "REVISION_UNKNOWN"), { count: 0n });
+
+    assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof RevisionUnknownError);
+    await remora.conversations.countConversations({});
+
+    assert.equal(remora.revision, 0n);
+  });
+
+  test("of a list goes through its pages", async () => {
+    const message = (text: string) => ({ messages: [{ text }] });
+    server.answer("ListMessages", { ...message("a"), nextPageToken: "2" }, { ...message("b"), nextPageToken: "" });
+
+    const texts: string[] = [];
+    for await (const page of pages(remora.conversations.listMessages, { conversationId: "c", pageSize: 1 })) {
+      texts.push(...page.messages.map(({ text }) => text));
+    }
+
+    assert.deepEqual(texts, ["a", "b"]);
+    assert.deepEqual(
+      server.requests(ListMessagesRequestSchema).map(({ pageToken, pageSize }) => [pageToken, pageSize]),
+      [
+        ["", 1],
+        ["2", 1],
+      ],
+    );
+  });
+});
+
+describe("what identifies the caller", () => {
+  test("travels with a call", async () => {
+    const client = connect({ token: "secret", tenant: "acme", agentId: "planner", runId: "r1" });
+
+    await client.conversations.appendMessages(APPEND);
+
+    const { headers } = server.calls[0] ?? assert.fail();
+    assert.equal(headers.authorization, "Bearer secret");
+    assert.equal(headers["remora-tenant"], "acme");
+    const origin = server.requests(AppendMessagesRequestSchema)[0]?.origin;
+    assert.deepEqual([origin?.agentId, origin?.runId], ["planner", "r1"]);
+  });
+
+  test("is not sent if it is not given", async () => {
+    await remora.conversations.countConversations({});
+
+    const { headers } = server.calls[0] ?? assert.fail();
+    assert.equal(headers.authorization, undefined);
+    assert.equal(headers["remora-tenant"], undefined);
+  });
+
+  test("is refused before any call if metadata cannot carry it, and not shown", () => {
+    for (const field of ["token", "tenant"]) {
+      for (const value of ["", "\xfc", "line\n", "\x7f"]) {
+        assert.throws(
+          () => connect({ [field]: value }),
+          (error: Error) => {
+            return error instanceof InvalidFieldError && (value === "" || !error.message.includes(value));
+          },
+        );
+      }
+    }
+  });
+
+  test("has the authority localhost over a Unix socket", async () => {
+    await remora.conversations.countConversations({});
+
+    assert.equal(server.calls[0]?.headers[":authority"], "localhost");
+  });
+});
+
+describe("a call that is cancelled", () => {
+  test("ends at once", async () => {
+    const controller = new AbortController();
+    server.answer("CountConversations", () => controller.abort(new Error("enough")));
+
+    const failure = await failureOf(remora.conversations.countConversations({}, { signal: controller.signal }));
+
+    assert.ok(failure instanceof CancelledError);
+    assert.match(String((failure.cause as Error).cause), /enough/);
+  });
+
+  test("is not repeated", async () => {
+    const controller = new AbortController();
+    server.answer("CountConversations", UNAVAILABLE, (stream) => {
+      controller.abort();
+      stream.close();
+    });
+
+    await failureOf(remora.conversations.countConversations({}, { signal: controller.signal }));
+
+    assert.equal(server.calls.length, 2);
+  });
+
+  test("is not sent if it was cancelled before", async () => {
+    await failureOf(remora.conversations.countConversations({}, { signal: AbortSignal.abort() }));
+
+    assert.equal(server.calls.length, 0);
+  });
+
+  test("leaves the others alone", async () => {
+    const controller = new AbortController();
+    server.answer("CountConversations", HANG);
+    const cancelled = failureOf(remora.conversations.countConversations({}, { signal: controller.signal }));
+    const others = Array.from({ length: 20 }, () => remora.conversations.listMessages({ conversationId: "c" }));
+    controller.abort();
+
+    assert.ok((await cancelled) instanceof CancelledError);
+    assert.equal((await Promise.all(others)).length, 20);
+  });
+});
+
+describe("a client", () => {
+  test("that is closed cancels its calls and makes no others", async () => {
+    server.answer("CountConversations", () => remora.close());
+
+    assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof CancelledError);
+    assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof ClientClosedError);
+    remora.close();
+  });
+
+  test("that is closed ends its repeats", async () => {
+    server.answer("CountConversations", UNAVAILABLE, (stream) => {
+      remora.close();
+      stream.close();
+    });
+
+    const failure = await failureOf(remora.conversations.countConversations({}));
+
+    assert.ok(failure instanceof CancelledError || failure instanceof ClientClosedError);
+    assert.equal(server.calls.length, 2);
+  });
+
+  test("that is open keeps no process alive", async () => {
+    const script = `
+      import { Remora } from "./dist/esm/index.js";
+      const remora = new Remora({ endpoint: ${JSON.stringify(server.endpoint)}, timeoutMs: ${PATIENCE_MS} });
+      await remora.conversations.countConversations({});`;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", script], { stdio: "inherit" });
+
+    const [status] = await once(child, "exit");
+
+    assert.equal(status, 0);
+    assert.equal(server.calls.length, 1);
+  });
+
+  test("made before the server connects when it calls", async () => {
+    server.stop();
+    const early = connect();
+    const call = early.conversations.countConversations({});
+    const failure = failureOf(connect({ timeoutMs: 100 }).conversations.countConversations({}));
+
+    assert.ok((await failure) instanceof ConnectionFailedError);
+    early.close();
+    await failureOf(call);
+  });
+});
+
+test("a value of another type is refused before it is sent, with the field as the caller wrote it", async () => {
+  const request = { conversationId: "c", pageSize: "ten" as unknown as number };
+
+  const failure = await failureOf(remora.conversations.listMessages(request));
+
+  assert.ok(failure instanceof WrongTypeError);
+  assert.equal(failure.fieldViolations[0]?.field, "pageSize");
+  assert.equal(server.calls.length, 0);
+});
