@@ -9,6 +9,8 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
+# What npm wrote last when it installed the TypeScript workspace.
+TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 MODEL := .cache/model
 SUITES := .cache/suites
 PIP := -m pip --disable-pip-version-check --quiet
@@ -60,19 +62,21 @@ gen: $(PYTHON_READY) $(BUF) .cache/generate/.installed ## Generate code from the
 build: $(PYTHON_READY) $(VENV)/.server ## Build the engine and install both packages in .venv
 
 .PHONY: fmt
-fmt: $(PYTHON_READY) $(BUF) ## Format everything
+fmt: $(PYTHON_READY) $(BUF) $(TYPESCRIPT) ## Format everything
 	$(BIN)/ruff check --select I --fix --quiet .
 	$(BIN)/ruff format --quiet .
 	$(CARGO) fmt --all
 	$(BUF) format --write
+	npm run --silent --prefix clients/typescript format
 	! command -v gofmt >/dev/null || gofmt -w $(GO_SOURCES)
 
 .PHONY: lint
 lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
 
 .PHONY: test
-test: $(READY) ## Run the tests of Rust and Python, without the slow ones
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)"
+test: $(READY) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Run the tests of Rust, Python and TypeScript, without the slow ones
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)" \
+		"TypeScript's tests" "tools/test_typescript.sh --if-installed"
 
 .PHONY: test-rust
 test-rust: ## Run Rust's tests
@@ -81,6 +85,10 @@ test-rust: ## Run Rust's tests
 .PHONY: test-python
 test-python: $(READY) ## Run Python's tests, without the slow ones
 	$(PYTEST) $(BRIEF)
+
+.PHONY: test-typescript
+test-typescript: $(READY) $(TYPESCRIPT) ## Run TypeScript's tests
+	@tools/test_typescript.sh
 
 .PHONY: suites
 suites: $(READY) $(SUITES)/voltagent/.installed ## Test what plugs into agent frameworks, with their packages, which are large
@@ -116,7 +124,7 @@ wheel: $(PYTHON_READY) ## Build the wheels of both packages into dist/
 	tools/build_wheels.sh dist
 
 .PHONY: check
-check: lint check-generated check-native check-tests check-wheels ## Check everything, as CI does
+check: lint check-generated check-native check-tests check-wheels check-npm ## Check everything, as CI does
 
 ##@ Parts of `make check`
 
@@ -129,14 +137,16 @@ check-format: $(PYTHON_READY) $(BUF)
 	! command -v gofmt >/dev/null || test -z "$$(gofmt -l $(GO_SOURCES))"
 
 .PHONY: check-lint
-check-lint: $(PYTHON_READY)
+check-lint: $(PYTHON_READY) $(TYPESCRIPT)
 	$(BIN)/ruff check --quiet .
+	npm run --silent --prefix clients/typescript lint
 	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --workspace --all-targets --features python -- -D warnings
 
 .PHONY: check-types
-check-types: $(PYTHON_READY)
+check-types: $(PYTHON_READY) $(TYPESCRIPT)
 	$(BIN)/mypy
+	npm run --silent --prefix clients/typescript types
 
 .PHONY: check-layers
 check-layers: $(PYTHON_READY)
@@ -160,12 +170,17 @@ check-native: build
 
 .PHONY: check-tests
 # npm also installs pyright, for tests of what it says of users' code.
-check-tests: $(READY) $(BUF)
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'"
+check-tests: $(READY) $(BUF) $(TYPESCRIPT)
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'" \
+		"TypeScript's tests" tools/test_typescript.sh
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)
 	tools/check_wheels.sh
+
+.PHONY: check-npm
+check-npm: $(READY) $(TYPESCRIPT)
+	tools/check_npm.sh
 
 ##@ Rarely
 
@@ -199,6 +214,10 @@ $(MODEL)/tokenizer.json: | $(PYTHON_READY) $(VENV)/.server
 
 $(BUF): package.json package-lock.json
 	npm ci --loglevel=error
+	touch $@
+
+$(TYPESCRIPT): clients/typescript/package.json clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --loglevel=error
 	touch $@
 
 $(SUITES)/%/.installed: clients/typescript/suites/%/package-lock.json

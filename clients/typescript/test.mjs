@@ -21,7 +21,13 @@ await build({
 const built = readdirSync(".build").filter((name) => name.endsWith(".js"));
 const ended = spawnSync(
   process.execPath,
-  ["--enable-source-maps", "--test", "--test-reporter=spec", ...built.map((name) => join(".build", name))],
+  [
+    "--enable-source-maps",
+    "--test",
+    "--test-concurrency=2",
+    "--test-reporter=spec",
+    ...built.map((name) => join(".build", name)),
+  ],
   { stdio: "inherit" },
 );
 process.exit(ended.status ?? 1);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { afterEach, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   ConnectionFailedError,
@@ -124,47 +124,51 @@ test("a store that is lost is told once", async () => {
   assert.equal((await remora.conversations.countConversations({})).count, 0n);
 });
 
-test("a request beyond what the server takes is refused, and the connection stays", async () => {
-  const server = await start();
-  const remora = connect(server);
+describe("a server under load", () => {
+  let server: Server;
+  before(async () => {
+    server = await Server.start();
+  });
+  after(() => server.remove());
 
-  for (const bytes of [4 << 20, 32 << 20]) {
-    await assert.rejects(append(remora, "x".repeat(bytes)), MessageTooLargeError);
-  }
-  await append(remora, "y".repeat(1 << 20));
-  assert.equal((await texts(remora))[0]?.length, 1 << 20);
-});
+  test("a request beyond what the server takes is refused, and the connection stays", async () => {
+    const remora = connect(server, { tenant: randomUUID() });
 
-test("two thousand calls at once are answered", async () => {
-  const server = await start();
-  const remora = connect(server);
-  const expected = Array.from({ length: 2_000 }, (_, number) => `text ${number}`);
+    for (const bytes of [4 << 20, 32 << 20]) {
+      await assert.rejects(append(remora, "x".repeat(bytes)), MessageTooLargeError);
+    }
+    await append(remora, "y".repeat(1 << 20));
+    assert.equal((await texts(remora))[0]?.length, 1 << 20);
+  });
 
-  await Promise.all(expected.map((text) => append(remora, text)));
+  test("two thousand calls at once are answered", async () => {
+    const remora = connect(server, { tenant: randomUUID() });
+    const expected = Array.from({ length: 2_000 }, (_, number) => `text ${number}`);
 
-  assert.deepEqual((await texts(remora)).sort(), [...expected].sort());
-});
+    await Promise.all(expected.map((text) => append(remora, text)));
 
-test("large replies of many calls arrive whole", async () => {
-  const server = await start();
-  const remora = connect(server);
-  for (let number = 0; number < 5; number++) {
-    await append(remora, String(number).repeat(500_000));
-  }
+    assert.deepEqual((await texts(remora)).sort(), [...expected].sort());
+  });
 
-  const lists = await Promise.all(Array.from({ length: 20 }, () => texts(remora)));
+  test("large replies of many calls arrive whole", async () => {
+    const remora = connect(server, { tenant: randomUUID() });
+    for (let number = 0; number < 5; number++) {
+      await append(remora, String(number).repeat(500_000));
+    }
 
-  for (const list of lists) {
-    assert.deepEqual(
-      list.map((text) => [text[0], text.length]),
-      [..."01234"].map((digit) => [digit, 500_000]),
-    );
-  }
-});
+    const lists = await Promise.all(Array.from({ length: 20 }, () => texts(remora)));
 
-test("tenants are apart", async () => {
-  const server = await start();
-  await append(connect(server), "a");
+    for (const list of lists) {
+      assert.deepEqual(
+        list.map((text) => [text[0], text.length]),
+        [..."01234"].map((digit) => [digit, 500_000]),
+      );
+    }
+  });
 
-  assert.equal((await connect(server, { tenant: "other" }).conversations.countConversations({})).count, 0n);
+  test("tenants are apart", async () => {
+    await append(connect(server, { tenant: "acme" }), "a");
+
+    assert.equal((await connect(server, { tenant: "other" }).conversations.countConversations({})).count, 0n);
+  });
 });
