@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs the TypeScript client and uses it as users do: installed from the tarball into an empty folder, as ES modules and as
-# CommonJS, with its types.
+# CommonJS, with its types; and the code of its README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,20 +10,20 @@ npm pack --silent --workspace @remora/client --prefix clients/typescript --pack-
 
 cp tools/use_npm.ts "$work/use.mts"
 cp tools/use_npm.ts "$work/use.cts"
+sed -n '/^```ts$/,/^```$/ { /^```/d; p }' clients/typescript/packages/client/README.md >"$work/readme.mts"
+[[ -s $work/readme.mts ]] || { echo "The README has no code." >&2; exit 1; }
 tools=$PWD/clients/typescript/node_modules
 python=$PWD/.venv/bin/python
 cd "$work"
 echo '{ "private": true }' >package.json
 npm install --silent ./*.tgz
-"$tools/.bin/tsc" --strict --module nodenext --target es2022 --typeRoots "$tools/@types" --types node use.mts use.cts
-"$python" - node use.mjs -- node use.cjs <<'END'
+"$tools/.bin/tsc" --strict --module nodenext --target es2022 --typeRoots "$tools/@types" --types node ./*.mts ./*.cts
+"$python" - use.mjs use.cjs readme.mjs <<'END'
 import os, subprocess, sys
-from itertools import groupby
 
 from remora import testing
 
 with testing.serve() as endpoint:
-    for is_command, words in groupby(sys.argv[1:], lambda word: word != "--"):
-        if is_command:
-            subprocess.run(list(words), check=True, env={**os.environ, "REMORA_ENDPOINT": endpoint})
+    for script in sys.argv[1:]:
+        subprocess.run(["node", script], check=True, env={**os.environ, "REMORA_ENDPOINT": endpoint})
 END

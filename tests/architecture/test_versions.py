@@ -1,5 +1,6 @@
 """One version in all places that state one."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ def test_the_server_wants_the_client_of_its_own_version() -> None:
     wanted: list[str] = table("pyproject.toml")["project"]["dependencies"]
 
     assert f"remora=={crates}" in wanted
+
+
+def test_the_packages_of_npm_have_the_version_of_the_others() -> None:
+    crates: str = table("Cargo.toml")["workspace"]["package"]["version"]
+    manifests = sorted((ROOT / "clients" / "typescript" / "packages").glob("*/package.json"))
+
+    assert len(manifests) > 1
+    assert {json.loads(manifest.read_text("utf-8"))["version"] for manifest in manifests} == {crates}
 
 
 FUZZ_ALONE = {"remora-fuzz", "arbitrary", "cc", "find-msvc-tools", "jobserver", "libfuzzer-sys", "shlex"}

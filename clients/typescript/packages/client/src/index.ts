@@ -1,5 +1,13 @@
 // `@remora/client`: the client and its errors. The contract's messages are in `@remora/client/v1`.
 
+export {
+  durationFromMs,
+  durationMs,
+  timestampDate,
+  timestampFromDate,
+  timestampFromMs,
+  timestampMs,
+} from "@bufbuild/protobuf/wkt";
 export type { CallOptions } from "./calls.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";

@@ -88,10 +88,13 @@ test("a server that does not answer exceeds the deadline, and answers when it is
   await append(remora, "a");
 
   server.pause();
-  const failure = await append(remora, "b", 200).catch((error: unknown) => error);
+  const [failure, large] = await Promise.all(
+    ["b", "x".repeat(3 << 20)].map((text) => append(remora, text, 200).catch((error: unknown) => error)),
+  );
   server.resume();
 
   assert.ok(failure instanceof DeadlineExceededError);
+  assert.ok(large instanceof DeadlineExceededError); // the server had not even taken all of it
   await remora.conversations.appendMessages({
     conversationId: "c",
     requestId: failure.requestId,

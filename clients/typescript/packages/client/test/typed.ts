@@ -1,0 +1,38 @@
+// Code of users, which is only type-checked: what is wrong with it has to be an error.
+
+import { type Message, Profile } from "../src/generated/v1.js";
+import { type CallOptions, pages, Remora, timestampFromDate } from "../src/index.js";
+
+export async function right(remora: Remora, options: CallOptions): Promise<Message[]> {
+  const { revision } = await remora.conversations.appendMessages(
+    { conversationId: "c", messages: [{ role: "user", text: "t", createTime: timestampFromDate(new Date()) }] },
+    options,
+  );
+  remora.advanceTo(revision);
+  const { hits } = await remora.memory.searchMessages({
+    scope: { case: "userId", value: "u" },
+    query: { case: "text", value: "t" },
+    options: { profile: Profile.HYBRID },
+  });
+  const found = hits.flatMap(({ message }) => (message === undefined ? [] : [message]));
+  for await (const page of pages(remora.conversations.listMessages, { conversationId: "c", minRevision: 1n })) {
+    found.push(...page.messages);
+  }
+  return found;
+}
+
+export async function wrong(remora: Remora): Promise<void> {
+  // @ts-expect-error: the field has another name
+  await remora.conversations.getConversation({ conversation_id: "c" });
+  // @ts-expect-error: 64-bit integers are bigint
+  await remora.conversations.getConversation({ conversationId: "c", minRevision: 1 });
+  // @ts-expect-error: there is no such RPC
+  await remora.conversations.getMessages({ conversationId: "c" });
+  // @ts-expect-error: there is no such option
+  await remora.conversations.getConversation({ conversationId: "c" }, { timeout: 1 });
+  // @ts-expect-error: not a list
+  for await (const _ of pages(remora.conversations.getConversation, { conversationId: "c" })) {
+  }
+  // @ts-expect-error: the tenant is a text
+  new Remora({ tenant: 1 });
+}
