@@ -10,6 +10,7 @@ pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Avx2,
     dot,
     dot_rows,
+    dot_bytes,
     best_dots,
 };
 
@@ -115,6 +116,25 @@ fn quarter(sums: Sums) -> __m128 {
 
 /// Values of a code in a register, at twice the width.
 const WIDE: usize = 16;
+
+#[target_feature(enable = "avx2")]
+fn dot_bytes(query: &[i16], rows: &[i8], out: &mut [i32]) {
+    let (query, _) = query.as_chunks::<WIDE>();
+    let (rows, _) = rows.as_chunks::<WIDE>();
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        let mut sums = _mm256_setzero_si256();
+        for (query, row) in query.iter().zip(row) {
+            // SAFETY: a part of the query holds the 32 bytes that are loaded, one of the row its 16.
+            let (query, row) = unsafe {
+                let row = _mm_loadu_si128(row.as_ptr().cast());
+                (_mm256_loadu_si256(query.as_ptr().cast()), row)
+            };
+            let products = _mm256_madd_epi16(query, _mm256_cvtepi8_epi16(row));
+            sums = _mm256_add_epi32(sums, products);
+        }
+        *out = sum(sums);
+    }
+}
 
 #[target_feature(enable = "avx2")]
 fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {

@@ -10,6 +10,7 @@ pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Avx512,
     dot,
     dot_rows,
+    dot_bytes,
     best_dots,
 };
 
@@ -95,6 +96,25 @@ fn quarter(sums: __m512) -> __m128 {
 
 /// Values of a code in a register, at twice the width.
 const WIDE: usize = 32;
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn dot_bytes(query: &[i16], rows: &[i8], out: &mut [i32]) {
+    let (query, _) = query.as_chunks::<WIDE>();
+    let (rows, _) = rows.as_chunks::<WIDE>();
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        let mut sums = _mm512_setzero_si512();
+        for (query, row) in query.iter().zip(row) {
+            // SAFETY: a part of the query holds the 64 bytes that are loaded, one of the row its 32.
+            let (query, row) = unsafe {
+                let row = _mm256_loadu_si256(row.as_ptr().cast());
+                (_mm512_loadu_si512(query.as_ptr().cast()), row)
+            };
+            let products = _mm512_madd_epi16(query, _mm512_cvtepi8_epi16(row));
+            sums = _mm512_add_epi32(sums, products);
+        }
+        *out = _mm512_reduce_add_epi32(sums);
+    }
+}
 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {

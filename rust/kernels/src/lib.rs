@@ -4,8 +4,8 @@
 //! congruent to `l` modulo [`LANES`], in ascending order, each by one fused multiply-add, starting from +0. Both vectors
 //! count as padded with zeros to a multiple of [`LANES`]. The sums then fold by halves: `l` with `l + 8`, `l + 4`, `l + 2`,
 //! `l + 1`. Every table follows that order, so all of them return the same bits (a NaN is a NaN: its payload is not
-//! specified), whatever the row's place among other rows and the number of threads. Dot products of codes, small vectors of
-//! int8, are whole numbers, which any order gives exactly.
+//! specified), whatever the row's place among other rows and the number of threads. Dot products of codes and of byte
+//! rows, which hold int8, are whole numbers, which any order gives exactly.
 //!
 //! It knows no other crate of the engine.
 
@@ -32,6 +32,9 @@ pub use code::{CODE, Code, WideCode, widened};
 pub use level::{Level, UnknownLevel};
 pub use prefetch::prefetch;
 
+/// Values in a block of a byte row.
+pub const BYTE_BLOCK: usize = 32;
+
 /// The functions of one instruction set. Obtained from [`Kernels::best`] or [`Kernels::for_level`], which hand out a table
 /// only where the processor can run it.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub struct Kernels {
     dot: unsafe fn(&[f32], &[f32]) -> f32,
     /// Takes a query that is not empty, rows that lie one after the other, and one output per row.
     dot_rows: unsafe fn(&[f32], &[f32], &mut [f32]),
+    /// Takes a query of whole [`BYTE_BLOCK`]s, rows that lie one after the other, and one output per row.
+    dot_bytes: unsafe fn(&[i16], &[i8], &mut [i32]),
     /// Takes queries, rows, and for each query the best dot product so far.
     best_dots: unsafe fn(&[WideCode], &[Code], &mut [i32]),
 }
@@ -111,6 +116,29 @@ impl Kernels {
         }
         // SAFETY: a table exists only where its level is available; the query is not empty and the rows fill the outputs.
         unsafe { (self.dot_rows)(query, rows, out) }
+    }
+
+    /// Writes to `out[r]` the dot product of `query` and row `r` of `rows`, which holds `out.len()` rows of `query.len()`
+    /// values, one after the other. Each must fit 32 bits, whatever signs its products have.
+    ///
+    /// # Panics
+    /// Where `rows.len()` is not `query.len() * out.len()`, or the query does not consist of whole blocks of [`BYTE_BLOCK`].
+    #[expect(unsafe_code, reason = "the call of a function for one instruction set")]
+    pub fn dot_bytes(&self, query: &[i16], rows: &[i8], out: &mut [i32]) {
+        assert_eq!(
+            Some(rows.len()),
+            query.len().checked_mul(out.len()),
+            "one row per output, each as long as the query"
+        );
+        assert!(
+            query.len().is_multiple_of(BYTE_BLOCK),
+            "the query consists of whole blocks"
+        );
+        if query.is_empty() {
+            return out.fill(0);
+        }
+        // SAFETY: a table exists only where its level is available; the query is whole blocks and the rows fill the outputs.
+        unsafe { (self.dot_bytes)(query, rows, out) }
     }
 
     /// Writes to `out[q]` the largest dot product of query `q` and any of the rows; `i32::MIN` where there are no rows.

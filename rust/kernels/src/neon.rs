@@ -10,6 +10,7 @@ pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Neon,
     dot,
     dot_rows,
+    dot_bytes,
     best_dots,
 };
 
@@ -119,6 +120,23 @@ fn fold(sums: Sums) -> f32 {
 
 /// Values of a code in a register, at twice the width.
 const WIDE: usize = 8;
+
+#[target_feature(enable = "neon")]
+fn dot_bytes(query: &[i16], rows: &[i8], out: &mut [i32]) {
+    let (query, _) = query.as_chunks::<WIDE>();
+    let (rows, _) = rows.as_chunks::<WIDE>();
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        let mut sums = vdupq_n_s32(0);
+        for (query, row) in query.iter().zip(row) {
+            // SAFETY: a part of the query holds the 16 bytes that are loaded, one of the row its 8.
+            let (query, row) = unsafe { (vld1q_s16(query.as_ptr()), vld1_s8(row.as_ptr())) };
+            let row = vmovl_s8(row);
+            sums = vmlal_s16(sums, vget_low_s16(query), vget_low_s16(row));
+            sums = vmlal_high_s16(sums, query, row);
+        }
+        *out = vaddvq_s32(sums);
+    }
+}
 
 #[target_feature(enable = "neon")]
 fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {

@@ -6,6 +6,7 @@ pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Scalar,
     dot,
     dot_rows,
+    dot_bytes,
     best_dots,
 };
 
@@ -44,6 +45,13 @@ fn fold(mut sums: [f32; LANES]) -> f32 {
         half /= 2;
     }
     sums[0]
+}
+
+fn dot_bytes(query: &[i16], rows: &[i8], out: &mut [i32]) {
+    for (row, out) in rows.chunks_exact(query.len()).zip(out) {
+        let products = query.iter().zip(row);
+        *out = products.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+    }
 }
 
 fn best_dots(queries: &[WideCode], rows: &[Code], out: &mut [i32]) {

@@ -186,6 +186,55 @@ fn blocks_are_read_and_written_as_their_floats() {
     assert_eq!(as_floats(&blocks)[LANES], 7.0);
 }
 
+/// Whole numbers without a pattern, from `-bound` to `bound`.
+fn whole(seed: u64, count: usize, bound: f32) -> Vec<i16> {
+    let values = values(seed, count);
+    values.iter().map(|value| (value * bound) as i16).collect()
+}
+
+#[test]
+fn every_level_gives_the_dot_products_of_byte_rows() {
+    for blocks in 1..5 {
+        for count in 0..6 {
+            let dim = blocks * BYTE_BLOCK;
+            let query = whole(1, dim, 32_767.0);
+            let rows: Vec<i8> = whole(2, dim * count, 127.0)
+                .iter()
+                .map(|value| *value as i8)
+                .collect();
+            let naive: Vec<i32> = rows
+                .chunks(dim)
+                .map(|row| {
+                    let products = query.iter().zip(row);
+                    products.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+                })
+                .collect();
+            for kernels in Kernels::available() {
+                let mut found = vec![7; count];
+                kernels.dot_bytes(&query, &rows, &mut found);
+                assert_eq!(found, naive, "{}", kernels.level());
+            }
+        }
+    }
+}
+
+#[test]
+fn dot_products_of_byte_rows_may_fill_32_bits() {
+    let query = [32_767; 16 * BYTE_BLOCK];
+    let row = [127; 16 * BYTE_BLOCK];
+    for kernels in Kernels::available() {
+        let mut found = [0];
+        kernels.dot_bytes(&query, &row, &mut found);
+        assert_eq!(found, [512 * 127 * 32_767]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "whole blocks")]
+fn byte_rows_of_broken_blocks_are_refused() {
+    scalar().dot_bytes(&[1; 31], &[1; 31], &mut [0]);
+}
+
 /// Codes without a pattern, the extremes among them.
 fn codes(seed: u64, count: usize) -> Vec<Code> {
     let values = values(seed, count * CODE);
