@@ -16,7 +16,19 @@ from benchmarks.interleaving import Bench
 from benchmarks.loading import Load
 from benchmarks.probe import Probe
 from benchmarks.slices import Figure
-from benchmarks.workloads import append, backlog, client, overload, queries, recall, records, scale, search, window
+from benchmarks.workloads import (
+    append,
+    backlog,
+    client,
+    overload,
+    queries,
+    recall,
+    records,
+    scale,
+    search,
+    vectors,
+    window,
+)
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +46,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "queries": queries.run,
     "scale": scale.run,
     "records": records.run,
+    "vectors": vectors.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000

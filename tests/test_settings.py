@@ -37,6 +37,7 @@ VALUES = {
     "default_timeout": "2.5",
     "window_bytes": "2 MiB",
     "record_bytes": "6MiB",
+    "vector_bytes": "7MiB",
     "recall_bytes": "3GiB",
     "search_bytes": "5GiB",
     "segment_bytes": "4MiB",

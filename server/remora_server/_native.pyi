@@ -452,6 +452,12 @@ class EngineStatistics:
     @property
     def recall_bytes(self) -> int: ...
     @property
+    def vector_parts(self) -> int:
+        """Partitions of vectors."""
+
+    @property
+    def vector_bytes(self) -> int: ...
+    @property
     def kernels(self) -> str: ...
 
 @final
@@ -476,6 +482,7 @@ class Core:
         kernels: str | None = None,
         kinds: Sequence[RecordKind] = ...,
         record_bytes: int = 67_108_864,
+        vector_bytes: int = 268_435_456,
     ) -> Self:
         """Open the journal of a directory, or begin one; None for one in memory.
 
@@ -489,6 +496,8 @@ class Core:
     def recovery(self) -> Recovery: ...
     @property
     def recall(self) -> Recall: ...
+    @property
+    def vectors(self) -> Vectors: ...
     def accepted(self) -> int:
         """Return the newest revision that was given out."""
 
@@ -838,12 +847,14 @@ class RecordKind:
         orders: Sequence[Sequence[int]],
         of_conversation: bool,
         of_user: bool,
+        is_searched: bool = False,
     ) -> Self:
         """`number` is written in the journal and belongs to this kind for good; it is not 0.
 
         Order 0 is that of the keys of a partition. `orders` are the further ones: columns, by their index, of which no
         record has a null; records that are alike in them follow each other as they were written. Records of a kind
-        `of_conversation` go with their conversation. ValueError where an order names a column that is not there.
+        `of_conversation` go with their conversation; those of one that `is_searched` are vectors. ValueError where an
+        order names a column that is not there.
         """
 
     @property
@@ -933,6 +944,56 @@ class SearchResult:
 
         For a tenant: whether all of those of its users were who are in memory at all.
         """
+
+@final
+class VectorLoad:
+    """A load of a partition's vectors: until it is finished nobody sees them."""
+
+    def fill(self, rows: Sequence[tuple[bytes, bytes]]) -> int:
+        """Give keys and bodies that the database has, and return the bytes of memory that the load takes so far."""
+
+    def finish(self) -> None:
+        """Say that it has everything that the database has. ValueError where it has ended."""
+
+    def abandon(self) -> None:
+        """Forget it, unless it is finished."""
+
+@final
+class Vectors:
+    """The vectors of kinds that are searched, by partitions. Safe to share between threads.
+
+    Commits reach it through the core and never wait for a search. To load a partition: `begin`, wait until the database
+    has everything that touched the kind by then, read the database, fill, finish. ColdVectors where a partition is not
+    in memory; `expression` is as for Recall.search.
+    """
+
+    def begin(self, kind: int, tenant: str, partition: bytes, user_id: str) -> VectorLoad:
+        """Begin a load of a user's partition, in the place of any other."""
+
+    def search(
+        self,
+        kind: int,
+        tenant: str,
+        partition: bytes,
+        vector: Buffer,
+        *,
+        k: int,
+        threshold: float | None,
+        expression: tuple[Any, ...] | None,
+    ) -> tuple[list[tuple[float, bytes]], int]:
+        """Return the scores and bodies of the nearest vectors, ties by key, and the revision that they show.
+
+        ValueError for a vector that is not finite.
+        """
+
+    def count(self, kind: int, tenant: str, partition: bytes, *, expression: tuple[Any, ...] | None) -> tuple[int, int]:
+        """Return how many vectors pass, and the revision that this shows."""
+
+    def keys(self, kind: int, tenant: str, partition: bytes, *, expression: tuple[Any, ...] | None) -> list[bytes]:
+        """Return the keys of the vectors that pass, in any order."""
+
+class ColdVectors(KeyError):
+    """The vectors are not in memory."""
 
 @final
 class Unapplied:

@@ -29,6 +29,7 @@ from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
 from remora_server.domain.status import ProcessStatus
 from remora_server.domain.store import Store
+from remora_server.domain.text_vectors import TextVectors
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
 from remora_server.engine.encoder import LocalEmbedder
@@ -50,6 +51,7 @@ from remora_server.rpc.handlers.text import TextHandlers
 from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
 from remora_server.rpc.handlers.transfers import TransferHandlers
 from remora_server.rpc.handlers.users import UserHandlers
+from remora_server.rpc.handlers.vectors import VectorHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
@@ -205,6 +207,7 @@ def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
         directory=settings.data,
         window_bytes=settings.window_bytes,
         record_bytes=settings.record_bytes,
+        vector_bytes=settings.vector_bytes,
         recall_bytes=settings.recall_bytes,
         search_bytes=settings.search_bytes,
         segment_bytes=settings.segment_bytes,
@@ -253,6 +256,7 @@ def _handlers(
         TimelineEventHandlers(store.timeline_events, page_tokens),
         HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
         WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
+        VectorHandlers(store.vectors, store.collections, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens),

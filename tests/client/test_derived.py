@@ -18,7 +18,7 @@ OF_STUBS = {
     *("SaveHistoryEntry", "UpdateHistoryEntry", "GetHistoryEntry", "ListHistoryEntries", "DeleteHistoryEntry"),
     *("SaveEntrySteps", "UpdateEntryStep", "GetEntryStep", "ListEntrySteps", "DeleteEntryStep"),
 }
-"""What no method of the client wraps: it is called through `stubs`, as all of WorkflowService is."""
+"""What no method of the client wraps: it is called through `stubs`, as all of WorkflowService and VectorService is."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"
 
 

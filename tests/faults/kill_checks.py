@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
-from tests.faults.user_requests import VECTOR_MODEL, entries_of, runs_of
+from tests.faults.user_requests import VECTOR_MODEL, collections_of, entries_of, runs_of
 from tests.faults.user_writer import OPTIONS
 from tests.patience import PATIENCE
 
@@ -28,10 +28,12 @@ from remora.v1 import (
     memory_service_pb2,
     memory_service_pb2_grpc,
     message_pb2,
+    vector_service_pb2_grpc,
     workflow_service_pb2_grpc,
 )
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
+from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -176,6 +178,7 @@ class Checker:
         self.store = conversation_service_pb2_grpc.ConversationServiceStub(self.channel)
         self._history = history_service_pb2_grpc.HistoryServiceStub(self.channel)
         self._workflows = workflow_service_pb2_grpc.WorkflowServiceStub(self.channel)
+        self._vectors = vector_service_pb2_grpc.VectorServiceStub(self.channel)
         self._memory = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
         self._admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
 
@@ -213,6 +216,7 @@ class Checker:
             steps = history.ListEntryStepsRequest(entry_id=entry_id, page_size=PAGE)
             seen.entry_steps[entry_id] = list(self._history.ListEntrySteps(steps, timeout=WAIT).steps)
             seen.events[entry_id] = self._events_of(entry_id)
+        self._see_vectors(user, seen)
         for name in rows:
             seen.memories[name] = self._memory_of(WorkingMemoryScope(conversation_id=name))
         return seen
@@ -226,6 +230,18 @@ class Checker:
             if not page.next_page_token:
                 return found
             request.page_token = page.next_page_token
+
+    def _see_vectors(self, user: str, seen: Seen) -> None:
+        listed = self._vectors.ListCollections(vectors.ListCollectionsRequest(page_size=PAGE), timeout=WAIT)
+        own = [collection for collection in listed.collections if collection.id in collections_of(user)]
+        seen.collections = {collection.id: collection for collection in own}
+        for name in collections_of(user):
+            near = vectors.SearchVectorsRequest(
+                collection_id=name, user_id=user, vector=struct.pack("<2f", 0, 0), k=PAGE
+            )
+            seen.near[name] = [hit.vector.id for hit in self._vectors.SearchVectors(near, timeout=WAIT).hits]
+            request = vectors.GetVectorsRequest(collection_id=name, user_id=user, ids=[f"v{n}" for n in range(6)])
+            seen.vectors[name] = list(self._vectors.GetVectors(request, timeout=WAIT).vectors)
 
     def _events_of(self, run_id: str) -> list[TimelineEvent]:
         request = history.ListTimelineEventsRequest(run_id=run_id, page_size=PAGE)

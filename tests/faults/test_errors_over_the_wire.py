@@ -39,6 +39,8 @@ from remora.v1 import (
     text_service_pb2,
     timeline_event_pb2,
     transfer_service_pb2,
+    vector_pb2,
+    vector_service_pb2,
     workflow_pb2,
     workflow_service_pb2,
 )
@@ -123,6 +125,33 @@ def get_a_run(memory: Remora, _: Sidecar) -> None:
 def get_a_step(memory: Remora, _: Sidecar) -> None:
     request = workflow_service_pb2.GetWorkflowStepRequest(step_id="lost", run_id="r")
     memory.stubs.workflows.GetWorkflowStep(request, timeout=WAIT)
+
+
+def store_vectors(memory: Remora, *dimensions: int) -> None:
+    vectors = [vector_pb2.Vector(id=f"v{index}", values=bytes(4 * size)) for index, size in enumerate(dimensions)]
+    request = vector_service_pb2.UpsertVectorsRequest(collection_id="k", vectors=vectors)
+    memory.stubs.vectors.UpsertVectors(request, timeout=WAIT)
+
+
+def get_a_collection(memory: Remora, _: Sidecar) -> None:
+    request = vector_service_pb2.GetCollectionRequest(collection_id="lost")
+    memory.stubs.vectors.GetCollection(request, timeout=WAIT)
+
+
+def create_a_collection_twice(memory: Remora, _: Sidecar) -> None:
+    request = vector_service_pb2.CreateCollectionRequest(collection=vector_pb2.VectorCollection(id="k"))
+    for _attempt in range(2):
+        memory.stubs.vectors.CreateCollection(request, timeout=WAIT)
+
+
+def store_vectors_of_two_dimensions(memory: Remora, _: Sidecar) -> None:
+    store_vectors(memory, 2, 3)
+
+
+def search_many_vectors(memory: Remora, _: Sidecar) -> None:
+    store_vectors(memory, *[4_096] * 64)
+    request = vector_service_pb2.SearchVectorsRequest(collection_id="k", vector=bytes(4 * 4_096))
+    memory.stubs.vectors.SearchVectors(request, timeout=WAIT)
 
 
 def get_an_event(memory: Remora, _: Sidecar) -> None:
@@ -482,6 +511,35 @@ FAULTS = [
         grpc.StatusCode.ALREADY_EXISTS,
         "HISTORY_ENTRY_EXISTS",
         {"entry_id": "h"},
+    ),
+    Fault(
+        errors.CollectionNotFound,
+        get_a_collection,
+        grpc.StatusCode.NOT_FOUND,
+        "COLLECTION_NOT_FOUND",
+        {"collection_id": "lost"},
+    ),
+    Fault(
+        errors.CollectionExists,
+        create_a_collection_twice,
+        grpc.StatusCode.ALREADY_EXISTS,
+        "COLLECTION_EXISTS",
+        {"collection_id": "k"},
+    ),
+    Fault(
+        errors.DimensionMismatch,
+        store_vectors_of_two_dimensions,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "DIMENSION_MISMATCH",
+        {"field": "vectors[1].values", "expected_dimension": "2", "found_dimension": "3"},
+    ),
+    Fault(
+        errors.VectorsTooLarge,
+        search_many_vectors,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "VECTORS_TOO_LARGE",
+        {"needed_bytes": None, "limit_bytes": str(1 << 20), "setting": "vector_bytes"},
+        arguments=("--vector-bytes=1MiB",),
     ),
     Fault(
         errors.RevisionConflict,

@@ -19,9 +19,11 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
+from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 
 LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
@@ -99,6 +101,11 @@ class Seen:
     """The parts of each run that there may be, and the events of each entry."""
     entries: dict[str, HistoryEntry] = field(default_factory=dict)
     entry_steps: dict[str, list[EntryStep]] = field(default_factory=dict)
+    collections: dict[str, VectorCollection] = field(default_factory=dict)
+    vectors: dict[str, list[Vector]] = field(default_factory=dict)
+    """The user's vectors of each collection, by id."""
+    near: dict[str, list[str]] = field(default_factory=dict)
+    """The ids of those that a search of the collection finds."""
 
 
 class Draft:
@@ -201,6 +208,9 @@ class UserModel:
         self.entries: dict[str, HistoryEntry] = {}
         self.entry_steps: dict[tuple[str, str], EntryStep] = {}
         """By entry and id, in the order of adding."""
+        self.collections: dict[str, VectorCollection] = {}
+        self.vectors: dict[tuple[str, str], Vector] = {}
+        """By collection and id."""
         self.kept: dict[str, Kept] = {}
         self.kept[shared] = Kept(conversation_pb2.Conversation(id=shared), shared=True)
         self._methods: dict[str, Callable[[Any, Any], Expected]] = {
@@ -231,6 +241,11 @@ class UserModel:
             "SaveEntrySteps": self._save_entry_steps,
             "UpdateEntryStep": self._update_entry_step,
             "DeleteEntryStep": self._delete_entry_step,
+            "UpsertVectors": self._upsert_vectors,
+            "DeleteVectors": self._delete_vectors,
+            "CreateCollection": self._create_collection,
+            "ClearCollection": self._clear_collection,
+            "DeleteCollection": self._delete_collection,
         }
 
     def apply(self, method: str, request: Message, reply: Message | None) -> Expected:
@@ -327,6 +342,7 @@ class UserModel:
         self.memory = None
         self.runs, self.run_steps, self.events = {}, {}, {}
         self.entries, self.entry_steps = {}, {}
+        self.vectors = {}
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
 
     def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
@@ -486,6 +502,55 @@ class UserModel:
         gone = self.entry_steps.pop((request.entry_id, request.step_id), None)
         return Expected(gone is not None, {"deleted": gone is not None})
 
+    def _upsert_vectors(self, request: vectors.UpsertVectorsRequest, reply: Reply) -> Expected:
+        name = request.collection_id
+        collection = self.collections.setdefault(name, VectorCollection(id=name))
+        collection.current_dimension = 2
+        for given in request.vectors:
+            vector = copied(given)
+            vector.collection_id, vector.user_id, vector.revision = name, self.user, revision_of(reply)
+            self.vectors[name, vector.id] = vector
+        return Expected(True)
+
+    def _delete_vectors(self, request: vectors.DeleteVectorsRequest, _reply: Reply) -> Expected:
+        def goes(vector: Vector) -> bool:
+            if request.HasField("ids"):
+                return vector.id in request.ids.ids
+            return vector.attributes["group"] == request.filter.condition.values[0]
+
+        own = {key: vector for key, vector in self.vectors.items() if key[0] == request.collection_id}
+        gone = [key for key, vector in own.items() if goes(vector)]
+        for key in gone:
+            del self.vectors[key]
+        return Expected(bool(gone), {"deleted_vectors": len(gone)})
+
+    def _create_collection(self, request: vectors.CreateCollectionRequest, _reply: Reply) -> Expected:
+        if request.collection.id in self.collections:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS)
+        collection = copied(request.collection)
+        collection.current_dimension = collection.dimension
+        self.collections[collection.id] = collection
+        return Expected(True)
+
+    def _clear_collection(self, request: vectors.ClearCollectionRequest, _reply: Reply) -> Expected:
+        collection = self.collections.get(request.collection_id)
+        if collection is None:
+            return Expected(False)
+        collection.current_dimension = collection.dimension
+        self._drop_vectors(collection.id)
+        return Expected(True)
+
+    def _delete_collection(self, request: vectors.DeleteCollectionRequest, _reply: Reply) -> Expected:
+        if self.collections.pop(request.collection_id, None) is None:
+            if not request.allow_missing:
+                raise Refused(grpc.StatusCode.NOT_FOUND)
+            return Expected(False, {"deleted": False})
+        self._drop_vectors(request.collection_id)
+        return Expected(True, {"deleted": True})
+
+    def _drop_vectors(self, name: str) -> None:
+        self.vectors = {key: vector for key, vector in self.vectors.items() if key[0] != name}
+
     def differences(self, seen: Seen) -> list[str]:
         """How what the store shows departs from what it should; empty where it does not."""
         own = {name: kept.row for name, kept in self.kept.items() if not kept.shared}
@@ -570,6 +635,23 @@ class UserModel:
         own = (step for key, step in self.entry_steps.items() if key[0] == entry_id)
         return sorted(own, key=lambda step: step.step_index)
 
+    def collection_differences(self, seen: Seen) -> list[str]:
+        names = sorted(self.collections | seen.collections)
+        return _row_differences(
+            "vector_collections",
+            [self.collections[name] for name in names if name in self.collections],
+            [seen.collections[name] for name in names if name in seen.collections],
+        )
+
+    def vector_differences(self, seen: Seen) -> list[str]:
+        found: list[str] = []
+        for name, shown in seen.vectors.items():
+            own = [vector for key, vector in sorted(self.vectors.items()) if key[0] == name]
+            found += _row_differences(f"vectors of {name}", own, shown)
+            if seen.near[name] != [vector.id for vector in own]:
+                found.append(f"vectors of {name}: a search finds {seen.near[name]}, not all of them")
+        return found
+
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
         if len(seen.found) != len(set(seen.found)):
@@ -583,6 +665,8 @@ class UserModel:
         self.events = _adopted(self.events, seen.events)
         self.entries = {name: copied(entry) for name, entry in seen.entries.items()}
         self.entry_steps = _adopted(self.entry_steps, seen.entry_steps)
+        self.collections = {name: copied(collection) for name, collection in seen.collections.items()}
+        self.vectors = _adopted(self.vectors, seen.vectors)
         for name, kept in self.kept.items():
             if not kept.shared:
                 kept.row = copied(seen.conversations[name])
@@ -623,6 +707,8 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "timeline_events": UserModel.event_differences,
     "history_entries": UserModel.entry_differences,
     "entry_steps": UserModel.entry_step_differences,
+    "vector_collections": UserModel.collection_differences,
+    "vectors": UserModel.vector_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 

@@ -14,9 +14,13 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
+from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.filter_pb2 import OPERATOR_EQ, Condition, Filter
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
+from remora.v1.scalar_pb2 import Scalar
 from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
@@ -54,6 +58,11 @@ WEIGHTS = {
     "SaveEntrySteps": 6,
     "UpdateEntryStep": 3,
     "DeleteEntryStep": 2,
+    "UpsertVectors": 8,
+    "DeleteVectors": 4,
+    "CreateCollection": 2,
+    "ClearCollection": 1,
+    "DeleteCollection": 1,
     "DeleteUser": 1,
 }
 
@@ -66,6 +75,11 @@ def runs_of(user: str) -> list[str]:
 def entries_of(user: str) -> list[str]:
     """The ids that a user's history entries may have."""
     return [f"{user}-entry-{name}" for name in NAMES]
+
+
+def collections_of(user: str) -> list[str]:
+    """The ids that a user's collections may have."""
+    return [f"{user}-{name}" for name in NAMES]
 
 
 class UserRequests:
@@ -103,6 +117,11 @@ class UserRequests:
             "SaveEntrySteps": self._save_entry_steps,
             "UpdateEntryStep": self._update_entry_step,
             "DeleteEntryStep": self._delete_entry_step,
+            "UpsertVectors": self._upsert_vectors,
+            "DeleteVectors": self._delete_vectors,
+            "CreateCollection": self._create_collection,
+            "ClearCollection": lambda: vectors.ClearCollectionRequest(collection_id=self._own()),
+            "DeleteCollection": self._delete_collection,
             "DeleteUser": lambda: users.DeleteUserRequest(user_id=self._user),
         }
 
@@ -350,6 +369,36 @@ class UserRequests:
         )
         event.start_time.FromSeconds(LONG_AGO)
         return event
+
+    def _upsert_vectors(self) -> Message:
+        given = [self._stored_vector() for _ in range(self._random.randint(1, 4))]
+        return vectors.UpsertVectorsRequest(collection_id=self._own(), user_id=self._user, vectors=given)
+
+    def _stored_vector(self) -> Vector:
+        return Vector(
+            id=f"v{self._random.randrange(6)}",
+            values=struct.pack("<2f", self._random.random() - 0.5, self._random.random() - 0.5),
+            content=self._text(),
+            metadata=self._random.randbytes(self._random.choice([0, 20])),
+            attributes={"group": Scalar(integer=self._random.randrange(3))},
+        )
+
+    def _delete_vectors(self) -> Message:
+        request = vectors.DeleteVectorsRequest(collection_id=self._own(), user_id=self._user)
+        if self._random.random() < 0.6:
+            request.ids.ids.extend(f"v{self._random.randrange(6)}" for _ in range(2))
+        else:
+            value = Scalar(integer=self._random.randrange(3))
+            request.filter.CopyFrom(Filter(condition=Condition(key="group", operator=OPERATOR_EQ, values=[value])))
+        return request
+
+    def _create_collection(self) -> Message:
+        dimension = self._random.choice([0, 2])
+        return vectors.CreateCollectionRequest(collection=VectorCollection(id=self._own(), dimension=dimension))
+
+    def _delete_collection(self) -> Message:
+        allow_missing = self._random.random() < 0.5
+        return vectors.DeleteCollectionRequest(collection_id=self._own(), allow_missing=allow_missing)
 
     def _scope(self) -> WorkingMemoryScope:
         if self._random.random() < 0.3:

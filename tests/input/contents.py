@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from remora.v1 import admin_service_pb2 as admin
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -22,7 +24,7 @@ USERS = ("u", "v", "default")
 
 def write_something_of_everything(caller: Caller) -> None:
     """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow and an
-    entry of an agent's history of each.
+    entry of an agent's history of each; vectors of each and of nobody.
     """
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
@@ -59,6 +61,9 @@ def write_something_of_everything(caller: Caller) -> None:
         _write_a_run(caller, run, workflow, user)
     for entry, agent, user in (("h", "a", "u"), ("g", "b", "v")):
         _write_an_entry(caller, entry, agent, user)
+    for collection in ("k", "l"):
+        for user in ("", "u", "v"):
+            _write_vectors(caller, collection, user)
 
 
 def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> None:
@@ -79,6 +84,16 @@ def _write_an_entry(caller: Caller, entry_id: str, agent_id: str, user: str) -> 
     ask(caller, "SaveEntrySteps", history.SaveEntryStepsRequest(steps=steps))
     event: Any = {"id": "e", "run_id": entry_id, "name": "began"}
     ask(caller, "AddTimelineEvents", history.AddTimelineEventsRequest(events=[event]))
+
+
+def _write_vectors(caller: Caller, collection: str, user: str) -> None:
+    """Vectors of a user in a collection."""
+    given: Any = [
+        {"id": f"v{number}", "values": struct.pack("<2f", 1, number), "content": "night train", "metadata": b"\0\xff"}
+        for number in range(3)
+    ]
+    request = vectors.UpsertVectorsRequest(collection_id=collection, user_id=user, vectors=given)
+    ask(caller, "UpsertVectors", request)
 
 
 def digest(caller: Caller) -> str:
@@ -109,6 +124,14 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
     for entry in entries.entries:
         whole = history.GetHistoryEntryRequest(entry_id=entry.id, with_related=True)
         yield ask(caller, "GetHistoryEntry", whole)
+    collections: Any = ask(caller, "ListCollections", vectors.ListCollectionsRequest(page_size=1000))
+    yield collections
+    for collection in collections.collections:
+        yield ask(caller, "GetCollection", vectors.GetCollectionRequest(collection_id=collection.id))
+        values = struct.pack("<f", 1) * max(1, collection.current_dimension)
+        for user in ("", *USERS):
+            query = vectors.SearchVectorsRequest(collection_id=collection.id, user_id=user, vector=values, k=1000)
+            yield ask(caller, "SearchVectors", query)
     options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
     yield ask(
         caller,

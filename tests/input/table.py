@@ -54,6 +54,8 @@ RUN_STEP: Json = {"id": "s", "run_id": "r", "status": 1}
 EVENT: Json = {"id": "e", "run_id": "r"}
 ENTRY: Json = {"id": "h", "agent_id": "a"}
 ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
+STORED: Json = {"id": "v", "values": vector(1)}
+OF_VECTORS: Json = {"collection_id": "c"}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
@@ -98,6 +100,16 @@ LEAST: dict[str, Json] = {
     "GetWorkflowStepRequest": {"step_id": "s"},
     "ListWorkflowStepsRequest": {"run_id": "r"},
     "DeleteWorkflowStepRequest": {"step_id": "s"},
+    "UpsertVectorsRequest": {**OF_VECTORS, "vectors": [STORED]},
+    "SearchVectorsRequest": {**OF_VECTORS, "vector": vector(1)},
+    "GetVectorsRequest": {**OF_VECTORS, "ids": ["v"]},
+    "DeleteVectorsRequest": {**OF_VECTORS, "ids": {"ids": ["v"]}},
+    "CountVectorsRequest": OF_VECTORS,
+    "CreateCollectionRequest": {"collection": {"id": "c"}},
+    "GetCollectionRequest": OF_VECTORS,
+    "ListCollectionsRequest": {},
+    "ClearCollectionRequest": OF_VECTORS,
+    "DeleteCollectionRequest": {**OF_VECTORS, "allow_missing": True},
     "GetWorkingMemoryRequest": {"scope": USER},
     "SetWorkingMemoryRequest": {"scope": USER},
     "DeleteWorkingMemoryRequest": {"scope": USER},
@@ -141,6 +153,11 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.EntryStep": ENTRY_STEP,
     "remora.v1.Record.history_entry": {**ENTRY, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.entry_step": {**ENTRY_STEP, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.Vector": STORED,
+    "remora.v1.VectorIds": {"ids": ["v"]},
+    "remora.v1.VectorCollection": {"id": "c"},
+    "remora.v1.Record.vector_collection": {"id": "c", "create_time": EPOCH},
+    "remora.v1.Record.vector": {**STORED, **OF_VECTORS, "update_time": EPOCH},
     "remora.v1.Record.workflow_run": {**RUN, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.workflow_step": {**RUN_STEP, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.timeline_event": {**EVENT, "start_time": EPOCH, "create_time": EPOCH},
@@ -172,6 +189,9 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "ImportRecordsRequest.records.entry_step": ("entry_id", "create_time", "update_time"),
     "SaveHistoryEntryRequest.entry": ("agent_id",),
     "SaveEntryStepsRequest.steps": ("entry_id",),
+    "ImportRecordsRequest.records.vector_collection": ("create_time",),
+    "ImportRecordsRequest.records.vector": ("collection_id", "values", "update_time"),
+    "UpsertVectorsRequest.vectors": ("values",),
     "SaveWorkflowRunRequest.run": ("workflow_id", "status"),
     "SaveWorkflowStepsRequest.steps": ("run_id", "status"),
 }
@@ -219,20 +239,20 @@ JSON_OBJECTS = Values(
         b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
     ),
 )
+_VECTORS = (vector(1), vector(0, -1), vector(*[1.0] * 4_096), vector(3e38, 3e38), vector(1e-45))
+_NO_VECTORS = (
+    b"",
+    b"\0\0\0",
+    b"12345",
+    vector(*[1.0] * 4_097),
+    vector(1, math.nan),
+    vector(math.inf),
+    vector(math.inf, -math.inf),
+)
 BY_MESSAGE: dict[str, Values] = {
-    "Embedding.values": Values(
-        (vector(1), vector(0, -1), vector(*[1.0] * 4_096), vector(3e38, 3e38), vector(1e-45)),
-        (
-            b"",
-            b"\0\0\0",
-            b"12345",
-            vector(*[1.0] * 4_097),
-            vector(0, -0.0),
-            vector(1, math.nan),
-            vector(math.inf),
-            vector(math.inf, -math.inf),
-        ),
-    ),
+    "Embedding.values": Values(_VECTORS, (*_NO_VECTORS, vector(0, -0.0))),
+    "Vector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
+    "SearchVectorsRequest.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
     "WorkflowRun.metadata": JSON_OBJECTS,
@@ -270,6 +290,8 @@ UNLIMITED: dict[str, Values] = {
     "WorkflowSuspension.last_event_sequence": INTEGERS,
     "TimelineEvent.sequence": INTEGERS,
     "expected_revision": NATURALS,
+    "Vector.revision": NATURALS,
+    "VectorCollection.current_dimension": Values((0, -1, 2**31 - 1)),
 }
 """Fields that may be anything, or whose values have tests of their own: by name, or by message and name."""
 
@@ -354,6 +376,8 @@ REQUIRED_ONEOFS = {
     "SearchMessagesRequest.scope",
     "SearchMessagesRequest.query",
     "Record.kind",
+    "SearchVectorsRequest.query",
+    "DeleteVectorsRequest.selection",
 }
 
 
@@ -520,6 +544,19 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "ClearMessagesRequest": [("user_id", {}), (None, {"user_id": "u"})],
     "UpdateWorkflowRunRequest": [("run.status", {"run": {"id": "r"}, "update_mask": {"paths": ["status"]}})],
     "UpdateWorkflowStepRequest": [("step.status", {"step": {"id": "s"}, "update_mask": {"paths": ["status"]}})],
+    **{
+        request: [
+            (None, {**OF_VECTORS, **query, "filter": {"condition": CONDITION}}),
+            ("filter.condition.path", {**OF_VECTORS, **query, "filter": _OF_PATH}),
+            (f"filter{'.negated' * 8}", {**OF_VECTORS, **query, "filter": _DEEP[8]}),
+            ("filter", {**OF_VECTORS, **query, "filter": {"all_of": {"filters": _MANY[::2]}}}),
+        ]
+        for request, query in (
+            ("SearchVectorsRequest", {"vector": vector(1)}),
+            ("CountVectorsRequest", {}),
+            ("DeleteVectorsRequest", {}),
+        )
+    },
     "ListWorkflowRunsRequest": [
         (None, {"metadata": _object(16)}),
         ("metadata", {"metadata": _object(17)}),

@@ -27,6 +27,9 @@ EQUIVALENT = [
     "AppendMessagesRequest.messages.embedding.values is not required",
     # 0 is unset, and refused as such.
     "AssembleContextRequest.max_tokens: minimum is loosened",
+    # As above: no vector has such a size.
+    "UpsertVectorsRequest.vectors.values: maximum is loosened",
+    "SearchVectorsRequest.vector: maximum is loosened",
 ]
 """What makes no difference."""
 

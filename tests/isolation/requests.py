@@ -22,6 +22,8 @@ RUNS = [f"r{number}" for number in range(6)]
 WORKFLOWS = ("w0", "w1")
 ENTRIES = [f"h{number}" for number in range(6)]
 AGENTS = ("a0", "a1")
+COLLECTIONS = ("k0", "k1", "k2")
+VECTORS = [f"v{number}" for number in range(6)]
 MESSAGES = [f"m{number}" for number in range(12)]
 NOT_FOUND = "CONVERSATION_NOT_FOUND"
 OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
@@ -67,6 +69,9 @@ class Requests:
     entries: dict[str, str] = field(default_factory=dict)
     """The agent of each entry."""
     entry_steps: dict[str, set[str]] = field(default_factory=dict)
+    collections: set[str] = field(default_factory=set)
+    vectors: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    """The ids of the vectors of each user in each collection."""
     _canaries: int = 0
     _ids: int = 0
 
@@ -613,6 +618,136 @@ class Requests:
         request = {"run_id": run, "step_id": name, **self.request_id()}
         return Asked(request, learn=lambda reply: self._deleted_part(self.steps, run, name, reply))
 
+    # VectorService
+
+    def _vectors_of(self) -> tuple[Json, int, tuple[str, int]]:
+        """A user's part of a collection: how a request names it, whose it is, and where its vectors are known."""
+        collection, user = self.choice.choice(COLLECTIONS), self.user()
+        return {"collection_id": collection, "user_id": _user(user)}, user, (collection, user)
+
+    def _values(self) -> bytes:
+        return struct.pack("<3f", *(self.choice.random() - 0.5 for _ in range(3)))
+
+    def upsert_vectors(self) -> Asked:
+        of, user, where = self._vectors_of()
+        names = [self.choice.choice((*VECTORS, self.canary(user))) for _ in range(2)]
+        given = [
+            {
+                "id": name,
+                "values": self._values(),
+                "content": self.canary(user),
+                "metadata": self.canary(user).encode(),
+                "attributes": {"k": {"text": self.canary(user)}, self.canary(user): {"integer": 1}},
+            }
+            for name in names
+        ]
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.collections.add(where[0])
+            self.vectors.setdefault(where, set()).update(names)
+            return ""
+
+        return Asked({**of, "vectors": given, **self.request_id()}, learn=learn)
+
+    def _filtered_by_anybody(self) -> Json:
+        condition = {"key": "k", "operator": Operator.OPERATOR_EQ, "values": [{"text": self.anybodys()}]}
+        return {"filter": {"condition": condition}}
+
+    def search_vectors(self) -> Asked:
+        of, user, where = self._vectors_of()
+        filtered = self._filtered_by_anybody() if self.choice.random() < 0.2 else {}
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {hit.vector.id for hit in reply.hits}, self.vectors.get(where, set())
+            is_right = found <= there if filtered else found == there
+            return "" if is_right else f"found {sorted(found)}, not {sorted(there)}"
+
+        return Asked({**of, "vector": self._values(), "k": 1_000, **filtered}, frozenset({user}), learn=learn)
+
+    def get_vectors(self) -> Asked:
+        of, user, where = self._vectors_of()
+        names = [self.choice.choice(VECTORS), self.anybodys()]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {each.id for each in reply.vectors}, self.vectors.get(where, set()) & set(names)
+            return "" if found == there else f"got {sorted(found)}, not {sorted(there)}"
+
+        return Asked({**of, "ids": names}, frozenset({user}), learn=learn)
+
+    def delete_vectors(self) -> Asked:
+        of, _, where = self._vectors_of()
+        name = self.choice.choice(VECTORS)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = self.vectors.get(where, set())
+            gone = there & {name}
+            there -= gone
+            return "" if reply.deleted_vectors == len(gone) else f"{reply.deleted_vectors} went, not {len(gone)}"
+
+        return Asked({**of, "ids": {"ids": [name]}, **self.request_id()}, learn=learn)
+
+    def count_vectors(self) -> Asked:
+        of, _, where = self._vectors_of()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = len(self.vectors.get(where, set()))
+            return "" if reply.vectors == there else f"counted {reply.vectors}, not {there}"
+
+        return Asked(of, learn=learn)
+
+    def create_collection(self) -> Asked:
+        collection = self.choice.choice(COLLECTIONS)
+        refusals = frozenset({"COLLECTION_EXISTS"} if collection in self.collections else ())
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.collections.add(collection)
+            return ""
+
+        return Asked({"collection": {"id": collection}, **self.request_id()}, refusals=refusals, learn=learn)
+
+    def get_collection(self) -> Asked:
+        collection = self.choice.choice((*COLLECTIONS, self.anybodys()))
+        refusals = self._unless(collection in self.collections, "COLLECTION_NOT_FOUND")
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = sum(len(ids) for (of, _), ids in self.vectors.items() if of == collection)
+            return "" if reply.vectors == there else f"has {reply.vectors} vectors, not {there}"
+
+        return Asked({"collection_id": collection}, refusals=refusals, learn=learn)
+
+    def list_collections(self) -> Asked:
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {each.id for each in reply.collections}
+            is_right = found <= self.collections if size == 1 or reply.next_page_token else found == self.collections
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(self.collections)}"
+
+        return Asked({"page_size": size}, learn=learn)
+
+    def clear_collection(self) -> Asked:
+        collection = self.choice.choice(COLLECTIONS)
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self._forget_vectors(lambda of, _: of == collection)
+            return ""
+
+        return Asked({"collection_id": collection, **self.request_id()}, learn=learn)
+
+    def delete_collection(self) -> Asked:
+        collection = self.choice.choice(COLLECTIONS)
+        refusals = self._unless(collection in self.collections, "COLLECTION_NOT_FOUND")
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.collections.discard(collection)
+            self._forget_vectors(lambda of, _: of == collection)
+            return ""
+
+        return Asked({"collection_id": collection, **self.request_id()}, refusals=refusals, learn=learn)
+
+    def _forget_vectors(self, go: Callable[[str, int], bool]) -> None:
+        self.vectors = {where: ids for where, ids in self.vectors.items() if not go(*where)}
+
     # MemoryService
 
     def search_messages(self) -> Asked:
@@ -690,6 +825,7 @@ class Requests:
                 self._forget_run(run)
             for entry in [entry for entry in ENTRIES if _owner(entry) == user]:
                 self._forget_entry(entry)
+            self._forget_vectors(lambda _, one: one == user)
             wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
             return wrong or self._cleared(user, reply.deleted_messages - gone)
 

@@ -37,6 +37,8 @@ WEIGHTS = {
     "SaveHistoryEntry": 8,
     "SaveEntrySteps": 6,
     "GetEntryStep": 4,
+    "UpsertVectors": 10,
+    "SearchVectors": 6,
     "DeleteUser": 1,
 }
 NAMES = sorted(METHODS)

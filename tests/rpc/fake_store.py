@@ -73,6 +73,8 @@ NOTHING = dict.fromkeys(
         "timeline_events",
         "history_entries",
         "entry_steps",
+        "vectors",
+        "collections",
         "index",
         "embeddings",
         "publication",

@@ -26,6 +26,7 @@ from remora_server.domain.publication import Publication
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
+from remora_server.domain.text_vectors import TextVectors
 from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
@@ -37,6 +38,7 @@ from remora_server.rpc.handlers.text import TextHandlers
 from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
 from remora_server.rpc.handlers.transfers import TransferHandlers
 from remora_server.rpc.handlers.users import UserHandlers
+from remora_server.rpc.handlers.vectors import VectorHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity
@@ -94,6 +96,7 @@ class RunningServer:
             TimelineEventHandlers(store.timeline_events, page_tokens),
             HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
             WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
+            VectorHandlers(store.vectors, store.collections, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
             UserHandlers(store.users),
             MemoryHandlers(self.searcher, self.assembler, reader, tokens),

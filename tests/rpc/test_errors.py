@@ -53,6 +53,20 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.HistoryEntryNotFound("h"), grpc.StatusCode.NOT_FOUND, "HISTORY_ENTRY_NOT_FOUND", {"entry_id": "h"}),
     (errors.HistoryEntryExists("h"), grpc.StatusCode.ALREADY_EXISTS, "HISTORY_ENTRY_EXISTS", {"entry_id": "h"}),
     (errors.EntryStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "ENTRY_STEP_NOT_FOUND", {"step_id": "s"}),
+    (errors.CollectionNotFound("c"), grpc.StatusCode.NOT_FOUND, "COLLECTION_NOT_FOUND", {"collection_id": "c"}),
+    (errors.CollectionExists("c"), grpc.StatusCode.ALREADY_EXISTS, "COLLECTION_EXISTS", {"collection_id": "c"}),
+    (
+        errors.DimensionMismatch("vectors[3].values", 2, 3),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "DIMENSION_MISMATCH",
+        {"field": "vectors[3].values", "expected_dimension": "2", "found_dimension": "3"},
+    ),
+    (
+        errors.VectorsTooLarge(2, 1),
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "VECTORS_TOO_LARGE",
+        {"needed_bytes": "2", "limit_bytes": "1", "setting": "vector_bytes"},
+    ),
     (
         errors.RevisionConflict(3, 4),
         grpc.StatusCode.ABORTED,

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 from tests.store.history_model import EntrySteps, HistoryEntries
+from tests.store.vector_model import Collections, VectorRows, Vectors
 from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
 
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
@@ -191,6 +192,7 @@ class Tenant:
     conversations: dict[str, Kept] = field(default_factory=dict)
     memories: dict[str, Memory] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
+    vectors: VectorRows = field(default_factory=VectorRows)
     requests: dict[str, tuple[bytes, Outcome]] = field(default_factory=dict)
 
     def conversation(self, conversation_id: str) -> Kept:
@@ -606,6 +608,7 @@ class Users:
             ]
             tenant.memories.pop(user_id, None)
             tenant.workflows.forget(user_id)
+            tenant.vectors.forget(user_id)
             gone = sum(len(kept.messages) for kept in owned) + sum(part.deleted_messages for part in others)
             return Outcome(0, deleted_messages=gone, deleted_conversations=len(owned))
 
@@ -654,7 +657,7 @@ def _places(tenant: Tenant, query: ExportQuery, position: ExportPosition) -> Ite
                 _memory_record(WorkingMemoryScope(user_id=user_id), memory),
             )
     if not query.conversation_id:
-        for part, key, user_id, record in tenant.workflows.exported():
+        for part, key, user_id, record in (*tenant.workflows.exported(), *tenant.vectors.exported()):
             if query.user_id in {"", user_id}:
                 yield ExportPlace(LAST_UID, part, key=key), record
 
@@ -706,7 +709,7 @@ class Imports:
                 write, lambda tenant, revision, _: self._into(tenant, revision, given, steps, memories)
             )
         return self._books.write(
-            write, lambda tenant, revision, _: _import_others(tenant, revision, given.records, memories)
+            write, lambda tenant, revision, now: _import_others(tenant, revision, now, given.records, memories)
         )
 
     def _into(
@@ -736,7 +739,7 @@ class Imports:
 
 
 def _import_others(
-    tenant: Tenant, revision: int, records: Sequence[ImportedRecord], memories: GivenMemories
+    tenant: Tenant, revision: int, now: int, records: Sequence[ImportedRecord], memories: GivenMemories
 ) -> Outcome | None:
     fresh = [
         memory for place, memory in memories if not _is_kept(tenant.memories.get(memory.scope.user_id), place, memory)
@@ -745,7 +748,7 @@ def _import_others(
     for memory in fresh:
         tenant.memories[memory.scope.user_id] = _content(memory)
     tenant.workflows.take(revision, parts)
-    stored = len(fresh) + len(parts)
+    stored = len(fresh) + len(parts) + tenant.vectors.take(revision, records, now)
     return Outcome(0, imported_records=stored) if stored else None
 
 
@@ -932,6 +935,8 @@ def open_model(count_tokens: CountTokens) -> Store:
         timeline_events=alone(TimelineEvents(books)),
         history_entries=alone(HistoryEntries(books)),
         entry_steps=alone(EntrySteps(books)),
+        vectors=alone(Vectors(books)),
+        collections=alone(Collections(books)),
         users=alone(Users(books, messages)),
         index=Words(books),
         embeddings=NoQueues(),

@@ -359,6 +359,22 @@ class EntryStepNotFoundError(NotFoundError):
     """There is no such step of a history entry."""
 
 
+class DimensionMismatchError(InvalidArgumentError):
+    """A vector has another dimension than the vectors of its collection."""
+
+
+class CollectionNotFoundError(NotFoundError):
+    """There is no such collection of vectors."""
+
+
+class CollectionExistsError(AlreadyExistsError):
+    """The id of a collection is taken."""
+
+
+class VectorsTooLargeError(FailedPreconditionError):
+    """The vectors to be searched take more memory than the server allows."""
+
+
 class RevisionMismatchError(AbortedError):
     """Another write came first: read again, and decide again."""
 
@@ -414,6 +430,8 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "BUDGET_TOO_SMALL": BudgetTooSmallError,
     "CALL_MALFORMED": CallMalformedError,
     "CLIENT_CLOSED": ClientClosedError,
+    "COLLECTION_EXISTS": CollectionExistsError,
+    "COLLECTION_NOT_FOUND": CollectionNotFoundError,
     "COMPRESSION_UNKNOWN": CompressionUnknownError,
     "CONNECTION_FAILED": ConnectionFailedError,
     "CONTEXT_TOO_LARGE": ContextTooLargeError,
@@ -423,6 +441,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "ENTRY_STEP_NOT_FOUND": EntryStepNotFoundError,
     "HISTORY_ENTRY_EXISTS": HistoryEntryExistsError,
     "HISTORY_ENTRY_NOT_FOUND": HistoryEntryNotFoundError,
+    "DIMENSION_MISMATCH": DimensionMismatchError,
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MEMORY_EXHAUSTED": MemoryExhaustedError,
@@ -453,6 +472,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "TIMELINE_EVENT_NOT_FOUND": TimelineEventNotFoundError,
     "UNAUTHENTICATED": UnauthenticatedError,
     "UNKNOWN_FIELD": UnknownFieldError,
+    "VECTORS_TOO_LARGE": VectorsTooLargeError,
     "WORKFLOW_RUN_NOT_FOUND": WorkflowRunNotFoundError,
     "WORKFLOW_STEP_NOT_FOUND": WorkflowStepNotFoundError,
     "WRONG_TYPE": WrongTypeError,

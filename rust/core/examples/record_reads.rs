@@ -19,6 +19,7 @@ fn main() {
         orders: vec![vec![], vec![0]],
         of_conversation: false,
         of_user: true,
+        is_searched: false,
     };
     let kinds = Kinds::new([kind]).expect("one kind");
     let records = Records::new(kinds, 1 << 30, 0);

@@ -42,7 +42,7 @@ impl Scalar {
     }
 
     /// The bytes that the value holds beside itself.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
             _ => 0,

@@ -20,6 +20,7 @@ fn kinds() -> Kinds {
         orders: orders.iter().map(|column| vec![*column]).collect(),
         of_conversation: number < 3,
         of_user: true,
+        is_searched: false,
     };
     let all = [
         ColumnType::Boolean,

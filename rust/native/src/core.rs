@@ -22,6 +22,7 @@ use super::errors::{commit_error, follow_error, journal_error, torn_error};
 use super::recall::{PyRecall, PyUnapplied};
 use super::records::{self, PyRecordKind, RecordPage, RefreshedRow, StoredRecord};
 use super::rows::{self, PyTable};
+use super::vector_search::PyVectors;
 
 /// Records up to this size are committed without releasing the GIL: that takes longer than the commit.
 const BRIEF_RECORD_BYTES: usize = 16 << 10;
@@ -41,7 +42,7 @@ impl PyCore {
     #[new]
     #[pyo3(signature = (directory, *, store_id, applied_revision, start_after = None, segment_bytes = 67_108_864,
                         queue_bytes = 16_777_216, window_bytes = 67_108_864, recall_bytes = 268_435_456, kernels = None,
-                        kinds = Vec::new(), record_bytes = 67_108_864))]
+                        kinds = Vec::new(), record_bytes = 67_108_864, vector_bytes = 268_435_456))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -56,6 +57,7 @@ impl PyCore {
         kernels: Option<&str>,
         kinds: Vec<PyRef<'_, PyRecordKind>>,
         record_bytes: usize,
+        vector_bytes: usize,
     ) -> PyResult<Self> {
         let journal = Options {
             segment_bytes,
@@ -76,6 +78,7 @@ impl PyCore {
             record_bytes,
             windows,
             recall_bytes,
+            vector_bytes,
             kernels,
             ..Settings::default()
         };
@@ -104,6 +107,11 @@ impl PyCore {
     #[getter]
     fn recall(&self) -> PyRecall {
         PyRecall::of(Arc::clone(&self.core))
+    }
+
+    #[getter]
+    fn vectors(&self) -> PyVectors {
+        PyVectors::of(Arc::clone(&self.core))
     }
 
     fn accepted(&self) -> u64 {
@@ -607,6 +615,7 @@ impl PyCore {
         let windows = self.core.windows();
         py.detach(|| {
             let recall = self.core.recall().statistics();
+            let vectors = self.core.vectors().statistics();
             EngineStatistics {
                 conversations: windows.conversations(),
                 window_bytes: windows.bytes(),
@@ -614,6 +623,8 @@ impl PyCore {
                 record_bytes: self.core.records().bytes(),
                 parts: recall.parts,
                 recall_bytes: recall.bytes,
+                vector_parts: vectors.parts,
+                vector_bytes: vectors.bytes,
                 kernels: self.kernels.level().name(),
             }
         })
@@ -841,6 +852,8 @@ struct EngineStatistics {
     record_bytes: usize,
     parts: usize,
     recall_bytes: usize,
+    vector_parts: usize,
+    vector_bytes: usize,
     kernels: &'static str,
 }
 

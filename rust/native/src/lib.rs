@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod core;
 mod encoder;
 mod errors;
+mod filters;
 mod ids;
 mod journal;
 mod kernels;
@@ -18,6 +19,7 @@ mod records;
 mod rows;
 mod tokens;
 mod transport;
+mod vector_search;
 mod vectors;
 
 #[pymodule]
@@ -35,5 +37,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rows::register(module)?;
     tokens::register(module)?;
     transport::register(module)?;
+    vector_search::register(module)?;
     vectors::register(module)
 }

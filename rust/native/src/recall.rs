@@ -4,18 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use remora_core::{Core, Unapplied};
 use remora_late::Pieces;
 use remora_recall::{
-    Condition, Expression, Filter, Found, FoundMessage, Names, Recall, Scalar, Scope, Search,
-    StoredDocument, StoredDocuments, Vector, Weights,
+    Filter, Found, FoundMessage, Names, Recall, Scope, Search, StoredDocument, StoredDocuments,
+    Vector, Weights,
 };
 
 use super::errors::torn_error;
+use super::filters::expression;
 use super::vectors::{floats, refused};
 
 /// See `_native.pyi`.
@@ -54,9 +55,6 @@ impl PyUnapplied {
 
 /// The vectors of one stored message: model, little-endian f32, whether the caller made it, word pieces.
 type StoredVectors = Vec<(String, PyBackedBytes, bool, PyBackedBytes)>;
-
-/// Deeper than this no expression is: the RPCs' limit is lower.
-const MAX_DEPTH: usize = 32;
 
 #[pymethods]
 impl PyRecall {
@@ -242,9 +240,7 @@ impl PyRecall {
                 roles,
                 sent: sent.into(),
                 received: received.into(),
-                expression: expression
-                    .map(|given| self::expression(given, 0))
-                    .transpose()?,
+                expression: expression.map(self::expression).transpose()?,
             },
             exclude: &exclude,
             published,
@@ -292,60 +288,6 @@ fn named_weights(given: &HashMap<String, f64>) -> PyResult<Weights> {
         *weight = *value;
     }
     Ok(weights)
-}
-
-/// `("all" | "any", expressions)`, `("not", expression)` or `("condition", key, operator, values)`.
-fn expression(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expression> {
-    if depth == MAX_DEPTH {
-        return Err(PyValueError::new_err("the expression is too deep"));
-    }
-    let kind: String = given.get_item(0)?.extract()?;
-    let parts = || -> PyResult<Vec<Expression>> {
-        let parts = given.get_item(1)?;
-        parts
-            .try_iter()?
-            .map(|part| expression(&part?, depth + 1))
-            .collect()
-    };
-    match kind.as_str() {
-        "all" => Ok(Expression::All(parts()?)),
-        "any" => Ok(Expression::Any(parts()?)),
-        "not" => {
-            let part = expression(&given.get_item(1)?, depth + 1)?;
-            Ok(Expression::Not(Box::new(part)))
-        }
-        "condition" => Ok(Expression::Condition(condition(given)?)),
-        _ => Err(PyValueError::new_err(format!(
-            "unknown expression {kind:?}"
-        ))),
-    }
-}
-
-fn condition(given: &Bound<'_, PyAny>) -> PyResult<Condition> {
-    let (_, key, operator, values): (PyBackedStr, String, String, Vec<Bound<'_, PyAny>>) =
-        given.extract()?;
-    Ok(Condition {
-        key,
-        operator: operator.parse().map_err(value_error)?,
-        values: values.iter().map(scalar).collect::<PyResult<_>>()?,
-    })
-}
-
-fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
-    if value.is_none() {
-        Ok(Scalar::Null)
-    } else if let Ok(boolean) = value.cast::<PyBool>() {
-        Ok(Scalar::Boolean(boolean.is_true()))
-    } else if value.is_instance_of::<PyInt>() {
-        value.extract().map(Scalar::Integer)
-    } else if value.is_instance_of::<PyFloat>() {
-        value.extract().map(Scalar::Number)
-    } else if let Ok(text) = value.cast::<PyString>() {
-        Ok(Scalar::Text(text.to_str()?.into()))
-    } else {
-        let message = "a value is None, bool, int, float or str";
-        Err(PyTypeError::new_err(message))
-    }
 }
 
 /// See `_native.pyi`.

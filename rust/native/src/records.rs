@@ -27,13 +27,14 @@ pub(super) struct PyRecordKind(Kind);
 #[pymethods]
 impl PyRecordKind {
     #[new]
-    #[pyo3(signature = (number, *, columns, orders, of_conversation, of_user))]
+    #[pyo3(signature = (number, *, columns, orders, of_conversation, of_user, is_searched = false))]
     fn new(
         number: u32,
         columns: Vec<String>,
         orders: Vec<Vec<usize>>,
         of_conversation: bool,
         of_user: bool,
+        is_searched: bool,
     ) -> PyResult<Self> {
         let columns = columns.iter().map(|name| column_type(name));
         let kind = Kind {
@@ -42,6 +43,7 @@ impl PyRecordKind {
             orders,
             of_conversation,
             of_user,
+            is_searched,
         };
         declared([kind.clone()])?;
         Ok(Self(kind))

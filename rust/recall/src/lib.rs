@@ -30,11 +30,9 @@ use remora_lexical::Analyzer;
 
 pub use memory::{Later, Op, Progress, Scope, StoredDocument, StoredDocuments};
 pub use scoring::Component;
-pub use search::{
-    Condition, Expression, Filter, Found, FoundMessage, Operator, Search, UnknownOperator,
-};
+pub use search::{Filter, Found, FoundMessage, Search};
 pub use text::names::Names;
-pub use values::{Profile, Scalar, UnknownProfile, Vector, Weights};
+pub use values::{Profile, UnknownProfile, Vector, Weights};
 
 use memory::Registry;
 use scoring::Buffers;

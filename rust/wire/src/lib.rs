@@ -19,7 +19,7 @@ pub use change::{
 };
 pub use entries::{Limits, entries_len, put_entries, read_apart};
 pub use legacy::{DeleteWorkingMemory, Legacy, PutStep, PutWorkingMemory, RemoveSteps};
-pub use message::{CallerMessage, Conversation, Message, Scalar, ScalarKind};
+pub use message::{CallerMessage, Conversation, Message, Scalar, ScalarKind, Vector};
 pub use record::{Change, Record};
 pub use records::{
     Extent, PutRecord, RemoveRecords, RemoveUserRecords, SetExpiry, Value, ValueKind,

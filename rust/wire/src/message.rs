@@ -48,6 +48,15 @@ pub struct Message {
     pub token_count: i32,
 }
 
+/// What the engine reads of a stored `remora.v1.Vector`. The values are a part of what is read.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Vector {
+    #[prost(bytes = "bytes", tag = "4")]
+    pub values: Bytes,
+    #[prost(btree_map = "string, message", tag = "7")]
+    pub attributes: BTreeMap<String, Scalar>,
+}
+
 /// What windows hold of a message as its caller sets it, and what else is checked before it is stored. The text is not
 /// copied: whoever reads it checks that it is UTF-8.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -41,6 +41,15 @@ class BudgetTooSmall(InvalidField):
         self.metadata["least_max_tokens"] = str(needed)
 
 
+class DimensionMismatch(InvalidField):
+    """A vector has another dimension than the vectors of its collection."""
+
+    def __init__(self, field: str, expected: int, found: int) -> None:
+        super().__init__(field, f"has {found} dimensions, and the vectors of the collection have {expected}")
+        self.metadata["expected_dimension"] = str(expected)
+        self.metadata["found_dimension"] = str(found)
+
+
 class ContextTooLarge(RemoraError):
     """The newest messages are larger than a reply may be, whatever the budget."""
 
@@ -114,6 +123,33 @@ class EntryStepNotFound(RemoraError):
 
     def __init__(self, step_id: str) -> None:
         super().__init__(f"there is no step {step_id!r} of a history entry", step_id=step_id)
+
+
+class CollectionNotFound(RemoraError):
+    """There is no such collection of vectors."""
+
+    def __init__(self, collection_id: str) -> None:
+        super().__init__(f"there is no collection {collection_id!r}", collection_id=collection_id)
+
+
+class CollectionExists(RemoraError):
+    """The id of a collection is taken."""
+
+    def __init__(self, collection_id: str) -> None:
+        super().__init__(f"there is a collection {collection_id!r} already", collection_id=collection_id)
+
+
+class VectorsTooLarge(RemoraError):
+    """The vectors of a search take more memory than there is for vectors. `needed` is a lower bound, in bytes."""
+
+    def __init__(self, needed: int, limit: int) -> None:
+        super().__init__(
+            f"the vectors to be searched take at least {needed} bytes of memory, and the setting vector_bytes allows "
+            f"{limit}: divide them among users or collections, or have the operator raise vector_bytes",
+            needed_bytes=str(needed),
+            limit_bytes=str(limit),
+            setting="vector_bytes",
+        )
 
 
 class RevisionConflict(RemoraError):

@@ -22,6 +22,7 @@ from remora_server.domain.status import StoreHealth
 from remora_server.domain.steps import StepStore
 from remora_server.domain.transfers import ExportStore, ImportStore
 from remora_server.domain.users import UserStore
+from remora_server.domain.vectors import CollectionStore, VectorStore
 from remora_server.domain.workflows import TimelineEventStore, WorkflowRunStore, WorkflowStepStore
 from remora_server.domain.working_memory import WorkingMemoryStore
 
@@ -44,6 +45,8 @@ class Store(Struct, frozen=True):
     timeline_events: TimelineEventStore
     history_entries: HistoryEntryStore
     entry_steps: EntryStepStore
+    vectors: VectorStore
+    collections: CollectionStore
     users: UserStore
     index: MessageIndex
     embeddings: EmbeddingQueues

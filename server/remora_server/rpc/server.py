@@ -14,6 +14,7 @@ from remora.v1 import (
     text_service_pb2,
     transfer_service_pb2,
     user_service_pb2,
+    vector_service_pb2,
     workflow_service_pb2,
 )
 from remora_server.domain.publication import Publication
@@ -33,6 +34,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         history_service_pb2,
         memory_service_pb2,
         workflow_service_pb2,
+        vector_service_pb2,
         user_service_pb2,
         text_service_pb2,
         transfer_service_pb2,

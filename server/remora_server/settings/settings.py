@@ -79,6 +79,7 @@ class Settings(Struct, frozen=True):
     default_timeout: float
     window_bytes: int
     record_bytes: int
+    vector_bytes: int
     recall_bytes: int
     search_bytes: int
     segment_bytes: int
@@ -323,6 +324,13 @@ KEYS: tuple[Key, ...] = (
     Key("default_timeout", "the deadline of a call that has none", _seconds, 30.0, placeholder=SECONDS),
     _bytes_of("window_bytes", "memory for the newest messages of active conversations", "0", LARGEST_MEMORY, 48 << 20),
     _bytes_of("record_bytes", "memory for steps, working memories and other records", "0", LARGEST_MEMORY, 32 << 20),
+    _bytes_of(
+        "vector_bytes",
+        "memory for the vectors of collections that are searched; those of one user in one collection must fit",
+        "0",
+        LARGEST_MEMORY,
+        256 << 20,
+    ),
     _bytes_of(
         "recall_bytes",
         "memory for the search indexes of active users; the most recently searched user always stays in memory",

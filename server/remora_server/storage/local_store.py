@@ -39,6 +39,9 @@ from remora_server.storage.nouns.messages import CountTokens, Messages
 from remora_server.storage.nouns.steps import Steps
 from remora_server.storage.nouns.timeline_events import TimelineEvents
 from remora_server.storage.nouns.users import Users
+from remora_server.storage.nouns.vector_collections import VectorCollections
+from remora_server.storage.nouns.vector_index import VectorIndex
+from remora_server.storage.nouns.vectors import Vectors
 from remora_server.storage.nouns.workflow_runs import WorkflowRuns
 from remora_server.storage.nouns.workflow_steps import WorkflowSteps
 from remora_server.storage.nouns.working_memory import WorkingMemories
@@ -84,6 +87,7 @@ class StoreOptions(Struct, frozen=True):
     queue_bytes: int = 16 << 20
     database_bytes: int = 64 << 20
     record_bytes: int = 32 << 20
+    vector_bytes: int = 256 << 20
     kernels: str | None = None
     operator_token: str = ""
     waiting_searches: int = 4
@@ -202,8 +206,11 @@ class LocalStore:
         self.timeline_events = TimelineEvents(context)
         self.history_entries = HistoryEntries(context)
         self.entry_steps = EntrySteps(context)
+        self.collections = VectorCollections(context)
+        vector_index = VectorIndex(self.core, self.database, self.commits, options.vector_bytes)
+        self.vectors = Vectors(context, self.collections, vector_index)
         self.exports = Exports(context, self.conversations)
-        self.imports = Imports(context, count_tokens=count_tokens, on_puts=self.queues.add_imported)
+        self.imports = Imports(context, self.collections, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
         self.index = RecallIndex(
             self.core,
@@ -290,6 +297,8 @@ class LocalStore:
             timeline_events=self.timeline_events,
             history_entries=self.history_entries,
             entry_steps=self.entry_steps,
+            vectors=self.vectors,
+            collections=self.collections,
             users=self.users,
             index=self.index,
             embeddings=self.queues,
@@ -410,6 +419,7 @@ def _open_core(
         window_bytes=options.window_bytes,
         recall_bytes=options.recall_bytes,
         record_bytes=options.record_bytes,
+        vector_bytes=options.vector_bytes,
         kernels=options.kernels,
         kinds=kinds.native(),
     )

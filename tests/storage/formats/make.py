@@ -87,6 +87,13 @@ class Writer:
         steps = [{"id": f"s{n}", "entryId": entry_id, "content": encoded(b"\x00said")} for n in range(2)]
         self.write("SaveEntrySteps", steps=steps)
 
+    def vectors(self, collection: str, user: str, *numbers: int) -> None:
+        vectors = [
+            {"id": f"v{n}", "values": encoded(struct.pack("<2f", 1, n)), "metadata": encoded(b"\x00\xff")}
+            for n in numbers
+        ]
+        self.write("UpsertVectors", collectionId=collection, userId=user, vectors=vectors)
+
 
 def first_half(writer: Writer) -> None:
     """What is in the database's file when the store is closed."""
@@ -113,6 +120,9 @@ def first_half(writer: Writer) -> None:
     writer.run("of one who goes", "gone", "COMPLETED")
     for user in ("sarah", "tom", "gone"):
         writer.entry(f"of {user}", user)
+    for user in ("", "sarah", "gone"):
+        writer.vectors("notes", user, *range(4))
+    writer.vectors("cleared", "tom", 1, 2)
 
 
 def second_half(writer: Writer) -> None:
@@ -154,6 +164,10 @@ def second_half(writer: Writer) -> None:
     writer.write("UpdateHistoryEntry", entry={"id": "of sarah", "status": "completed"}, updateMask="status")
     writer.write("DeleteHistoryEntry", entryId="of tom")
     writer.write("DeleteEntryStep", entryId="of sarah", stepId="s0")
+    writer.vectors("notes", "sarah", 2, 7)
+    writer.write("DeleteVectors", collectionId="notes", ids={"ids": ["v0"]})
+    writer.write("ClearCollection", collectionId="cleared")
+    writer.vectors("cleared", "zoé", 5)
 
 
 def reads() -> list[Json]:

@@ -8,6 +8,7 @@ from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.text_service_pb2_grpc import TextServiceStub
 from remora.v1.transfer_service_pb2_grpc import TransferServiceStub
 from remora.v1.user_service_pb2_grpc import UserServiceStub
+from remora.v1.vector_service_pb2_grpc import VectorServiceStub
 from remora.v1.workflow_service_pb2_grpc import WorkflowServiceStub
 
 
@@ -19,6 +20,7 @@ class AsyncStubs:
         self.history = HistoryServiceStub(channel)
         self.memory = MemoryServiceStub(channel)
         self.workflows = WorkflowServiceStub(channel)
+        self.vectors = VectorServiceStub(channel)
         self.users = UserServiceStub(channel)
         self.text = TextServiceStub(channel)
         self.transfer = TransferServiceStub(channel)

@@ -14,6 +14,7 @@ from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
+from remora.v1 import vector_pb2 as _vector_pb2
 from remora.v1 import workflow_pb2 as _workflow_pb2
 from remora.v1 import working_memory_pb2 as _working_memory_pb2
 import builtins as _builtins
@@ -40,7 +41,7 @@ class ExportRecordsRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
-    belongs to them. Empty: everything of the tenant.
+    belongs to them, and its vectors. Empty: everything of the tenant.
     """
     conversation_id: _builtins.str
     """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is not that of `user_id`."""
@@ -176,6 +177,8 @@ class Record(_message.Message):
     TIMELINE_EVENT_FIELD_NUMBER: _builtins.int
     HISTORY_ENTRY_FIELD_NUMBER: _builtins.int
     ENTRY_STEP_FIELD_NUMBER: _builtins.int
+    VECTOR_COLLECTION_FIELD_NUMBER: _builtins.int
+    VECTOR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -216,6 +219,16 @@ class Record(_message.Message):
         `create_time` and `update_time`.
         """
 
+    @_builtins.property
+    def vector_collection(self) -> _vector_pb2.VectorCollection:
+        """A collection of vectors. `create_time` is required."""
+
+    @_builtins.property
+    def vector(self) -> _vector_pb2.Vector:
+        """A vector of a collection. Required of it are `collection_id`, `values` and `update_time`. `revision` is empty, and
+        ignored in an import. If there is no such collection, an import creates it.
+        """
+
     def __init__(
         self,
         *,
@@ -228,12 +241,14 @@ class Record(_message.Message):
         timeline_event: _timeline_event_pb2.TimelineEvent | None = ...,
         history_entry: _history_entry_pb2.HistoryEntry | None = ...,
         entry_step: _history_entry_pb2.EntryStep | None = ...,
+        vector_collection: _vector_pb2.VectorCollection | None = ...,
+        vector: _vector_pb2.Vector | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -48,7 +48,7 @@ class UserServiceServicer:
 
     def DeleteUser(self, request, context):
         """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
-        workflow runs and its agents' history entries with their steps, and its timeline events.
+        workflow runs and its agents' history entries with their steps, its timeline events, and its vectors.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,7 +1,10 @@
-//! Recall's share of a change.
+//! The share of a change that recall and the search among vectors have.
 
+use bytes::Bytes;
 use remora_recall::{Op, PartKey, Recall, Vector};
+use remora_vectors::{self as vectors, Name, Vectors};
 
+use crate::records::Searched;
 use crate::windows::{Change, ChangeKind, Run};
 
 /// What a change means to recall.
@@ -65,5 +68,48 @@ pub(super) fn deliver(recall: &Recall, tenant: &str, run: Run, revision: u64) {
                 recall.deliver(key, &run.conversation_id, op, revision);
             }
         }
+    }
+}
+
+/// Delivers a change that concerns the search among vectors.
+pub(super) fn deliver_searched(vectors: &Vectors, tenant: &str, change: Searched, revision: u64) {
+    let deliver = |kind, partition: &[u8], op| {
+        let name = Name {
+            kind,
+            tenant,
+            partition,
+        };
+        vectors.deliver(&name, op, revision);
+    };
+    match change {
+        Searched::Put {
+            kind,
+            partition,
+            key,
+            body,
+        } => {
+            let (key, body) = (Bytes::from_owner(key), Bytes::from_owner(body));
+            deliver(kind, &partition, vectors::Op::Put { key, body });
+        }
+        Searched::Remove {
+            kind,
+            partition,
+            key,
+        } => {
+            let key = Bytes::from_owner(key);
+            deliver(kind, &partition, vectors::Op::Remove { key });
+        }
+        Searched::RemovePartition { kind, partition } => {
+            deliver(kind, &partition, vectors::Op::RemoveAll);
+        }
+        Searched::RemovePrefix { kind, prefix } => {
+            let prefix = Name {
+                kind,
+                tenant,
+                partition: &prefix,
+            };
+            vectors.deliver_prefix(&prefix, revision);
+        }
+        Searched::Erase { kind, user } => vectors.deliver_user(kind, tenant, &user, revision),
     }
 }

@@ -1,7 +1,7 @@
 //! A write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
 //!
 //! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `backlog`, `requests`,
-//! `records`, `windows` and `recall` is held for microseconds, and none of one of them while another's is held. None of
+//! `records`, `windows`, `recall` and `vectors` is held for microseconds, and none of one of them while another's is held. None of
 //! them is held while the journal is called, and none across a sync. A record is checked before it is submitted:
 //! applying one that was accepted cannot fail. Where it panics all the same, memory is *torn*: nothing more is accepted,
 //! nothing of memory is shown, and the next start reads the journal.
@@ -25,6 +25,7 @@ use remora_journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use remora_kernels::Kernels;
 use remora_recall::Recall;
 use remora_supervision::failpoints::{self, Point};
+use remora_vectors::Vectors;
 
 pub use plan::InvalidRecord;
 pub use requests::Known;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub windows: Bounds,
     /// Bytes of what recall holds.
     pub recall_bytes: usize,
+    /// Bytes of the vectors of collections.
+    pub vector_bytes: usize,
     /// What vectors are compared with.
     pub kernels: &'static Kernels,
     /// How many request ids are remembered.
@@ -63,6 +66,7 @@ impl Default for Settings {
             record_bytes: 64 << 20,
             windows: Bounds::default(),
             recall_bytes: 256 << 20,
+            vector_bytes: 256 << 20,
             kernels: Kernels::best(),
             request_ids: 1_000_000,
             backlog_bytes: 32 << 20,
@@ -102,6 +106,7 @@ pub struct Core {
     records: Records,
     windows: Windows,
     recall: Recall,
+    vectors: Vectors,
     /// Whether a panic may have left half of a change in memory.
     is_torn: AtomicBool,
 }
@@ -130,6 +135,7 @@ impl Core {
             windows,
             records,
             recall: Recall::new(settings.kernels, settings.recall_bytes),
+            vectors: Vectors::new(settings.kernels, settings.vector_bytes),
             opened: Instant::now(),
             backlog: Backlog::new(settings.backlog_bytes),
             requests: Requests::new(settings.request_ids),
@@ -170,6 +176,10 @@ impl Core {
 
     pub fn recall(&self) -> &Recall {
         &self.recall
+    }
+
+    pub fn vectors(&self) -> &Vectors {
+        &self.vectors
     }
 
     /// Accepts an encoded record and applies it in memory, where writers see it at once, readers when it is published.
@@ -260,8 +270,13 @@ impl Core {
     fn apply(&self, plan: Plan, revision: u64) {
         for change in plan.records {
             let published = self.journal.published();
+            let searched = change.searched();
+            // First the records: a load of vectors that begins after this waits for the revision that they were touched at.
             self.records
                 .apply(&plan.tenant, change, revision, published);
+            for change in searched {
+                follow::deliver_searched(&self.vectors, &plan.tenant, change, revision);
+            }
         }
         for mut run in plan.runs {
             run.seal(revision);
@@ -333,6 +348,7 @@ impl Core {
         let published = self.journal.published();
         self.records.mark_applied(revision, published);
         self.windows.mark_applied(revision, published);
+        self.vectors.settle(published);
     }
 }
 

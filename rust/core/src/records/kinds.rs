@@ -16,6 +16,8 @@ pub struct Kind {
     pub of_conversation: bool,
     /// Whether its records go with their user.
     pub of_user: bool,
+    /// Whether its records are vectors, which are searched.
+    pub is_searched: bool,
 }
 
 impl Kind {

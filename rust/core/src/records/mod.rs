@@ -45,7 +45,7 @@ pub use order::Position;
 pub use page::{Filters, Found, Page, Selection};
 pub use partition::Cold;
 pub use place::place;
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::{Prepared, Searched};
 pub use refreshing::RefreshedRecord;
 pub use value::{ColumnType, Value};
 

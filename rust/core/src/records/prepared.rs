@@ -86,6 +86,71 @@ impl Prepared {
     }
 }
 
+/// What a change means to the search among vectors.
+#[derive(Debug)]
+pub(crate) enum Searched {
+    Put {
+        kind: u32,
+        partition: Arc<[u8]>,
+        key: Arc<[u8]>,
+        body: Arc<[u8]>,
+    },
+    Remove {
+        kind: u32,
+        partition: Arc<[u8]>,
+        key: Arc<[u8]>,
+    },
+    RemovePartition {
+        kind: u32,
+        partition: Arc<[u8]>,
+    },
+    RemovePrefix {
+        kind: u32,
+        prefix: Arc<[u8]>,
+    },
+    Erase {
+        kind: u32,
+        user: String,
+    },
+}
+
+impl Prepared {
+    /// What the change means to the search among vectors; nothing where it concerns other kinds.
+    pub(crate) fn searched(&self) -> Vec<Searched> {
+        let one = match &self.0 {
+            Step::Put { spot, held, .. } if spot.kind.is_searched => Searched::Put {
+                kind: spot.kind.number,
+                partition: Arc::clone(&spot.partition),
+                key: Arc::clone(&spot.key),
+                body: held.body.clone().unwrap_or_default(),
+            },
+            Step::Remove(spot) if spot.kind.is_searched => Searched::Remove {
+                kind: spot.kind.number,
+                partition: Arc::clone(&spot.partition),
+                key: Arc::clone(&spot.key),
+            },
+            Step::RemovePartition(spot) if spot.kind.is_searched => Searched::RemovePartition {
+                kind: spot.kind.number,
+                partition: Arc::clone(&spot.partition),
+            },
+            Step::RemovePrefix(spot) if spot.kind.is_searched => Searched::RemovePrefix {
+                kind: spot.kind.number,
+                prefix: Arc::clone(&spot.partition),
+            },
+            Step::Erase { kinds, user } => {
+                let searched = kinds.iter().filter(|kind| kind.is_searched);
+                let erased = |kind: &Arc<Kind>| Searched::Erase {
+                    kind: kind.number,
+                    user: user.clone(),
+                };
+                return searched.map(erased).collect();
+            }
+            _ => return Vec::new(),
+        };
+        vec![one]
+    }
+}
+
 fn prepare_put(put: Put, ordinal: usize) -> Step {
     let content = Content {
         ordinal: ordinal as u32,

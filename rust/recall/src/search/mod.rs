@@ -10,7 +10,7 @@ use remora_index::{Query, VectorError};
 use remora_supervision::failpoints::{self, Point};
 use rustc_hash::FxHashSet;
 
-pub use filter::{Condition, Expression, Filter, Operator, UnknownOperator};
+pub use filter::Filter;
 pub use query::Search;
 
 use crate::Recall;

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use remora_wire::{self as wire, ScalarKind};
 
 use super::model::{Question, Row, Store, places};
-use crate::{Condition, Expression, Filter, Operator, Profile, Scalar, Scope, UnknownOperator};
+use crate::{Filter, Profile, Scope};
+use remora_filter::{Condition, Expression, Operator, Scalar, UnknownOperator};
 
 const KEYS: [&str; 2] = ["colour", "size"];
 const OPERATORS: [Operator; 9] = [

@@ -1,12 +1,11 @@
 //! Values that messages and questions are made of: attributes, short shared strings, vectors, and the weights of a ranking.
 
 mod profile;
-mod scalar;
 mod symbols;
 mod vector;
 
 pub use profile::{Profile, UnknownProfile, Weights};
-pub use scalar::Scalar;
+pub(crate) use remora_filter::Scalar;
 pub(crate) use symbols::{Symbol, Symbols};
 pub(crate) use vector::ModelVector;
 pub use vector::Vector;

@@ -14,9 +14,11 @@ from google.protobuf.message import Message as AnyMessage
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.message_pb2 import Embedding
+from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun
 from remora_server.domain import json_members
 from remora_server.domain.errors import InvalidField
@@ -52,6 +54,9 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.entry_step": ("entry_id", "create_time", "update_time"),
     "remora.v1.SaveHistoryEntryRequest.entry": ("agent_id",),
     "remora.v1.SaveEntryStepsRequest.steps": ("entry_id",),
+    "remora.v1.Record.vector_collection": ("create_time",),
+    "remora.v1.Record.vector": ("collection_id", "values", "update_time"),
+    "remora.v1.UpsertVectorsRequest.vectors": ("values",),
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
     "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
@@ -59,21 +64,39 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
 
 
 def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
-    values = embedding.values
-    count, rest = divmod(len(values), FLOAT_BYTES)
-    if rest:
-        raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", "values")
-    numbers = struct.unpack(f"<{count}f", values)
+    numbers = _finite(embedding.values, "values")
     if not any(numbers):
         raise Violation("must not be all zero", "values")
-    if not math.isfinite(sum(numbers)):  # in double, where finite f32 values cannot overflow
-        raise Violation("must be finite", "values")
     dimension = dimension_of(embedding.model)
-    if dimension and count != dimension:
+    if dimension and len(numbers) != dimension:
         raise Violation(f"must have the model's {dimension} dimensions", "values")
 
 
+def _finite(values: bytes, path: str) -> Sequence[float]:
+    """The values of a vector."""
+    count, rest = divmod(len(values), FLOAT_BYTES)
+    if rest:
+        raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", path)
+    numbers = struct.unpack(f"<{count}f", values)
+    if not math.isfinite(sum(numbers)):  # in double, where finite f32 values cannot overflow
+        raise Violation("must be finite", path)
+    return numbers
+
+
+def _finite_vector(given: Vector) -> None:
+    _finite(given.values, "values")
+
+
+def _finite_query(request: vectors.SearchVectorsRequest) -> None:
+    if request.WhichOneof("query") == "vector":
+        if not request.vector:
+            raise Violation("is required", "vector")
+        _finite(request.vector, "vector")
+    _filter_of_attributes(request, "filter", METADATA)
+
+
 MAX_LEVELS, MAX_CONDITIONS = 8, 64
+MESSAGES, METADATA = "bodies of messages are opaque", "metadata is opaque"
 
 _WITHOUT_VALUE = (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)
 _ORDERING = (Operator.OPERATOR_LT, Operator.OPERATOR_LTE, Operator.OPERATOR_GT, Operator.OPERATOR_GTE)
@@ -110,15 +133,23 @@ def _weights_of_profile(options: memory.SearchOptions) -> None:
         raise Violation("leave nothing to rank by: all are 0 but of what only passes on what others give", "weights")
 
 
-def _attributes_alone(given: memory.MessageFilter) -> None:
-    """A filter of messages, which is not too large, compares no paths: the bodies are opaque."""
-    if not given.HasField("where"):
+def _attributes_of_messages(given: memory.MessageFilter) -> None:
+    _filter_of_attributes(given, "where", MESSAGES)
+
+
+def _filter_of_attributes(given: AnyMessage, name: str, opaque: str) -> None:
+    """A filter, which is not too large, compares no paths, because what they lead through is opaque."""
+    if not given.HasField(name):
         return
-    for count, (path, condition) in enumerate(_conditions(given.where, "where", 1), 1):
+    for count, (path, condition) in enumerate(_conditions(getattr(given, name), name, 1), 1):
         if count > MAX_CONDITIONS:
-            raise Violation(f"has more than {MAX_CONDITIONS} conditions", "where")
+            raise Violation(f"has more than {MAX_CONDITIONS} conditions", name)
         if condition.HasField("path"):
-            raise Violation("bodies of messages are opaque: only attributes can be compared", f"{path}.path")
+            raise Violation(f"{opaque}: only attributes can be compared", f"{path}.path")
+
+
+def _filter_of_vectors(request: vectors.CountVectorsRequest | vectors.DeleteVectorsRequest) -> None:
+    _filter_of_attributes(request, "filter", METADATA)
 
 
 def _conditions(given: Filter, path: str, level: int) -> Iterator[tuple[str, Condition]]:
@@ -203,7 +234,11 @@ def _json_metadata(given: WorkflowRun | workflows.ListWorkflowRunsRequest) -> No
 
 TOGETHER: Mapping[str, Rule] = {
     "remora.v1.Condition": _values_fit,
-    "remora.v1.MessageFilter": _attributes_alone,
+    "remora.v1.MessageFilter": _attributes_of_messages,
+    "remora.v1.Vector": _finite_vector,
+    "remora.v1.SearchVectorsRequest": _finite_query,
+    "remora.v1.CountVectorsRequest": _filter_of_vectors,
+    "remora.v1.DeleteVectorsRequest": _filter_of_vectors,
     "remora.v1.SearchOptions": _weights_of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
     "remora.v1.AssembleContextRequest": _context_by_vector,

@@ -18,6 +18,7 @@ from remora.v1.message_pb2 import ToolCall as ToolCallMessage
 from remora.v1.step_pb2 import Step
 from remora.v1.text_service_pb2 import Encoding
 from remora.v1.timeline_event_pb2 import TimelineEvent
+from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server import wire
 from remora_server.domain import filters
@@ -108,6 +109,12 @@ def _cut_times(given: ProtobufMessage) -> None:
 
 def workflow_run(given: WorkflowRun) -> bytes:
     """A run of a write in wire form, without what the server says of it."""
+    given.ClearField("revision")
+    return encoded_record(given)
+
+
+def vector(given: Vector) -> bytes:
+    """A vector of a write in wire form, without what the server says of it."""
     given.ClearField("revision")
     return encoded_record(given)
 

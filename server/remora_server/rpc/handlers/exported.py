@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from remora.v1.transfer_service_pb2 import Record
 
-OF_NONE = frozenset({"workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step"})
+OF_NONE = frozenset(
+    {
+        "workflow_run",
+        "workflow_step",
+        "timeline_event",
+        "history_entry",
+        "entry_step",
+        "vector_collection",
+        "vector",
+    }
+)
 """Records that belong to no conversation, though they may name one."""
 
 

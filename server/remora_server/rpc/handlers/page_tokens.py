@@ -19,12 +19,14 @@ from remora.v1.history_service_pb2 import (
     ListTimelineEventsRequest,
 )
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
+from remora.v1.vector_service_pb2 import ListCollectionsRequest
 from remora.v1.workflow_service_pb2 import ListWorkflowIdsRequest, ListWorkflowRunsRequest, ListWorkflowStepsRequest
 from remora_server.domain.errors import InvalidPageToken
 from remora_server.rpc.calls import Call
 
 ListRequest: TypeAlias = (
-    ListConversationsRequest
+    ListCollectionsRequest
+    | ListConversationsRequest
     | ListEntryStepsRequest
     | ListHistoryEntriesRequest
     | ListMessagesRequest

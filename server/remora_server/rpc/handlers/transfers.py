@@ -71,6 +71,8 @@ def import_of(records: Iterable[pb.Record]) -> Import:
                 messages.append(_message(field, record.message.message))
             case "workflow_run":
                 others.append(ImportedRecord(field, kind, decode.workflow_run(record.workflow_run)))
+            case "vector":
+                others.append(ImportedRecord(field, kind, decode.vector(record.vector)))
             case _:
                 others.append(ImportedRecord(field, kind, decode.encoded_record(getattr(record, kind))))
     if len(owners) > 1:

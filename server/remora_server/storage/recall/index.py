@@ -6,13 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from remora_server import _native
 from remora_server._native import Core
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import InvalidField
-from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated
 from remora_server.domain.search import (
     Component,
     Hit,
@@ -34,6 +32,7 @@ from remora_server.storage.embedding.queues import EmbeddingQueues
 from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.recall.loading import Bounds, RecallLoader
+from remora_server.storage.schema.expressions import expression
 
 RELOADS = 2
 """How often a scope is loaded again whose parts leave memory before they are searched; then what is there counts."""
@@ -209,7 +208,7 @@ class LoadedScope:
             roles=list(options.filter.roles),
             sent=(options.filter.sent.after, options.filter.sent.before),
             received=(options.filter.received.after, options.filter.received.before),
-            expression=None if options.filter.where is None else _expression(options.filter.where),
+            expression=None if options.filter.where is None else expression(options.filter.where),
             exclude=list(query.exclude),
             published=revision,
         )
@@ -224,18 +223,6 @@ class LoadedScope:
         model = query.vector.model
         pending = without if model == self._model else 0
         return IndexState(model, pending, words_only=None)
-
-
-def _expression(filter_: Filter) -> tuple[Any, ...]:
-    match filter_:
-        case AllOf(filters):
-            return "all", [_expression(each) for each in filters]
-        case AnyOf(filters):
-            return "any", [_expression(each) for each in filters]
-        case Negated(negated):
-            return "not", _expression(negated)
-        case Condition(key, operator, values):
-            return "condition", key, operator.value, list(values)
 
 
 def _hit(found: _native.RecallHit) -> Hit:

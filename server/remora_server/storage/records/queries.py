@@ -104,6 +104,16 @@ class RecordQueries:
 
         return self._database.snapshot(ask)
 
+    def total(self, read: Read, place: Partition) -> tuple[int, int]:
+        """How many records a partition has, expired ones included, and the revision that this shows."""
+        revision = self._commits.begin_query_of(read, place.kind.number)
+        [(count,)] = self._database.rows(
+            f"""SELECT count(*) FROM {place.kind.name}
+                WHERE place = ? AND (tenant_id, conversation_uid, partition) = (?, ?, ?)""",  # noqa: S608 - a table of ours
+            [_native.place(read.tenant_id, place.uid, place.partition), read.tenant_id, place.uid, place.partition],
+        )
+        return count, revision
+
     def _read(
         self, cursor: duckdb.DuckDBPyConnection, read: Read, query: RecordsQuery, expiries: UnappliedExpiries
     ) -> tuple[list[Row], list[bytes]]:

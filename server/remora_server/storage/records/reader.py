@@ -140,15 +140,27 @@ class RecordReader:
 
     def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them. Call it under the partition's lock."""
-        cold = [key for key in keys if self._knows(access, place, key) is None]
-        if cold:
-            self._load_keys(access, place, cold)
+        self._load_cold(access, place, keys)
 
         def read() -> list[Record]:
             looked = [self.stored(access, place, key)[0] for key in keys]
             found = [each for each in looked if each is not None]
             bodies = self._bodies(access, place, found, accepted=True)
             return [_record(each, _body(bodies, each)) for each in found]
+
+        return self._until_whole(access, place.kind, read)
+
+    def several(self, access: Access, place: Partition, keys: Sequence[bytes]) -> tuple[list[Record], bool, int]:
+        """Those of some records that are there as readers see them, as many as a reply holds, in the order of the keys;
+        whether others are there; and the revision that they show at least.
+        """
+        self._load_cold(access, place, keys)
+
+        def read() -> tuple[list[Record], bool, int]:
+            looked = [self.stored(access, place, key, accepted=False) for key in keys]
+            found = [each for each, _ in looked if each is not None]
+            records = self._completed(access, place, found)
+            return records, len(records) < len(found), min(revision for _, revision in looked)
 
         return self._until_whole(access, place.kind, read)
 
@@ -245,6 +257,17 @@ class RecordReader:
                 )
             except ColdRecords as cold:
                 self._load(access, place, query.order, _newest_rows(query, cold.after))
+
+    def there(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[bytes]:
+        """Those of some keys at which writers find a record. Call it under the partition's lock."""
+        self._load_cold(access, place, keys)
+        return [key for key in keys if self.stored(access, place, key)[0] is not None]
+
+    def _load_cold(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
+        """Have in memory what of some keys is not: all of it with one query."""
+        cold = [key for key in keys if self._knows(access, place, key) is None]
+        if cold:
+            self._load_keys(access, place, cold)
 
     def _load_keys(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
         def load() -> bool:

@@ -170,6 +170,21 @@ class Records:
         self._commits.begin(read)
         return self._reader.encoded_page(read, place, query)
 
+    def several(self, read: Read, place: Partition, keys: Sequence[bytes]) -> tuple[list[Record], bool, int]:
+        """Those of some records that are there, as many as a reply holds, whether others are there, and the revision
+        that they show at least.
+        """
+        self._commits.begin(read)
+        return self._reader.several(read, place, keys)
+
+    def there(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[bytes]:
+        """Those of some keys at which writers find a record, under the partition's lock."""
+        return self._reader.there(access, place, keys)
+
+    def stored_count(self, read: Read, place: Partition) -> tuple[int, int]:
+        """How many records a partition has of a kind that does not expire, without having it in memory."""
+        return self._queries.total(read, place)
+
     def count(self, read: Read, place: Partition, where: Sequence[tuple[int, Value]] = ()) -> tuple[int, int]:
         """How many records of a partition have some values, by their columns, and the revision that this shows."""
         self._commits.begin(read)

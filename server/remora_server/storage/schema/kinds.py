@@ -17,6 +17,7 @@ from remora.v1 import (
     step_pb2,
     timeline_event_pb2,
     transfer_service_pb2,
+    vector_pb2,
     workflow_pb2,
     working_memory_pb2,
 )
@@ -159,7 +160,7 @@ class Kind:
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
     without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
     `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
-    partition.
+    partition. `is_searched`: the records are vectors, which the engine searches.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class Kind:
         expires: str = "",
         transfer: str = "",
         is_cleared: bool = False,
+        is_searched: bool = False,
     ) -> None:
         self.number, self.name, self.message, self.parent = number, name, message, parent
         self.partition = tuple(Field(message, path) for path in partition)
@@ -187,7 +189,7 @@ class Kind:
         self.conversation = Field(message, conversation) if conversation else None
         self.user = Field(message, user) if user else None
         self.expires = Field(message, expires) if expires else None
-        self.transfer, self.is_cleared = transfer, is_cleared
+        self.transfer, self.is_cleared, self.is_searched = transfer, is_cleared, is_searched
         self.partition_types = tuple(field.key_type for field in self.partition)
         self.key_types = tuple(field.key_type for field in self.key)
         self._require_sense()
@@ -233,6 +235,7 @@ class Kind:
             orders=self.orders,
             of_conversation=self.of_conversation,
             of_user=self.of_user,
+            is_searched=self.is_searched,
         )
 
     def place(self, message: Message) -> tuple[bytes, bytes]:
@@ -410,6 +413,28 @@ IN_ORDER = 1
 """The order of the entries of an agent; of the steps of an entry; of the steps, and of the events, of a run."""
 
 
+VECTOR_COLLECTIONS = Kind(
+    number=11,
+    name="vector_collections",
+    message=vector_pb2.VectorCollection,
+    partition=["id"],
+    columns=["id"],
+    transfer="vector_collection",
+)
+VECTORS = Kind(
+    number=12,
+    name="vectors",
+    message=vector_pb2.Vector,
+    partition=["collection_id", "user_id"],
+    key=["id"],
+    columns=["collection_id", Derived("body_bytes", "int64", lambda vector: vector.ByteSize())],
+    user="user_id",
+    transfer="vector",
+    is_searched=True,
+)
+"""The vectors of a user in a collection, or (under an empty user) those that are nobody's."""
+
+
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
     return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
@@ -454,6 +479,8 @@ KINDS = Kinds(
     TIMELINE_EVENTS,
     HISTORY_ENTRIES,
     ENTRY_STEPS,
+    VECTOR_COLLECTIONS,
+    VECTORS,
 )
 
 

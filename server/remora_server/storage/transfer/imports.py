@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import message_pb2
+from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
@@ -26,6 +27,7 @@ from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
 from remora_server.storage.nouns.messages import CountTokens, OnPuts
+from remora_server.storage.nouns.vector_collections import VectorCollections, claim
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Move, Put
 from remora_server.storage.records.refusals import RecordNotFound
@@ -58,12 +60,15 @@ class _Draft(Struct, frozen=True):
 class Imports:
     """Stores imported records. `on_puts` is told of every accepted plan."""
 
-    def __init__(self, context: StoreContext, *, count_tokens: CountTokens, on_puts: OnPuts) -> None:
+    def __init__(
+        self, context: StoreContext, collections: VectorCollections, *, count_tokens: CountTokens, on_puts: OnPuts
+    ) -> None:
         self._database = context.database
         self._commits = context.commits
         self._commands = context.commands
         self._records = context.records
         self._loader = context.loader
+        self._collections = collections
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
@@ -71,9 +76,10 @@ class Imports:
         drafts = self._drafts(given.records)
         require_distinct((each.field, (each.kind.name, each.kind.place(each.message))) for each in drafts)
         if not given.conversation_id:
-            moves = [Put(each.kind, 0, each.message) for each in drafts]
+            moves: list[Move] = [Put(each.kind, 0, each.message) for each in drafts]
+            moves += [claim(vector.collection_id) for _, vector in _vectors(drafts)]
             return self._commands.run(
-                write, self._records.held(write, moves), lambda _, __: self._without_conversation(write, drafts)
+                write, self._records.held(write, moves), lambda _, now: self._without_conversation(write, drafts, now)
             )
         held = self._loader.locked(write, given.conversation_id)
         return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, drafts, found))
@@ -88,10 +94,20 @@ class Imports:
         kind = named[0] if len(named) == 1 else next(kind for kind in named if kind.is_of(message))
         return _Draft(record.field, kind, message)
 
-    def _without_conversation(self, write: Write, drafts: Sequence[_Draft]) -> Planned | None:
-        """Records of no conversation; None where all are there."""
+    def _without_conversation(self, write: Write, drafts: Sequence[_Draft], now: int) -> Planned | None:
+        """Records of no conversation; None where all are there. Vectors join their collections, also a new one."""
         puts = self._new_records(write, 0, drafts)
-        return Planned(puts, Outcome(revision=0, imported_records=len(puts))) if puts else None
+        joined = self._records.changes(write, self._joined(write, drafts, now)) if puts else []
+        return Planned([*puts, *joined], Outcome(revision=0, imported_records=len(puts))) if puts else None
+
+    def _joined(self, write: Write, drafts: Sequence[_Draft], now: int) -> Iterator[Move]:
+        """What changes of collections that are not imported themselves. Raises DimensionMismatch."""
+        given = {each.message.id: each.message for each in drafts if isinstance(each.message, VectorCollection)}
+        by_collection: dict[str, list[tuple[str, Vector]]] = {}
+        for field, vector in _vectors(drafts):
+            by_collection.setdefault(vector.collection_id, []).append((f"{field}.values", vector))
+        for collection_id, vectors in by_collection.items():
+            yield from self._collections.joined(write, collection_id, vectors, now, given.get(collection_id))
 
     def _into_conversation(
         self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None
@@ -169,6 +185,13 @@ class Imports:
             for partition, keys in by_partition.items()
             for record in self._records.accepted(write, partition, keys)
         }
+
+
+def _vectors(drafts: Sequence[_Draft]) -> Iterator[tuple[str, Vector]]:
+    """The vectors among some records, each with where the request has it."""
+    for each in drafts:
+        if isinstance(each.message, Vector):
+            yield each.field, each.message
 
 
 def _view(found: AcceptedConversation | None, given: Import) -> tuple[ConversationView, list[changes.Change]]:

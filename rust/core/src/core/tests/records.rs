@@ -17,6 +17,7 @@ fn settings() -> Settings {
         orders: Vec::new(),
         of_conversation,
         of_user: true,
+        is_searched: false,
     };
     let kinds = Kinds::new([kind(STEPS, true), kind(MEMORIES, false)]);
     Settings {

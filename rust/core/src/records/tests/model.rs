@@ -28,6 +28,7 @@ pub(crate) fn kinds() -> Kinds {
         orders: vec![vec![1], vec![0, 1]],
         of_conversation: true,
         of_user: true,
+        is_searched: false,
     };
     let notes = Kind {
         number: NOTES,
@@ -35,6 +36,7 @@ pub(crate) fn kinds() -> Kinds {
         orders: vec![vec![]],
         of_conversation: false,
         of_user: true,
+        is_searched: false,
     };
     Kinds::new([turns, notes]).unwrap()
 }

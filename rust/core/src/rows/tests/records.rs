@@ -232,6 +232,7 @@ fn columns_of_every_type_are_laid_out_as_arrow_has_them() {
         orders: Vec::new(),
         of_conversation: false,
         of_user: false,
+        is_searched: false,
     };
     let filled = [
         wire::ValueKind::Boolean(true),
@@ -344,6 +345,7 @@ fn old_changes_are_rows_of_the_kinds_that_took_their_place() {
         orders: Vec::new(),
         of_conversation,
         of_user: true,
+        is_searched: false,
     };
     let kinds = Kinds::new([
         kind(1, &[ColumnType::Text, ColumnType::Integer], true),

@@ -13,6 +13,8 @@ export * from "./remora/v1/text_service_pb.js";
 export * from "./remora/v1/timeline_event_pb.js";
 export * from "./remora/v1/transfer_service_pb.js";
 export * from "./remora/v1/user_service_pb.js";
+export * from "./remora/v1/vector_pb.js";
+export * from "./remora/v1/vector_service_pb.js";
 export * from "./remora/v1/workflow_pb.js";
 export * from "./remora/v1/workflow_service_pb.js";
 export * from "./remora/v1/working_memory_pb.js";

@@ -18,6 +18,8 @@ import type { Step } from "./step_pb.js";
 import { file_remora_v1_step } from "./step_pb.js";
 import type { TimelineEvent } from "./timeline_event_pb.js";
 import { file_remora_v1_timeline_event } from "./timeline_event_pb.js";
+import type { Vector, VectorCollection } from "./vector_pb.js";
+import { file_remora_v1_vector } from "./vector_pb.js";
 import type { WorkflowRun, WorkflowStep } from "./workflow_pb.js";
 import { file_remora_v1_workflow } from "./workflow_pb.js";
 import type { WorkingMemoryRecord } from "./working_memory_pb.js";
@@ -28,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/transfer_service.proto.
  */
 export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
-  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAwoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAQgYKBGtpbmQieQoSQ29udmVyc2F0aW9uUmVjb3JkEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SNAoQbGFzdF9hcHBlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTQoNTWVzc2FnZVJlY29yZBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSIwoHbWVzc2FnZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlMr4BCg9UcmFuc2ZlclNlcnZpY2USVwoNRXhwb3J0UmVjb3JkcxIfLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVxdWVzdBogLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UiA5ACARJSCg1JbXBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_message, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_workflow, file_remora_v1_working_memory]);
+  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCKiBAoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAEjgKEXZlY3Rvcl9jb2xsZWN0aW9uGAsgASgLMhsucmVtb3JhLnYxLlZlY3RvckNvbGxlY3Rpb25IABIjCgZ2ZWN0b3IYDCABKAsyES5yZW1vcmEudjEuVmVjdG9ySABCBgoEa2luZCJ5ChJDb252ZXJzYXRpb25SZWNvcmQSLQoMY29udmVyc2F0aW9uGAEgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhI0ChBsYXN0X2FwcGVuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNCg1NZXNzYWdlUmVjb3JkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIjCgdtZXNzYWdlGAIgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2UyvgEKD1RyYW5zZmVyU2VydmljZRJXCg1FeHBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXNwb25zZSIDkAIBElIKDUltcG9ydFJlY29yZHMSHy5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1JlcXVlc3QaIC5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_message, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_vector, file_remora_v1_workflow, file_remora_v1_working_memory]);
 
 /**
  * The request of ExportRecords.
@@ -38,7 +40,7 @@ export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
 export type ExportRecordsRequest = Message<"remora.v1.ExportRecordsRequest"> & {
   /**
    * Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
-   * belongs to them. Empty: everything of the tenant.
+   * belongs to them, and its vectors. Empty: everything of the tenant.
    *
    * @generated from field: string user_id = 1;
    */
@@ -264,6 +266,23 @@ export type Record = Message<"remora.v1.Record"> & {
      */
     value: EntryStep;
     case: "entryStep";
+  } | {
+    /**
+     * A collection of vectors. `create_time` is required.
+     *
+     * @generated from field: remora.v1.VectorCollection vector_collection = 11;
+     */
+    value: VectorCollection;
+    case: "vectorCollection";
+  } | {
+    /**
+     * A vector of a collection. Required of it are `collection_id`, `values` and `update_time`. `revision` is empty, and
+     * ignored in an import. If there is no such collection, an import creates it.
+     *
+     * @generated from field: remora.v1.Vector vector = 12;
+     */
+    value: Vector;
+    case: "vector";
   } | { case: undefined; value?: undefined };
 };
 
@@ -336,8 +355,9 @@ export const MessageRecordSchema: GenMessage<MessageRecord> = /*@__PURE__*/
 /**
  * Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
  * sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
- * of workflows and the history of agents with their steps and timeline events, and the order in which conversations were
- * created. Uids and revisions are the importing store's own, and so are vectors of the server's model.
+ * of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
+ * order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
+ * server's model.
  *
  * @generated from service remora.v1.TransferService
  */

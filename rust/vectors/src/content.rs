@@ -1,0 +1,199 @@
+//! The vectors of a part: what is stored of each, and what a search compares.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use prost::Message as _;
+use remora_filter::{Expression, Scalar};
+use remora_kernels::Kernels;
+use remora_wire as wire;
+
+use crate::codes::{Codes, GROUP};
+use crate::inbox::Op;
+use crate::values::{floats, norm};
+
+/// The rows of a part, in any order.
+pub(crate) struct Content {
+    kernels: &'static Kernels,
+    rows: Vec<Row>,
+    numbers: HashMap<Bytes, u32>,
+    codes: Codes,
+    row_bytes: usize,
+}
+
+/// One vector.
+#[derive(Debug)]
+struct Row {
+    key: Bytes,
+    body: Bytes,
+    /// A part of the body.
+    values: Bytes,
+    norm: f64,
+    /// By key.
+    attributes: Box<[(Box<str>, Scalar)]>,
+}
+
+impl Row {
+    /// A row of what is stored; a body that is none of a vector has no values, and is near nothing.
+    fn new(key: Bytes, body: Bytes) -> Self {
+        let stored = wire::Vector::decode(body.clone()).unwrap_or_default();
+        let attributes = stored.attributes.into_iter();
+        Self {
+            key,
+            body,
+            norm: norm(&stored.values),
+            values: stored.values,
+            attributes: attributes
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        }
+    }
+
+    fn floats(&self) -> impl ExactSizeIterator<Item = f32> + Clone {
+        floats(&self.values)
+    }
+
+    fn attribute(&self, key: &str) -> Option<&Scalar> {
+        let found = self
+            .attributes
+            .binary_search_by(|(other, _)| other.as_ref().cmp(key));
+        found.ok().map(|index| &self.attributes[index].1)
+    }
+
+    fn bytes(&self) -> usize {
+        let attribute = |(key, value): &(Box<str>, Scalar)| {
+            size_of::<(Box<str>, Scalar)>() + key.len() + value.heap_bytes()
+        };
+        let attributes: usize = self.attributes.iter().map(attribute).sum();
+        // Its number is held beside its key once more; a map is two thirds full.
+        let number = size_of::<(Bytes, u32)>() * 3 / 2;
+        size_of::<Self>() + number + self.key.len() + self.body.len() + attributes
+    }
+}
+
+/// Which rows pass a filter.
+pub(crate) enum Passing {
+    All(usize),
+    Some(Vec<bool>),
+}
+
+impl Passing {
+    /// The rows, ascending.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> {
+        let (len, some) = match self {
+            Self::All(len) => (*len, None),
+            Self::Some(some) => (some.len(), Some(some)),
+        };
+        (0..len).filter(move |row| some.is_none_or(|some| some[*row]))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::All(len) => *len,
+            Self::Some(some) => some.iter().filter(|passes| **passes).count(),
+        }
+    }
+
+    /// The rows as ranges, ascending, none of which reaches from one group of codes into another.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut rows = self.rows().peekable();
+        std::iter::from_fn(move || {
+            let begin = rows.next()?;
+            let mut end = begin + 1;
+            while !end.is_multiple_of(GROUP) && rows.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            Some(begin..end)
+        })
+    }
+}
+
+impl Content {
+    pub(crate) fn new(kernels: &'static Kernels) -> Self {
+        Self {
+            kernels,
+            rows: Vec::new(),
+            numbers: HashMap::new(),
+            codes: Codes::new(0),
+            row_bytes: 0,
+        }
+    }
+
+    /// The memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.row_bytes + self.codes.bytes()
+    }
+
+    pub(crate) fn apply(&mut self, op: Op) {
+        match op {
+            Op::Put { key, body } => self.put(key, body),
+            Op::Remove { key } => self.remove(&key),
+            Op::RemoveAll => *self = Self::new(self.kernels),
+        }
+    }
+
+    /// Adds or replaces a vector. The first one decides with which dimension vectors are compared.
+    pub(crate) fn put(&mut self, key: Bytes, body: Bytes) {
+        let row = Row::new(key.clone(), body);
+        if self.rows.is_empty() {
+            self.codes = Codes::new(row.floats().len());
+        }
+        self.row_bytes += row.bytes();
+        match self.numbers.get(&key) {
+            Some(number) => {
+                let number = *number as usize;
+                self.codes.replace(number, row.floats(), row.norm);
+                self.row_bytes -= self.rows[number].bytes();
+                self.rows[number] = row;
+            }
+            None => {
+                self.codes.push(row.floats(), row.norm);
+                self.numbers.insert(key, self.rows.len() as u32);
+                self.rows.push(row);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &Bytes) {
+        let Some(number) = self.numbers.remove(key) else {
+            return;
+        };
+        let number = number as usize;
+        self.codes.swap_remove(number);
+        self.row_bytes -= self.rows.swap_remove(number).bytes();
+        if let Some(moved) = self.rows.get(number) {
+            self.numbers.insert(moved.key.clone(), number as u32);
+        }
+    }
+
+    pub(crate) fn kernels(&self) -> &'static Kernels {
+        self.kernels
+    }
+
+    pub(crate) fn codes(&self) -> &Codes {
+        &self.codes
+    }
+
+    pub(crate) fn key(&self, row: usize) -> &Bytes {
+        &self.rows[row].key
+    }
+
+    pub(crate) fn body(&self, row: usize) -> &Bytes {
+        &self.rows[row].body
+    }
+
+    /// The values of a vector, and their norm.
+    pub(crate) fn vector(&self, row: usize) -> (&[u8], f64) {
+        (&self.rows[row].values, self.rows[row].norm)
+    }
+
+    /// The rows whose attributes pass.
+    pub(crate) fn passing(&self, filter: Option<&Expression>) -> Passing {
+        let Some(filter) = filter else {
+            return Passing::All(self.rows.len());
+        };
+        let passes = |row: &Row| filter.holds(&|key| row.attribute(key));
+        Passing::Some(self.rows.iter().map(passes).collect())
+    }
+}

@@ -1,0 +1,132 @@
+//! One partition of vectors in memory, with the changes that wait for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use remora_kernels::Kernels;
+
+use crate::Cold;
+use crate::content::Content;
+use crate::inbox::{Inbox, Op};
+use crate::name::Name;
+
+pub(crate) struct Part {
+    user: Box<str>,
+    name_bytes: usize,
+    state: RwLock<State>,
+    inbox: Mutex<Inbox>,
+    /// Whether all of it is here: not before it is loaded, and not after a panic within a change.
+    is_whole: AtomicBool,
+    /// When it was last used, in ticks.
+    used: AtomicU64,
+    content_bytes: AtomicUsize,
+}
+
+struct State {
+    content: Content,
+    /// Up to which revision changes are taken in.
+    revision: u64,
+}
+
+impl Part {
+    pub(crate) fn new(name: &Name<'_>, user: &str, kernels: &'static Kernels, used: u64) -> Self {
+        Self {
+            user: user.into(),
+            name_bytes: name.tenant.len() + name.partition.len() + user.len(),
+            state: RwLock::new(State {
+                content: Content::new(kernels),
+                revision: 0,
+            }),
+            inbox: Mutex::default(),
+            is_whole: AtomicBool::new(false),
+            used: AtomicU64::new(used),
+            content_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn use_at(&self, tick: u64) {
+        self.used.fetch_max(tick, Ordering::Relaxed);
+    }
+
+    /// The memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let content = self.content_bytes.load(Ordering::Relaxed);
+        size_of::<Self>() + self.name_bytes + content + self.inbox.lock().bytes()
+    }
+
+    /// Whether it is not all here.
+    pub(crate) fn is_lost(&self) -> bool {
+        !self.is_whole.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn push(&self, revision: u64, op: Op) {
+        self.inbox.lock().push(revision, op);
+    }
+
+    /// Takes in what the database has.
+    pub(crate) fn fill(&self, rows: impl Iterator<Item = (Bytes, Bytes)>) {
+        let mut state = self.state.write();
+        for (key, body) in rows {
+            state.content.put(key, body);
+        }
+        self.count(&state);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.is_whole.store(true, Ordering::Release);
+    }
+
+    /// Reads what a revision that is published shows, or a later one, and says which.
+    pub(crate) fn read<T>(
+        &self,
+        published: u64,
+        read: impl FnOnce(&Content) -> T,
+    ) -> Result<(T, u64), Cold> {
+        let state = self.drained(published);
+        if self.is_lost() {
+            return Err(Cold);
+        }
+        Ok((read(&state.content), state.revision.max(published)))
+    }
+
+    /// Takes in what waits up to a revision, if all of the part is here.
+    pub(crate) fn settle(&self, published: u64) {
+        drop(self.drained(published));
+    }
+
+    /// The state with what waits up to a revision, unless not all of the part is here.
+    fn drained(&self, published: u64) -> RwLockReadGuard<'_, State> {
+        let state = self.state.read();
+        if self.is_lost() || !self.inbox.lock().has_up_to(published) {
+            return state;
+        }
+        drop(state);
+        let mut state = self.state.write();
+        if self.is_lost() {
+            return RwLockWriteGuard::downgrade(state);
+        }
+        let ops = self.inbox.lock().take_up_to(published);
+        self.is_whole.store(false, Ordering::Release);
+        for op in ops {
+            state.content.apply(op);
+        }
+        state.revision = state.revision.max(published);
+        self.count(&state);
+        self.is_whole.store(true, Ordering::Release);
+        RwLockWriteGuard::downgrade(state)
+    }
+
+    fn count(&self, state: &State) {
+        let bytes = state.content.bytes();
+        self.content_bytes.store(bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,123 @@
+"""The search among vectors: partitions are brought into the engine when they are first searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import duckdb
+
+from remora_server import _native
+from remora_server._native import ColdVectors, Core, VectorLoad
+from remora_server.domain.calls import Access, Read
+from remora_server.domain.errors import VectorsTooLarge
+from remora_server.domain.filters import Filter
+from remora_server.domain.vectors import VectorQuery
+from remora_server.locking import Level
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.commit.locks import Locks
+from remora_server.storage.database.database import Database
+from remora_server.storage.records.reader import Partition
+from remora_server.storage.schema.expressions import expression
+from remora_server.storage.schema.kinds import VECTORS
+
+LOADED_AT_ONCE = 1_000
+"""Rows that are read together: a load needs memory for these besides what it fills."""
+
+_ROWS = f"""
+SELECT key, body FROM {VECTORS.name}
+WHERE place = ? AND (tenant_id, conversation_uid, partition) = (?, 0, ?)
+"""  # noqa: S608 - a table of ours
+
+T = TypeVar("T")
+
+
+class VectorIndex:
+    """Searches partitions of vectors, which it loads.
+
+    A load begins by having changes gather; then it waits until DuckDB holds what was accepted before, and reads it.
+    `budget` is how many bytes a partition may take.
+    """
+
+    def __init__(self, core: Core, database: Database, commits: Commits, budget: int) -> None:
+        self._core = core
+        self._vectors = core.vectors
+        self._database = database
+        self._commits = commits
+        self._budget = budget
+        self._loads = Locks(Level.LOAD)
+
+    def search(
+        self, read: Read, place: Partition, user_id: str, query: VectorQuery
+    ) -> tuple[list[tuple[float, bytes]], int]:
+        """Scores and bodies of the nearest vectors, and the revision that they show. Raises VectorsTooLarge."""
+        where = _expression(query.filter)
+
+        def find() -> tuple[list[tuple[float, bytes]], int]:
+            return self._vectors.search(
+                VECTORS.number,
+                read.tenant_id,
+                place.partition,
+                query.values,
+                k=query.k,
+                threshold=query.threshold,
+                expression=where,
+            )
+
+        return self._loaded(read, place, user_id, find)
+
+    def count(self, read: Read, place: Partition, user_id: str, passing: Filter) -> tuple[int, int]:
+        """How many vectors pass, and the revision that this shows. Raises VectorsTooLarge."""
+        where = _expression(passing)
+
+        def find() -> tuple[int, int]:
+            return self._vectors.count(VECTORS.number, read.tenant_id, place.partition, expression=where)
+
+        return self._loaded(read, place, user_id, find)
+
+    def keys(self, access: Access, place: Partition, user_id: str, passing: Filter) -> list[bytes]:
+        """The keys of the vectors that pass. Raises VectorsTooLarge."""
+        where = _expression(passing)
+
+        def find() -> list[bytes]:
+            return self._vectors.keys(VECTORS.number, access.tenant_id, place.partition, expression=where)
+
+        return self._loaded(access, place, user_id, find)
+
+    def _loaded(self, access: Access, place: Partition, user_id: str, find: Callable[[], T]) -> T:
+        """What is found once the partition is in memory."""
+        while True:
+            try:
+                return find()
+            except ColdVectors:
+                require_time(access.deadline)
+            with self._loads.of(access, place.partition):
+                try:
+                    return find()
+                except ColdVectors:
+                    self._load(access, place, user_id)
+
+    def _load(self, access: Access, place: Partition, user_id: str) -> None:
+        load = self._vectors.begin(VECTORS.number, access.tenant_id, place.partition, user_id)
+        try:
+            accepted = self._core.kind_touched(VECTORS.number)
+            self._commits.wait_published(accepted, access.deadline)
+            self._commits.wait_applied(accepted, access.deadline)
+            self._database.snapshot(lambda cursor: self._fill(access, place, load, cursor))
+            load.finish()
+        finally:
+            load.abandon()
+
+    def _fill(self, access: Access, place: Partition, load: VectorLoad, cursor: duckdb.DuckDBPyConnection) -> None:
+        at = _native.place(access.tenant_id, 0, place.partition)
+        cursor.execute(_ROWS, [at, access.tenant_id, place.partition])
+        while rows := cursor.fetchmany(LOADED_AT_ONCE):
+            taken = load.fill(rows)
+            if taken > self._budget:
+                raise VectorsTooLarge(taken, self._budget)
+            require_time(access.deadline)
+
+
+def _expression(given: Filter | None) -> tuple[Any, ...] | None:
+    return None if given is None else expression(given)
