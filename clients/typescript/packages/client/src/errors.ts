@@ -251,6 +251,18 @@ export class HistoryEntryExistsError extends AlreadyExistsError {}
 /** There is no such step of a history entry. */
 export class EntryStepNotFoundError extends NotFoundError {}
 
+/** A vector has another dimension than the vectors of its collection. */
+export class DimensionMismatchError extends InvalidArgumentError {}
+
+/** There is no such collection of vectors. */
+export class CollectionNotFoundError extends NotFoundError {}
+
+/** The id of a collection is taken. */
+export class CollectionExistsError extends AlreadyExistsError {}
+
+/** The vectors to be searched take more memory than the server allows. */
+export class VectorsTooLargeError extends FailedPreconditionError {}
+
 /** Another write came first: read again, and decide again. */
 export class RevisionMismatchError extends AbortedError {}
 
@@ -307,12 +319,15 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   BUDGET_TOO_SMALL: BudgetTooSmallError,
   CALL_MALFORMED: CallMalformedError,
   CLIENT_CLOSED: ClientClosedError,
+  COLLECTION_EXISTS: CollectionExistsError,
+  COLLECTION_NOT_FOUND: CollectionNotFoundError,
   COMPRESSION_UNKNOWN: CompressionUnknownError,
   CONNECTION_FAILED: ConnectionFailedError,
   CONTEXT_TOO_LARGE: ContextTooLargeError,
   CONVERSATION_EXISTS: ConversationExistsError,
   CONVERSATION_NOT_FOUND: ConversationNotFoundError,
   DEADLINE_EXCEEDED: DeadlineExceededError,
+  DIMENSION_MISMATCH: DimensionMismatchError,
   ENTRY_STEP_NOT_FOUND: EntryStepNotFoundError,
   HISTORY_ENTRY_EXISTS: HistoryEntryExistsError,
   HISTORY_ENTRY_NOT_FOUND: HistoryEntryNotFoundError,
@@ -344,6 +359,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   TIMELINE_EVENT_EXISTS: TimelineEventExistsError,
   TIMELINE_EVENT_NOT_FOUND: TimelineEventNotFoundError,
   UNAUTHENTICATED: UnauthenticatedError,
+  VECTORS_TOO_LARGE: VectorsTooLargeError,
   WORKFLOW_RUN_NOT_FOUND: WorkflowRunNotFoundError,
   WORKFLOW_STEP_NOT_FOUND: WorkflowStepNotFoundError,
   WRONG_TYPE: WrongTypeError,

@@ -11,6 +11,7 @@ import { MemoryService } from "./generated/remora/v1/memory_service_pb.js";
 import { TextService } from "./generated/remora/v1/text_service_pb.js";
 import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
 import { UserService } from "./generated/remora/v1/user_service_pb.js";
+import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { invalidField } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
@@ -51,6 +52,8 @@ export class Remora {
   readonly memory: ServiceClient<typeof MemoryService>;
   /** Runs of workflows and their steps. */
   readonly workflows: ServiceClient<typeof WorkflowService>;
+  /** Vectors and their collections. */
+  readonly vectors: ServiceClient<typeof VectorService>;
   /** Users. */
   readonly users: ServiceClient<typeof UserService>;
   /** Token counts and embeddings. */
@@ -80,6 +83,7 @@ export class Remora {
     this.history = serviceClient(HistoryService, calls);
     this.memory = serviceClient(MemoryService, calls);
     this.workflows = serviceClient(WorkflowService, calls);
+    this.vectors = serviceClient(VectorService, calls);
     this.users = serviceClient(UserService, calls);
     this.text = serviceClient(TextService, calls);
     this.transfer = serviceClient(TransferService, calls);
