@@ -259,7 +259,8 @@ class Reply {
   /** The message of a reply with a status. Throws FailedCall. */
   message(): Uint8Array {
     this.#requireOk(this.#ending ?? {});
-    const frame = Buffer.concat(this.#chunks, this.#size);
+    const [first = Buffer.alloc(0), ...others] = this.#chunks;
+    const frame = others.length === 0 ? first : Buffer.concat(this.#chunks, this.#size);
     if (frame.length < FRAME_HEADER_BYTES || frame.length !== FRAME_HEADER_BYTES + frame.readUInt32BE(1)) {
       throw new FailedCall("INTERNAL", `the reply is not one message: it has ${frame.length} bytes`);
     }

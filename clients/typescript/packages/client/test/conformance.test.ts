@@ -8,7 +8,8 @@ import { after, before, describe, test } from "node:test";
 import { type DescMethod, type DescService, fromJson, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import * as v1 from "../src/generated/v1.js";
 import { type CallOptions, Remora, RemoraError } from "../src/index.js";
-import { type Listening, PATIENCE_MS, REPOSITORY, Server } from "./server.js";
+import { PATIENCE_MS } from "./failures.js";
+import { type Listening, REPOSITORY, Server } from "./server.js";
 
 interface Call {
   rpc: string;

@@ -14,13 +14,14 @@ import {
   InvalidFieldError,
   NotFoundError,
   Remora,
-  RemoraError,
+  type RemoraError,
   RequestTooLargeError,
   STATUS_CODES,
   type StatusCode,
 } from "../src/index.js";
+import { failureOf, PATIENCE_MS } from "./failures.js";
 import { Failure, ScriptedServer } from "./scripted-server.js";
-import { PATIENCE_MS, PYTHON } from "./server.js";
+import { PYTHON } from "./server.js";
 
 /** The reasons of clients alone. */
 const OWN_REASONS = ["CLIENT_CLOSED", "CONNECTION_FAILED", "WRONG_TYPE"];
@@ -38,11 +39,9 @@ after(() => {
   server.stop();
 });
 
-async function failureOf(failure: Failure): Promise<RemoraError> {
+function errorOf(failure: Failure): Promise<RemoraError> {
   server.answer("CountConversations", failure);
-  const error = await remora.conversations.countConversations({}).catch((thrown: unknown) => thrown);
-  assert.ok(error instanceof RemoraError);
-  return error;
+  return failureOf(remora.conversations.countConversations({}));
 }
 
 describe("the classes", () => {
@@ -88,7 +87,7 @@ test("the client has every service of the contract, and every RPC of it has one 
 
 describe("an error", () => {
   test("is of the class of its reason", async () => {
-    const error = await failureOf(new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND", { metadata: { id: "c" } }));
+    const error = await errorOf(new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND", { metadata: { id: "c" } }));
 
     assert.equal(error.constructor, ConversationNotFoundError);
     assert.ok(error instanceof NotFoundError);
@@ -98,7 +97,7 @@ describe("an error", () => {
   });
 
   test("of an unknown reason is of the class of its code, and names the reason", async () => {
-    const error = await failureOf(new Failure("NOT_FOUND", "FACT_NOT_FOUND"));
+    const error = await errorOf(new Failure("NOT_FOUND", "FACT_NOT_FOUND"));
 
     assert.equal(error.constructor, NotFoundError);
     assert.equal(error.reason, "FACT_NOT_FOUND");
@@ -106,7 +105,7 @@ describe("an error", () => {
   });
 
   test("of another domain has no reason of ours", async () => {
-    const error = await failureOf(new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND", { domain: "example.com" }));
+    const error = await errorOf(new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND", { domain: "example.com" }));
 
     assert.equal(error.constructor, NotFoundError);
     assert.equal(error.reason, "");
@@ -117,7 +116,7 @@ describe("an error", () => {
       { field: "messages[2].role", description: "is empty" },
       { field: "create_if_missing.user_id", description: "512 bytes are the most" },
     ];
-    const error = await failureOf(new Failure("INVALID_ARGUMENT", "INVALID_FIELD", { violations, retryDelayMs: 250 }));
+    const error = await errorOf(new Failure("INVALID_ARGUMENT", "INVALID_FIELD", { violations, retryDelayMs: 250 }));
 
     assert.ok(error instanceof InvalidFieldError);
     assert.deepEqual(error.fieldViolations[1], { ...violations[1], field: "createIfMissing.userId" });
@@ -126,10 +125,10 @@ describe("an error", () => {
   });
 
   test("gives the numbers of its reason", async () => {
-    const budget = await failureOf(
+    const budget = await errorOf(
       new Failure("INVALID_ARGUMENT", "BUDGET_TOO_SMALL", { metadata: { least_max_tokens: "51" } }),
     );
-    const size = await failureOf(
+    const size = await errorOf(
       new Failure("INVALID_ARGUMENT", "REQUEST_TOO_LARGE", { metadata: { limit_bytes: "7" } }),
     );
 
@@ -142,7 +141,7 @@ describe("an error", () => {
       const status = { "grpc-status": 13, "grpc-message": "100 % wrong", "grpc-status-details-bin": "AAAA" };
       stream.respond({ ":status": 200, "content-type": "application/grpc", ...status }, { endStream: true });
     });
-    const error = await remora.conversations.countConversations({}).catch((thrown: unknown) => thrown);
+    const error = await failureOf(remora.conversations.countConversations({}));
 
     assert.ok(error instanceof InternalError);
     assert.equal(error.message, "100 % wrong");

@@ -13,7 +13,8 @@ import {
   type RemoraOptions,
   RevisionUnknownError,
 } from "../src/index.js";
-import { type Listening, PATIENCE_MS, Server } from "./server.js";
+import { failureInTime, failureOf, PATIENCE_MS } from "./failures.js";
+import { type Listening, Server } from "./server.js";
 
 const open: { remove(): Promise<void> | void }[] = [];
 
@@ -57,7 +58,7 @@ for (const listening of ["unix", "tcp"] satisfies Listening[]) {
 
       for (const signal of ["SIGKILL", "SIGTERM"] as const) {
         await server.kill(signal);
-        const down = await append(remora, "down", 200).catch((error: unknown) => error);
+        const down = await failureInTime((timeoutMs) => failureOf(append(remora, "down", timeoutMs)));
         await server.run();
 
         assert.ok(down instanceof ConnectionFailedError);
@@ -89,7 +90,7 @@ test("a server that does not answer exceeds the deadline, and answers when it is
 
   server.pause();
   const [failure, large] = await Promise.all(
-    ["b", "x".repeat(3 << 20)].map((text) => append(remora, text, 200).catch((error: unknown) => error)),
+    ["b", "x".repeat(3 << 20)].map((text) => failureOf(append(remora, text, 200))),
   );
   server.resume();
 

@@ -7,11 +7,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Remora } from "../src/index.js";
+import { PATIENCE_MS } from "./failures.js";
 
 export const REPOSITORY = resolve("../../../..");
 export const PYTHON = process.env.REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/python");
-/** Milliseconds after which something hangs: far more than anything takes on a busy machine. */
-export const PATIENCE_MS = 300_000;
 
 export type Listening = "unix" | "tcp";
 
