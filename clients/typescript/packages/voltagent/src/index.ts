@@ -1,5 +1,8 @@
 // `@remora/voltagent`: Remora for VoltAgent 2. The adapters for its older `Memory` interface are in `@remora/voltagent/legacy`.
 
 export type { ConnectionOptions } from "./connection.js";
+export { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
+export { type MergeStrategy, RemoraMemory, type RemoraMemoryOptions } from "./memory.js";
 export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOptions } from "./memory-adapter.js";
 export type { RecalledMessage } from "./messages.js";
+export type { SimilarMessage } from "./similar.js";

@@ -20,7 +20,8 @@ export function storedMessage(
   return {
     id,
     role,
-    text: indexedText(message),
+    // All of it is in the parts; this is what is searched and counted.
+    text: beginning(textOf(message), LARGEST_TEXT_BYTES),
     parts: encodeJson(rest),
     metadata: encodeJson(metadata),
     ...(embedding !== undefined && { embedding }),
@@ -45,14 +46,13 @@ export function textOf(message: UIMessage): string {
   return typeof content === "string" ? content : "";
 }
 
-/** As much of the text as the server takes to be searched and counted. All of it is among the parts. */
-function indexedText(message: UIMessage): string {
-  const text = textOf(message);
-  if (byteLength(text) <= LARGEST_TEXT_BYTES) {
+/** The beginning of a text that takes at most so many bytes. */
+export function beginning(text: string, mostBytes: number): string {
+  if (byteLength(text) <= mostBytes) {
     return text;
   }
-  const beginning = Buffer.from(text, "utf8").subarray(0, LARGEST_TEXT_BYTES);
-  return new TextDecoder().decode(beginning, { stream: true });
+  // A streaming decoder keeps the bytes of a character that is cut to itself.
+  return new TextDecoder().decode(Buffer.from(text, "utf8").subarray(0, mostBytes), { stream: true });
 }
 
 /** An embedding of the caller, as the server takes it; `undefined` for one that points nowhere. */

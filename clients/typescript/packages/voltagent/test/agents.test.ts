@@ -1,0 +1,223 @@
+// Whole turns of VoltAgent's agents, with a model that always gives the same answers.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import { Agent, AiSdkEmbeddingAdapter, createTool, Memory } from "@voltagent/core";
+import type { UIMessage } from "ai";
+import { MockEmbeddingModelV3, MockLanguageModelV3 } from "ai/test";
+import { z } from "zod";
+import { RemoraMemory, RemoraMemoryAdapter } from "../src/index.js";
+import { counted } from "./counting.js";
+import { type Fresh, server } from "./fresh.js";
+
+const { fresh, restart } = server(true);
+let options: Fresh;
+
+beforeEach(() => {
+  options = fresh();
+});
+
+type Answer = Awaited<ReturnType<MockLanguageModelV3["doGenerate"]>>;
+type Prompt = MockLanguageModelV3["doGenerateCalls"][number]["prompt"];
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
+function saying(text: string): Answer {
+  return { content: [{ type: "text", text }], finishReason: { unified: "stop", raw: "stop" }, usage, warnings: [] };
+}
+
+function calling(toolName: string, input: object): Answer {
+  const call = {
+    type: "tool-call",
+    toolCallId: `call of ${toolName}`,
+    toolName,
+    input: JSON.stringify(input),
+  } as const;
+  return { content: [call], finishReason: { unified: "tool-calls", raw: "tool-calls" }, usage, warnings: [] };
+}
+
+/** How long the model thinks: long enough for what VoltAgent stores meanwhile, in the background. */
+const THOUGHT_MS = 300;
+
+/** A model that gives these answers one after the other, the last for ever. */
+function answering(...answers: [Answer, ...Answer[]]): MockLanguageModelV3 {
+  let next = 0;
+  const doGenerate = async () => {
+    await new Promise((resolve) => setTimeout(resolve, THOUGHT_MS));
+    return answers[Math.min(next++, answers.length - 1)] as Answer;
+  };
+  return new MockLanguageModelV3({ doGenerate });
+}
+
+/** All that a model was given of the conversation in its last call. */
+function heard(model: MockLanguageModelV3): string {
+  const prompt = model.doGenerateCalls.at(-1)?.prompt as Prompt;
+  return JSON.stringify(prompt.filter(({ role }) => role !== "system"));
+}
+
+/** Waits until an agent has stored all that it says, which it does in the background. */
+async function settled(memory: Memory, count: number, user = "u", conversation = "c"): Promise<UIMessage[]> {
+  for (;;) {
+    const messages = await memory.getMessages(user, conversation);
+    if (messages.length >= count) {
+      return messages;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const turn = { memory: { userId: "u", conversationId: "c" } };
+
+function texts(messages: UIMessage[]): string[] {
+  return messages.map(({ parts }) => parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+}
+
+describe("an agent with RemoraMemory", () => {
+  async function quiet(calls: string[]): Promise<void> {
+    for (let before = -1; before !== calls.length; ) {
+      before = calls.length;
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+  }
+
+  async function turns(
+    { client, calls }: ReturnType<typeof counted>,
+    model: MockLanguageModelV3,
+    count: number,
+  ): Promise<string[][]> {
+    const memory = new RemoraMemory({ client });
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory });
+    const made: string[][] = [];
+    for (let number = 0; number < count; number++) {
+      calls.length = 0;
+      await agent.generateText(`Question ${number}`, turn);
+      await quiet(calls);
+      made.push([...calls]);
+    }
+    await settled(memory, 2 * count);
+    await memory.close();
+    return made;
+  }
+
+  const hasty = () => new MockLanguageModelV3({ doGenerate: async () => saying("Sure.") });
+
+  for (const [name, model] of Object.entries({ thinks: answering(saying("Sure.")), "does not think": hasty() })) {
+    test(`makes at most five calls in a turn, with a model that ${name}`, async () => {
+      const made = await turns(counted(options), model, 3);
+
+      assert.deepEqual(made[0]?.toSorted(), [
+        "appendMessages",
+        "appendMessages",
+        "createConversation",
+        "readConversation",
+        "saveSteps",
+      ]);
+      for (const calls of made.slice(1)) {
+        assert.deepEqual(calls.toSorted(), ["appendMessages", "appendMessages", "readConversation", "saveSteps"]);
+      }
+    });
+  }
+
+  test("remembers after the sidecar was killed between its turns", async () => {
+    const memory = new RemoraMemory(options);
+    const first = answering(saying("Nice to meet you, Ann."));
+    await new Agent({ name: "guide", instructions: "Guide.", model: first, memory }).generateText("I am Ann.", turn);
+    await settled(memory, 2);
+
+    await restart();
+
+    const later = new RemoraMemory(options);
+    const second = answering(saying("Ann."));
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model: second, memory: later });
+    const { text } = await agent.generateText("Who am I?", turn);
+    assert.equal(text, "Ann.");
+    assert.match(heard(second), /I am Ann\..*Nice to meet you, Ann\..*Who am I\?/);
+    const messages = await settled(later, 4);
+    assert.deepEqual(texts(messages), ["I am Ann.", "Nice to meet you, Ann.", "Who am I?", "Ann."]);
+    assert.deepEqual(
+      (await later.getConversationSteps("u", "c")).map(({ content }) => content),
+      ["Nice to meet you, Ann.", "Ann."],
+    );
+    assert.equal((await later.queryConversations({ userId: "u" })).length, 1);
+  });
+
+  test("keeps the tools that it used, and their results", async () => {
+    const memory = new RemoraMemory(options);
+    const look = createTool({
+      name: "look",
+      description: "Looks up the weather.",
+      parameters: z.object({ city: z.string() }),
+      execute: async ({ city }) => ({ city, sky: "blue" }),
+    });
+    const model = answering(calling("look", { city: "Vienna" }), saying("Blue."));
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory, tools: [look] });
+
+    await agent.generateText("How is the sky in Vienna?", turn);
+
+    const [, answer] = await settled(memory, 2);
+    const part = answer?.parts.find(({ type }) => type === "tool-look");
+    const output = { type: "json", value: { city: "Vienna", sky: "blue" } };
+    assert.deepEqual(part && "output" in part && part.output, output);
+    await agent.generateText("And now?", turn);
+    assert.match(heard(model), /"toolName":"look".*"sky":"blue"/);
+    const types = (await memory.getConversationSteps("u", "c")).map(({ type }) => type);
+    assert.deepEqual(types.slice(0, 3), ["tool_call", "tool_result", "text"]);
+  });
+
+  test("keeps working memory across turns and restarts", async () => {
+    const workingMemory = { enabled: true, scope: "user", template: "# Profile\n- Name:" } as const;
+    const memory = new RemoraMemory({ ...options, workingMemory });
+    const model = answering(
+      calling("update_working_memory", { content: "# Profile\n- Name: Ann", mode: "replace" }),
+      saying("Noted."),
+    );
+    await new Agent({ name: "guide", instructions: "Guide.", model, memory }).generateText("I am Ann.", turn);
+    await settled(memory, 2);
+
+    await restart();
+
+    const later = new RemoraMemory({ ...options, workingMemory });
+    const second = answering(saying("Ann."));
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model: second, memory: later });
+    await agent.generateText("Who am I?", { memory: { userId: "u", conversationId: "another" } });
+    assert.match(JSON.stringify(second.doGenerateCalls.at(-1)?.prompt), /- Name: Ann/);
+  });
+
+  test("embeds with a model of the AI SDK", async () => {
+    const doEmbed = async ({ values }: { values: string[] }) => ({
+      embeddings: values.map((value) => [value.length, 1, value.includes("train") ? 50 : 0]),
+      warnings: [],
+    });
+    const embedding = new AiSdkEmbeddingAdapter(new MockEmbeddingModelV3({ doEmbed }));
+    const memory = new RemoraMemory({ ...options, embedding });
+    await memory.createConversation({ id: "c", userId: "u", resourceId: "guide", title: "T", metadata: {} });
+    const said = (id: string, text: string): UIMessage => ({ id, role: "user", parts: [{ type: "text", text }] });
+    await memory.addMessages([said("a", "The train is late."), said("b", "Hello."), said("d", "Bye.")], "u", "c");
+    const model = answering(saying("Late."));
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory });
+
+    const semanticMemory = { semanticLimit: 1 };
+    await agent.generateText("What about the train?", { memory: { ...turn.memory, options: { semanticMemory } } });
+
+    assert.match(heard(model), /Bye\..*The train is late\./);
+    assert.doesNotMatch(heard(model), /Hello\./);
+  });
+});
+
+test("an agent with VoltAgent's Memory on the adapter remembers after the sidecar was killed", async () => {
+  const remembering = () => new Memory({ storage: new RemoraMemoryAdapter(options) });
+  const memory = remembering();
+  const first = answering(saying("Nice to meet you, Ann."));
+  await new Agent({ name: "guide", instructions: "Guide.", model: first, memory }).generateText("I am Ann.", turn);
+  await settled(memory, 2);
+
+  await restart();
+
+  const second = answering(saying("Ann."));
+  const agent = new Agent({ name: "guide", instructions: "Guide.", model: second, memory: remembering() });
+  await agent.generateText("Who am I?", turn);
+  assert.match(heard(second), /I am Ann\..*Nice to meet you, Ann\..*Who am I\?/);
+});
