@@ -41,6 +41,8 @@ const SESSION_MEGABYTES = 1024;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** gRPC's timeouts have at most eight digits. */
 const LARGEST_TIMEOUT = 99_999_999;
+/** An HTTP/2 connection has identifiers for 2^30 streams. */
+const CALLS_PER_SESSION = 1_000_000_000;
 const PING_TIMEOUT_MS = 5_000;
 
 const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = http2.constants;
@@ -60,11 +62,15 @@ const CODE_OF_HTTP_STATUS: Readonly<Record<number, StatusCode>> = {
 /** A connection that is opened by the first call, and again by the next call after it broke. It keeps no process alive. */
 export class Connection {
   readonly #target: () => Target;
-  #link: Link | undefined;
+  readonly #callsPerSession: number;
+  /** The newest takes the calls; others still answer theirs. */
+  readonly #links = new Set<Link>();
+  #newest: Link | undefined;
 
   /** `target` is asked each time that the connection is opened. */
-  constructor(target: () => Target) {
+  constructor(target: () => Target, callsPerSession = CALLS_PER_SESSION) {
     this.#target = target;
+    this.#callsPerSession = callsPerSession;
   }
 
   /** The reply to one call. Throws FailedCall. */
@@ -72,16 +78,26 @@ export class Connection {
     if (settings.signal?.aborted) {
       throw cancelled(settings.signal);
     }
-    if (this.#link === undefined || !this.#link.usable) {
-      this.#link = new Link(this.#target());
-    }
-    return this.#link.unary(path, message, settings);
+    return this.#usableLink().unary(path, message, settings);
   }
 
   /** Closes the connection and cancels the calls in progress. */
   close(): void {
-    this.#link?.destroy();
-    this.#link = undefined;
+    for (const link of this.#links) {
+      link.destroy();
+    }
+  }
+
+  #usableLink(): Link {
+    if (this.#newest?.usable) {
+      return this.#newest;
+    }
+    this.#newest?.retire();
+    const link = new Link(this.#target(), this.#callsPerSession);
+    this.#newest = link;
+    this.#links.add(link);
+    void link.gone.then(() => this.#links.delete(link));
+    return link;
   }
 }
 
@@ -90,12 +106,15 @@ class Link {
   readonly #session: http2.ClientHttp2Session;
   readonly #authority: string;
   /** Fulfilled when the session is at its end, and it is known why. */
-  readonly #gone: Promise<void>;
+  readonly gone: Promise<void>;
   #broken: FailedCall | undefined;
+  #callsLeft: number;
   #calls = 0;
+  #retired = false;
   #pinged = false;
 
-  constructor(target: Target) {
+  constructor(target: Target, mostCalls: number) {
+    this.#callsLeft = mostCalls;
     this.#authority = "path" in target ? "localhost" : `${bracketed(target.host)}:${target.port}`;
     this.#session = http2.connect(`http://${this.#authority}`, {
       createConnection: () => net.connect(target),
@@ -109,7 +128,7 @@ class Link {
     this.#session.on("error", (error: Error) => {
       this.#broken ??= new FailedCall("UNAVAILABLE", error.message, { cause: error });
     });
-    this.#gone = new Promise((resolve) => {
+    this.gone = new Promise((resolve) => {
       this.#session.on("close", () => {
         this.#broken ??= new FailedCall("UNAVAILABLE", "the connection was closed");
         resolve();
@@ -119,7 +138,13 @@ class Link {
 
   /** Whether it takes new calls: a server that stops says so while it still answers the earlier ones. */
   get usable(): boolean {
-    return !(this.#session.closed || this.#session.destroyed);
+    return this.#callsLeft > 0 && !(this.#session.closed || this.#session.destroyed);
+  }
+
+  /** Ends it after the calls in progress. */
+  retire(): void {
+    this.#retired = true;
+    this.#count(0);
   }
 
   destroy(): void {
@@ -128,6 +153,7 @@ class Link {
   }
 
   unary(path: string, message: Uint8Array, { headers, timeoutMs, signal }: CallSettings): Promise<Uint8Array> {
+    this.#callsLeft--;
     return new Promise((resolve, reject) => {
       const stream = this.#session.request({
         ...headers,
@@ -172,7 +198,7 @@ class Link {
 
   async #outcome(reply: Reply, stream: http2.ClientHttp2Stream): Promise<Uint8Array> {
     if (!reply.hasStatus && this.#session.destroyed) {
-      await this.#gone;
+      await this.gone;
     }
     if (reply.hasStatus) {
       return reply.message();
@@ -180,9 +206,12 @@ class Link {
     throw reply.refusal ?? this.#broken ?? brokenStream(stream.rstCode);
   }
 
-  #count(change: 1 | -1): void {
+  #count(change: 1 | 0 | -1): void {
     this.#calls += change;
     this.#holdProcess();
+    if (this.#retired && this.#calls === 0) {
+      this.#session.close();
+    }
   }
 
   /** The process may end while no call is in progress. */
@@ -199,7 +228,7 @@ class Link {
 
   /** Breaks a connection whose other end is gone without a word, which a deadline that passed may be a sign of. */
   #verify(): void {
-    if (this.#pinged || !this.usable || this.#session.connecting) {
+    if (this.#pinged || this.#session.destroyed || this.#session.connecting) {
       return;
     }
     this.#pinged = true;

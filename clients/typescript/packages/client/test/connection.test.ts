@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer as createHttp1Server } from "node:http";
 import * as net from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { Connection } from "../src/connection.js";
 import {
   AssembleContextResponseSchema,
   CountConversationsResponseSchema,
@@ -137,6 +138,42 @@ describe("a connection", () => {
 
     assert.equal((await count()).count, 5n);
     assert.equal(server.requests(ListMessagesRequestSchema).length, 1);
+  });
+
+  test("that has had all of its calls is replaced, and answers those in progress", async () => {
+    const path = server.endpoint.slice("unix:".length);
+    const connection = new Connection(() => ({ path }), 3);
+    const settings = { headers: {}, timeoutMs: PATIENCE_MS, signal: undefined };
+    const call = () =>
+      connection.unary("/remora.v1.ConversationService/CountConversations", new Uint8Array(), settings);
+    let sessions = 0;
+    server.answer("CountConversations", (stream, { headers }) => {
+      sessions = Math.max(sessions, server.sessions.size);
+      assert.equal(headers[":path"], "/remora.v1.ConversationService/CountConversations");
+      reply(stream, CountConversationsResponseSchema, {});
+    });
+
+    await Promise.all(Array.from({ length: 10 }, call));
+
+    assert.equal(server.calls.length, 10);
+    assert.equal(sessions, 4);
+    connection.close();
+  });
+
+  test("that was replaced has its calls cancelled by the end of the client, too", async () => {
+    const hangs = new Promise<void>((resolve) => {
+      server.answer("CountConversations", (stream) => {
+        stream.session?.goaway(0, stream.id);
+        resolve();
+      });
+    });
+    const call = failureOf(count());
+    await hangs;
+    await remora.conversations.listMessages({ conversationId: "c" });
+
+    remora.close();
+
+    assert.equal((await call).code, "CANCELLED");
   });
 
   test("that is not there is named with the way to start a server", async () => {
