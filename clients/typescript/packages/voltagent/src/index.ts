@@ -6,3 +6,4 @@ export { type MergeStrategy, RemoraMemory, type RemoraMemoryOptions } from "./me
 export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOptions } from "./memory-adapter.js";
 export type { RecalledMessage } from "./messages.js";
 export type { SimilarMessage } from "./similar.js";
+export { RemoraVectorAdapter, type RemoraVectorAdapterOptions, type VectorStats } from "./vector-adapter.js";

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before } from "node:test";
 import type { UIMessage } from "ai";
-import { PATIENCE_MS, Server } from "../../client/test/server.js";
+import { PATIENCE_MS } from "../../client/test/failures.js";
+import { Server } from "../../client/test/server.js";
 
 /** What an adapter is made with so that it finds nothing. */
 export interface Fresh {

@@ -1,0 +1,226 @@
+// A collection of vectors of Remora as a vector adapter of VoltAgent.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { CollectionNotFoundError, DimensionMismatchError, type Remora, RemoraError } from "@remora/client";
+import { type Vector, VectorSchema } from "@remora/client/v1";
+import {
+  type SearchResult,
+  type VectorAdapter,
+  VectorError,
+  type VectorItem,
+  type VectorSearchOptions,
+} from "@voltagent/core";
+import { batches, chunks } from "./batches.js";
+import { ClientConnection, type ConnectionOptions } from "./connection.js";
+import { decodeJson, encodeJson } from "./json.js";
+import { littleEndian, unpacked } from "./messages.js";
+import { attributesOf, filterOf } from "./vector-filters.js";
+
+/** How the adapter is made. */
+export interface RemoraVectorAdapterOptions extends ConnectionOptions {
+  /** The collection, of the tenant. Default: `voltagent`. */
+  collection?: string | undefined;
+  /** The most dimensions that `store` takes. Default: 1,536. */
+  maxVectorDimensions?: number | undefined;
+  /** Of how many vectors that were stored last `get` and `search` give the very numbers. Default: 100. */
+  cacheSize?: number | undefined;
+}
+
+/** What VoltAgent's adapters say of themselves. */
+export interface VectorStats {
+  count: number;
+  dimensions: number | null;
+  cacheSize: number;
+  tableSizeBytes: number;
+}
+
+const COLLECTION = "voltagent";
+const MAX_DIMENSIONS = 1_536;
+const CACHE_SIZE = 100;
+const LIMIT = 10;
+const MOST_DELETED_IDS = 10_000;
+/** The squares of 4,096 such numbers still have a sum in f32. */
+const LARGEST_VALUE = 1e17;
+
+/**
+ * Keeps vectors and finds the nearest ones, exactly. Numbers are stored as f32. What has no direction in f32 is stored as the
+ * nearest that has one: numbers beyond 1e17 as 1e17, NaN as 0.
+ *
+ * A batch is stored as a whole if it has at most 3 MiB, and otherwise in parts of so much.
+ */
+export class RemoraVectorAdapter implements VectorAdapter {
+  /** The client that it calls with. */
+  readonly client: Remora;
+  readonly #connection: ClientConnection;
+  readonly #collectionId: string;
+  readonly #maxDimensions: number;
+  readonly #cacheSize: number;
+  /** The numbers of the vectors that were stored last, as they were given. */
+  readonly #originals = new Map<string, number[]>();
+
+  constructor(options: RemoraVectorAdapterOptions = {}) {
+    this.#connection = new ClientConnection(options);
+    this.client = this.#connection.client;
+    this.#collectionId = options.collection ?? COLLECTION;
+    this.#maxDimensions = options.maxVectorDimensions ?? MAX_DIMENSIONS;
+    this.#cacheSize = options.cacheSize ?? CACHE_SIZE;
+  }
+
+  async store(id: string, vector: number[], metadata?: Record<string, unknown>): Promise<void> {
+    if (vector.length > this.#maxDimensions) {
+      throw new VectorError(`Vector dimensions (${vector.length}) exceed maximum (${this.#maxDimensions})`);
+    }
+    await this.storeBatch([metadata === undefined ? { id, vector } : { id, vector, metadata }]);
+  }
+
+  async storeBatch(items: VectorItem[]): Promise<void> {
+    requireOneDimension(items);
+    for (const vectors of batches(VectorSchema, items.map(storedVector))) {
+      await this.#call(this.client.vectors.upsertVectors({ collectionId: this.#collectionId, vectors }), "Vector");
+    }
+    for (const { id, vector } of items) {
+      this.#remember(id, [...vector]);
+    }
+  }
+
+  async search(vector: number[], options: VectorSearchOptions = {}): Promise<SearchResult[]> {
+    const { limit = LIMIT, threshold, filter } = options;
+    const where = filterOf(filter);
+    if (limit <= 0 || where === "nothing") {
+      return [];
+    }
+    const request = {
+      collectionId: this.#collectionId,
+      query: { case: "vector", value: packed(vector) } as const,
+      k: limit,
+      ...(threshold !== undefined && { threshold }),
+      ...(where && { filter: where }),
+    };
+    const { hits } = await this.#call(this.client.vectors.searchVectors(request), "Query vector");
+    return hits.flatMap(({ vector: found, score }) =>
+      found === undefined ? [] : [{ ...this.#item(found), score, distance: 2 - 2 * score }],
+    );
+  }
+
+  async get(id: string): Promise<VectorItem | null> {
+    const request = { collectionId: this.#collectionId, ids: [id] };
+    const { vectors } = await this.#call(this.client.vectors.getVectors(request));
+    return vectors[0] === undefined ? null : this.#item(vectors[0]);
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.deleteBatch([id]);
+  }
+
+  async deleteBatch(ids: string[]): Promise<void> {
+    for (const part of chunks(ids, MOST_DELETED_IDS)) {
+      const selection = { case: "ids", value: { ids: part } } as const;
+      await this.#call(this.client.vectors.deleteVectors({ collectionId: this.#collectionId, selection }));
+      for (const id of part) {
+        this.#originals.delete(id);
+      }
+    }
+  }
+
+  /** Deletes all vectors; the next ones may have another dimension. */
+  async clear(): Promise<void> {
+    await this.#call(this.client.vectors.clearCollection({ collectionId: this.#collectionId }));
+    this.#originals.clear();
+  }
+
+  async count(): Promise<number> {
+    const { vectors } = await this.#call(this.client.vectors.countVectors({ collectionId: this.#collectionId }));
+    return Number(vectors);
+  }
+
+  async getStats(): Promise<VectorStats> {
+    const cacheSize = this.#originals.size;
+    try {
+      const { collection, vectors, bytes } = await this.client.vectors.getCollection({
+        collectionId: this.#collectionId,
+      });
+      const dimensions = collection?.currentDimension || null;
+      return { count: Number(vectors), dimensions, cacheSize, tableSizeBytes: Number(bytes) };
+    } catch (failure) {
+      if (failure instanceof CollectionNotFoundError) {
+        return { count: 0, dimensions: null, cacheSize, tableSizeBytes: 0 };
+      }
+      throw vectorError(failure);
+    }
+  }
+
+  /** Closes the connection, unless the client was given. */
+  async close(): Promise<void> {
+    this.#originals.clear();
+    this.#connection.close();
+  }
+
+  /** The vector with the numbers that it was given here, if no other has taken its place since. */
+  #item({ id, values, metadata, content }: Vector): VectorItem {
+    const original = this.#originals.get(id);
+    const same = original !== undefined && Buffer.compare(packed(original), values) === 0;
+    const known = decodeJson(metadata) as VectorItem["metadata"];
+    return {
+      id,
+      vector: same ? [...original] : unpacked(values),
+      ...(known !== undefined && { metadata: known }),
+      ...(content !== "" && { content }),
+    };
+  }
+
+  #remember(id: string, vector: number[]): void {
+    this.#originals.delete(id);
+    this.#originals.set(id, vector);
+    for (const oldest of this.#originals.keys()) {
+      if (this.#originals.size <= this.#cacheSize) {
+        break;
+      }
+      this.#originals.delete(oldest);
+    }
+  }
+
+  /** What a call returns. `what` has another dimension than the collection if that is why it is refused. */
+  async #call<T>(call: Promise<T>, what = "Vector"): Promise<T> {
+    try {
+      return await call;
+    } catch (failure) {
+      throw vectorError(failure, what);
+    }
+  }
+}
+
+function vectorError(failure: unknown, what = "Vector"): unknown {
+  if (!(failure instanceof RemoraError)) {
+    return failure;
+  }
+  const { code, reason, metadata, message } = failure;
+  const mismatch = `${what} dimension mismatch. Expected ${metadata["expected_dimension"]}, got ${metadata["found_dimension"]}`;
+  const text = failure instanceof DimensionMismatchError ? mismatch : message;
+  return Object.assign(new VectorError(text, { code, reason }), { cause: failure });
+}
+
+function requireOneDimension(items: readonly VectorItem[]): void {
+  const expected = items[0]?.vector.length;
+  for (const { id, vector } of items) {
+    if (vector.length === 0) {
+      throw new VectorError(`Vector ${id} is empty`);
+    }
+    if (vector.length !== expected) {
+      throw new VectorError(`Vector dimension mismatch. Expected ${expected}, got ${vector.length}`);
+    }
+  }
+}
+
+function storedVector({ id, vector, metadata, content }: VectorItem): MessageInitShape<typeof VectorSchema> {
+  const encoded = encodeJson(metadata);
+  const attributes = attributesOf(decodeJson(encoded) as VectorItem["metadata"]);
+  return { id, values: packed(vector), metadata: encoded, attributes, content: content ?? "" };
+}
+
+function packed(vector: readonly number[]): Uint8Array {
+  return littleEndian(Float32Array.from(vector, finite));
+}
+
+function finite(value: number): number {
+  return Number.isNaN(value) ? 0 : Math.max(-LARGEST_VALUE, Math.min(LARGEST_VALUE, value));
+}
