@@ -31,8 +31,7 @@ export async function wrong(remora: Remora): Promise<void> {
   // @ts-expect-error: there is no such option
   await remora.conversations.getConversation({ conversationId: "c" }, { timeout: 1 });
   // @ts-expect-error: not a list
-  for await (const _ of pages(remora.conversations.getConversation, { conversationId: "c" })) {
-  }
+  for await (const _ of pages(remora.conversations.getConversation, { conversationId: "c" })) break;
   // @ts-expect-error: the tenant is a text
   new Remora({ tenant: 1 });
 }

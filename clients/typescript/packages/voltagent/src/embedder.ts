@@ -8,8 +8,7 @@ import { beginning, embeddingOf, textOf } from "./messages.js";
 
 /** What messages are compared to: a text that the server embeds, or a vector. */
 export type SearchedFor =
-  | { case: "text"; value: string }
-  | { case: "embedding"; value: NonNullable<ReturnType<typeof embeddingOf>> };
+  { case: "text"; value: string } | { case: "embedding"; value: NonNullable<ReturnType<typeof embeddingOf>> };
 
 const LARGEST_QUERY_BYTES = 32 * 1024;
 

@@ -77,7 +77,7 @@ function texts(messages: UIMessage[]): string[] {
 
 describe("an agent with RemoraMemory", () => {
   async function quiet(calls: string[]): Promise<void> {
-    for (let before = -1; before !== calls.length; ) {
+    for (let before = -1; before !== calls.length;) {
       before = calls.length;
       await new Promise((resolve) => setTimeout(resolve, 400));
     }
