@@ -47,16 +47,16 @@ function conditionOf(key: string, value: unknown): Filter | undefined {
 
 /** The value as an attribute; `undefined` for what is equal to nothing but itself, or not a number. */
 function scalarOf(value: unknown): Scalar | undefined {
-  switch (typeof value) {
-    case "string":
-      return { kind: { case: "text", value: byteLength(value) > LARGEST_TEXT_BYTES ? digest(value) : value } };
-    case "boolean":
-      return { kind: { case: "boolean", value } };
-    case "number":
-      return Number.isFinite(value) ? { kind: { case: "number", value } } : undefined;
-    default:
-      return value === null ? { kind: { case: "nullValue", value: NullValue.NULL_VALUE } } : undefined;
+  if (typeof value === "string") {
+    return { kind: { case: "text", value: byteLength(value) > LARGEST_TEXT_BYTES ? digest(value) : value } };
   }
+  if (typeof value === "boolean") {
+    return { kind: { case: "boolean", value } };
+  }
+  if (typeof value === "number") {
+    return Number.isFinite(value) ? { kind: { case: "number", value } } : undefined;
+  }
+  return value === null ? { kind: { case: "nullValue", value: NullValue.NULL_VALUE } } : undefined;
 }
 
 /** What stands for a text that is longer than an attribute may be. */
