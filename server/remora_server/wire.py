@@ -80,6 +80,17 @@ def timestamp(micros: int) -> Timestamp:
     return Timestamp(seconds=seconds, nanos=rest * 1_000)
 
 
+def nanos(time: Timestamp) -> int:
+    """Nanoseconds since 1970, UTC; of times that 64 bits cannot hold (before 1678, after 2261), the nearest."""
+    return max(-(2**63), min(2**63 - 1, time.seconds * 1_000_000_000 + time.nanos))
+
+
+def timestamp_of_nanos(nanos: int) -> Timestamp:
+    """A time in nanoseconds since 1970, UTC."""
+    seconds, rest = divmod(nanos, 1_000_000_000)
+    return Timestamp(seconds=seconds, nanos=rest)
+
+
 def micros(time: Timestamp) -> int:
     """Microseconds since 1970, UTC; what is finer is cut off."""
     return time.seconds * 1_000_000 + time.nanos // 1_000

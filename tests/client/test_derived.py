@@ -17,6 +17,8 @@ OF_STUBS = {
     *("AddTimelineEvents", "GetTimelineEvent", "ListTimelineEvents", "DeleteTimelineEvent"),
     *("SaveHistoryEntry", "UpdateHistoryEntry", "GetHistoryEntry", "ListHistoryEntries", "DeleteHistoryEntry"),
     *("SaveEntrySteps", "UpdateEntryStep", "GetEntryStep", "ListEntrySteps", "DeleteEntryStep"),
+    *("SaveSpans", "UpdateSpan", "GetSpan", "ListSpans", "ListTraces", "PruneSpans"),
+    *("SaveLogRecords", "ListLogRecords", "PruneLogRecords"),
 }
 """What no method of the client wraps: it is called through `stubs`, as all of WorkflowService and VectorService is."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"

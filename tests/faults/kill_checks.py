@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from tests.faults import contract
 from tests.faults.user_model import Refused, Reply, Seen, UserModel
-from tests.faults.user_requests import VECTOR_MODEL, collections_of, entries_of, runs_of
+from tests.faults.user_requests import VECTOR_MODEL, collections_of, entries_of, runs_of, traces_of
 from tests.faults.user_writer import OPTIONS
 from tests.patience import PATIENCE
 
@@ -217,6 +217,11 @@ class Checker:
             seen.entry_steps[entry_id] = list(self._history.ListEntrySteps(steps, timeout=WAIT).steps)
             seen.events[entry_id] = self._events_of(entry_id)
         self._see_vectors(user, seen)
+        for trace_id in traces_of(user):
+            spans = history.ListSpansRequest(trace_id=trace_id, page_size=PAGE)
+            seen.spans[trace_id] = list(self._history.ListSpans(spans, timeout=WAIT).spans)
+        records = history.ListLogRecordsRequest(user_id=user, page_size=PAGE)
+        seen.logs = list(self._history.ListLogRecords(records, timeout=WAIT).records)
         for name in rows:
             seen.memories[name] = self._memory_of(WorkingMemoryScope(conversation_id=name))
         return seen

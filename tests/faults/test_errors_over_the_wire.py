@@ -176,6 +176,10 @@ def get_a_step_of_an_entry(memory: Remora, _: Sidecar) -> None:
     memory.stubs.history.GetEntryStep(request, timeout=WAIT)
 
 
+def get_a_span(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.history.GetSpan(history_service_pb2.GetSpanRequest(span_id="lost", trace_id="t"), timeout=WAIT)
+
+
 def take_the_entry_of_another_user(memory: Remora, _: Sidecar) -> None:
     for user in ("ann", "bob"):
         entry = history_entry_pb2.HistoryEntry(id="h", agent_id="a", user_id=user)
@@ -504,6 +508,13 @@ FAULTS = [
         grpc.StatusCode.NOT_FOUND,
         "ENTRY_STEP_NOT_FOUND",
         {"step_id": "lost"},
+    ),
+    Fault(
+        errors.SpanNotFound,
+        get_a_span,
+        grpc.StatusCode.NOT_FOUND,
+        "SPAN_NOT_FOUND",
+        {"span_id": "lost"},
     ),
     Fault(
         errors.HistoryEntryExists,

@@ -22,6 +22,8 @@ from remora.v1 import user_service_pb2 as users
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
+from remora.v1.log_record_pb2 import LogRecord
+from remora.v1.span_pb2 import SpanRecord
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
@@ -106,6 +108,9 @@ class Seen:
     """The user's vectors of each collection, by id."""
     near: dict[str, list[str]] = field(default_factory=dict)
     """The ids of those that a search of the collection finds."""
+    spans: dict[str, list[SpanRecord]] = field(default_factory=dict)
+    """Those of each trace that there may be."""
+    logs: list[LogRecord] = field(default_factory=list)
 
 
 class Draft:
@@ -211,6 +216,9 @@ class UserModel:
         self.collections: dict[str, VectorCollection] = {}
         self.vectors: dict[tuple[str, str], Vector] = {}
         """By collection and id."""
+        self.spans: dict[tuple[str, str], SpanRecord] = {}
+        self.logs: dict[str, LogRecord] = {}
+        """In the order of saving."""
         self.kept: dict[str, Kept] = {}
         self.kept[shared] = Kept(conversation_pb2.Conversation(id=shared), shared=True)
         self._methods: dict[str, Callable[[Any, Any], Expected]] = {
@@ -246,6 +254,11 @@ class UserModel:
             "CreateCollection": self._create_collection,
             "ClearCollection": self._clear_collection,
             "DeleteCollection": self._delete_collection,
+            "SaveSpans": self._save_spans,
+            "UpdateSpan": self._update_span,
+            "PruneSpans": self._prune_spans,
+            "SaveLogRecords": self._save_logs,
+            "PruneLogRecords": self._prune_logs,
         }
 
     def apply(self, method: str, request: Message, reply: Message | None) -> Expected:
@@ -343,6 +356,7 @@ class UserModel:
         self.runs, self.run_steps, self.events = {}, {}, {}
         self.entries, self.entry_steps = {}, {}
         self.vectors = {}
+        self.spans, self.logs = {}, {}
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
 
     def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
@@ -551,6 +565,36 @@ class UserModel:
     def _drop_vectors(self, name: str) -> None:
         self.vectors = {key: vector for key, vector in self.vectors.items() if key[0] != name}
 
+    def _save_spans(self, request: history.SaveSpansRequest, _reply: Reply) -> Expected:
+        for span in {(span.trace_id, span.span_id): span for span in request.spans}.values():
+            self._put_span(copied(span))
+        return Expected(True)
+
+    def _put_span(self, span: SpanRecord) -> None:
+        self.spans.pop((span.trace_id, span.span_id), None)
+        self.spans[span.trace_id, span.span_id] = span
+
+    def _update_span(self, request: history.UpdateSpanRequest, _reply: Reply) -> Expected:
+        key = (request.span.trace_id, request.span.span_id)
+        if key not in self.spans:
+            raise Refused(grpc.StatusCode.NOT_FOUND)
+        self._put_span(_replaced(self.spans[key], request.span, request.update_mask.paths))
+        return Expected(True)
+
+    def _prune_spans(self, _request: history.PruneSpansRequest, _reply: Reply) -> Expected:
+        """Nothing: the spans of all users are younger, because no user may delete another's."""
+        return Expected(False, {"deleted_spans": 0})
+
+    def _save_logs(self, request: history.SaveLogRecordsRequest, _reply: Reply) -> Expected:
+        for record in {record.id: record for record in request.records}.values():
+            self.logs.pop(record.id, None)
+            self.logs[record.id] = copied(record)
+        return Expected(True)
+
+    def _prune_logs(self, _request: history.PruneLogRecordsRequest, _reply: Reply) -> Expected:
+        """Nothing, likewise."""
+        return Expected(False, {"deleted_records": 0})
+
     def differences(self, seen: Seen) -> list[str]:
         """How what the store shows departs from what it should; empty where it does not."""
         own = {name: kept.row for name, kept in self.kept.items() if not kept.shared}
@@ -652,6 +696,22 @@ class UserModel:
                 found.append(f"vectors of {name}: a search finds {seen.near[name]}, not all of them")
         return found
 
+    def span_differences(self, seen: Seen) -> list[str]:
+        return [
+            text
+            for name, shown in seen.spans.items()
+            for text in _row_differences(f"spans of {name}", self._spans_of(name), shown)
+        ]
+
+    def _spans_of(self, trace_id: str) -> list[SpanRecord]:
+        """By start, then in the order of saving."""
+        own = (span for key, span in self.spans.items() if key[0] == trace_id)
+        return sorted(own, key=lambda span: span.start_time.ToNanoseconds())
+
+    def log_differences(self, seen: Seen) -> list[str]:
+        by_time = sorted(self.logs.values(), key=lambda record: record.time.ToNanoseconds())
+        return _row_differences("log records", by_time, seen.logs)
+
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
         if len(seen.found) != len(set(seen.found)):
@@ -667,6 +727,7 @@ class UserModel:
         self.entry_steps = _adopted(self.entry_steps, seen.entry_steps)
         self.collections = {name: copied(collection) for name, collection in seen.collections.items()}
         self.vectors = _adopted(self.vectors, seen.vectors)
+        self.logs = {key: copied(next(one for one in seen.logs if one.id == key)) for key in self.logs}
         for name, kept in self.kept.items():
             if not kept.shared:
                 kept.row = copied(seen.conversations[name])
@@ -709,6 +770,8 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "entry_steps": UserModel.entry_step_differences,
     "vector_collections": UserModel.collection_differences,
     "vectors": UserModel.vector_differences,
+    "spans": UserModel.span_differences,
+    "log_records": UserModel.log_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 
@@ -751,7 +814,11 @@ def _row_differences(what: str, wanted: Sequence[Kind], shown: Sequence[Kind]) -
 
 
 def _names(rows: Sequence[Any]) -> list[str]:
-    return [f"{row.id}@{getattr(row, 'sequence', '')}" for row in rows]
+    return [f"{_name(row)}@{getattr(row, 'sequence', '')}" for row in rows]
+
+
+def _name(row: Any) -> str:  # noqa: ANN401 - a message of any kind
+    return str(getattr(row, "id", "") or getattr(row, "span_id", ""))
 
 
 def _unlike(wanted: Kind, shown: Kind) -> list[str]:
@@ -763,7 +830,7 @@ def _unlike(wanted: Kind, shown: Kind) -> list[str]:
         if name in wanted.DESCRIPTOR.fields_by_name and not _is_known(wanted, name):
             shown.ClearField(name)
     names = [f.name for f in wanted.DESCRIPTOR.fields if getattr(wanted, f.name) != getattr(shown, f.name)]
-    label = getattr(shown, "id", "")
+    label = _name(shown)
     return [f"{label}'s {name} is {getattr(shown, name)!r}, not {getattr(wanted, name)!r}" for name in names]
 
 

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
@@ -18,7 +19,9 @@ from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import OPERATOR_EQ, Condition, Filter
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
+from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.scalar_pb2 import Scalar
+from remora.v1.span_pb2 import SpanRecord
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
@@ -63,6 +66,11 @@ WEIGHTS = {
     "CreateCollection": 2,
     "ClearCollection": 1,
     "DeleteCollection": 1,
+    "SaveSpans": 6,
+    "UpdateSpan": 4,
+    "PruneSpans": 1,
+    "SaveLogRecords": 6,
+    "PruneLogRecords": 1,
     "DeleteUser": 1,
 }
 
@@ -80,6 +88,11 @@ def entries_of(user: str) -> list[str]:
 def collections_of(user: str) -> list[str]:
     """The ids that a user's collections may have."""
     return [f"{user}-{name}" for name in NAMES]
+
+
+def traces_of(user: str) -> list[str]:
+    """The ids that a user's traces may have."""
+    return [f"{user}-trace-{name}" for name in NAMES]
 
 
 class UserRequests:
@@ -122,6 +135,11 @@ class UserRequests:
             "CreateCollection": self._create_collection,
             "ClearCollection": lambda: vectors.ClearCollectionRequest(collection_id=self._own()),
             "DeleteCollection": self._delete_collection,
+            "SaveSpans": self._save_spans,
+            "UpdateSpan": self._update_span,
+            "PruneSpans": lambda: history.PruneSpansRequest(started_before=Timestamp(seconds=LONG_AGO)),
+            "SaveLogRecords": self._save_logs,
+            "PruneLogRecords": lambda: history.PruneLogRecordsRequest(recorded_before=Timestamp(seconds=LONG_AGO)),
             "DeleteUser": lambda: users.DeleteUserRequest(user_id=self._user),
         }
 
@@ -336,6 +354,35 @@ class UserRequests:
         request = history.UpdateEntryStepRequest(step=self._entry_step())
         request.update_mask.paths.extend(self._random.sample(["step_index", "content"], self._random.randint(0, 2)))
         return request
+
+    def _save_spans(self) -> Message:
+        return history.SaveSpansRequest(spans=[self._span() for _ in range(self._random.randint(1, 3))])
+
+    def _span(self) -> SpanRecord:
+        return SpanRecord(
+            trace_id=self._random.choice(traces_of(self._user)),
+            span_id=f"s{self._random.randrange(6)}",
+            user_id=self._user,
+            name=self._text()[:50],
+            attributes=b'{"count": %d}' % self._count,
+            start_time=Timestamp(seconds=LONG_AGO, nanos=self._random.randrange(4)),
+        )
+
+    def _update_span(self) -> Message:
+        request = history.UpdateSpanRequest(span=self._span())
+        request.update_mask.paths.extend(self._random.sample(["name", "attributes", "start_time"], 2))
+        return request
+
+    def _save_logs(self) -> Message:
+        return history.SaveLogRecordsRequest(records=[self._log() for _ in range(self._random.randint(1, 3))])
+
+    def _log(self) -> LogRecord:
+        return LogRecord(
+            id=f"{self._user}-{self._random.randrange(12)}",
+            user_id=self._user,
+            body=self._text().encode(),
+            time=Timestamp(seconds=LONG_AGO, nanos=self._random.randrange(4)),
+        )
 
     def _delete_entry_step(self) -> Message:
         step = self._entry_step()

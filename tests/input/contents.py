@@ -23,8 +23,8 @@ USERS = ("u", "v", "default")
 
 
 def write_something_of_everything(caller: Caller) -> None:
-    """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow and an
-    entry of an agent's history of each; vectors of each and of nobody.
+    """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow, an entry of
+    an agent's history and a trace of each; vectors of each and of nobody.
     """
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
@@ -57,6 +57,10 @@ def write_something_of_everything(caller: Caller) -> None:
         for scope in ({"conversation_id": conversation}, {"user_id": user}):
             held: Any = {"scope": scope, "content": b"\0held\xff"}
             ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
+    _write_what_is_of_no_conversation(caller)
+
+
+def _write_what_is_of_no_conversation(caller: Caller) -> None:
     for run, workflow, user in (("r", "w", "u"), ("q", "x", "v")):
         _write_a_run(caller, run, workflow, user)
     for entry, agent, user in (("h", "a", "u"), ("g", "b", "v")):
@@ -64,6 +68,8 @@ def write_something_of_everything(caller: Caller) -> None:
     for collection in ("k", "l"):
         for user in ("", "u", "v"):
             _write_vectors(caller, collection, user)
+    for trace, user in (("t", "u"), ("k", "v")):
+        _write_a_trace(caller, trace, user)
 
 
 def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> None:
@@ -94,6 +100,16 @@ def _write_vectors(caller: Caller, collection: str, user: str) -> None:
     ]
     request = vectors.UpsertVectorsRequest(collection_id=collection, user_id=user, vectors=given)
     ask(caller, "UpsertVectors", request)
+
+
+def _write_a_trace(caller: Caller, trace_id: str, user: str) -> None:
+    """A trace of two spans, and a log record of it."""
+    attributes = b'{"entity.id": "a"}'
+    span: Any = {"trace_id": trace_id, "start_time": {"seconds": 1}, "attributes": attributes, "user_id": user}
+    spans: Any = [{**span, "span_id": f"s{number}"} for number in range(2)]
+    ask(caller, "SaveSpans", history.SaveSpansRequest(spans=spans))
+    record: Any = {"id": "l", "trace_id": trace_id, "body": b"\0said", "user_id": user}
+    ask(caller, "SaveLogRecords", history.SaveLogRecordsRequest(records=[record]))
 
 
 def digest(caller: Caller) -> str:
@@ -132,6 +148,11 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
         for user in ("", *USERS):
             query = vectors.SearchVectorsRequest(collection_id=collection.id, user_id=user, vector=values, k=1000)
             yield ask(caller, "SearchVectors", query)
+    traces: Any = ask(caller, "ListTraces", history.ListTracesRequest(page_size=1000))
+    yield traces
+    for trace in traces.traces:
+        yield ask(caller, "ListSpans", history.ListSpansRequest(trace_id=trace.trace_id, page_size=1000))
+    yield ask(caller, "ListLogRecords", history.ListLogRecordsRequest(page_size=1000))
     options = memory.SearchOptions(k=1000, profile=memory.PROFILE_LEXICAL)
     yield ask(
         caller,

@@ -56,6 +56,7 @@ ENTRY: Json = {"id": "h", "agent_id": "a"}
 ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
 STORED: Json = {"id": "v", "values": vector(1)}
 OF_VECTORS: Json = {"collection_id": "c"}
+SPAN: Json = {"trace_id": "t", "span_id": "s", "start_time": EPOCH}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
@@ -87,6 +88,15 @@ LEAST: dict[str, Json] = {
     "GetEntryStepRequest": {"step_id": "s"},
     "ListEntryStepsRequest": {"entry_id": "h"},
     "DeleteEntryStepRequest": {"step_id": "s"},
+    "SaveSpansRequest": {"spans": [SPAN]},
+    "UpdateSpanRequest": {"span": SPAN, "update_mask": {"paths": ["name"]}},
+    "GetSpanRequest": {"span_id": "s"},
+    "ListSpansRequest": {"trace_id": "t"},
+    "ListTracesRequest": {},
+    "PruneSpansRequest": {"started_before": EPOCH},
+    "SaveLogRecordsRequest": {"records": [{}]},
+    "ListLogRecordsRequest": {},
+    "PruneLogRecordsRequest": {"recorded_before": EPOCH},
     "SaveWorkflowRunRequest": {"run": RUN},
     "UpdateWorkflowRunRequest": {"run": RUN},
     "GetWorkflowRunRequest": {"run_id": "r"},
@@ -151,6 +161,8 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.TimelineEvent": EVENT,
     "remora.v1.HistoryEntry": ENTRY,
     "remora.v1.EntryStep": ENTRY_STEP,
+    "remora.v1.SpanRecord": SPAN,
+    "remora.v1.Record.log_record": {"id": "l", "time": EPOCH},
     "remora.v1.Record.history_entry": {**ENTRY, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.entry_step": {**ENTRY_STEP, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Vector": STORED,
@@ -187,6 +199,9 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "ImportRecordsRequest.records.timeline_event": ("start_time", "create_time"),
     "ImportRecordsRequest.records.history_entry": ("agent_id", "start_time", "create_time", "update_time"),
     "ImportRecordsRequest.records.entry_step": ("entry_id", "create_time", "update_time"),
+    "ImportRecordsRequest.records.span": ("start_time",),
+    "ImportRecordsRequest.records.log_record": ("id", "time"),
+    "SaveSpansRequest.spans": ("start_time",),
     "SaveHistoryEntryRequest.entry": ("agent_id",),
     "SaveEntryStepsRequest.steps": ("entry_id",),
     "ImportRecordsRequest.records.vector_collection": ("create_time",),
@@ -210,6 +225,7 @@ BY_PLACE: dict[str, Values] = {
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
     "UpdateHistoryEntryRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "end_time"])),
+    "UpdateSpanRequest.update_mask.paths": Values((["name", "name"], ["start_time", "user_id"])),
     "UpdateEntryStepRequest.update_mask.paths": Values(([], ["name", "name"], ["status", "step_index"])),
     "AddTimelineEventsRequest.events": Values(
         ([EVENT], [{**EVENT, "id": f"e{number}"} for number in range(1_000)]),
@@ -218,27 +234,6 @@ BY_PLACE: dict[str, Values] = {
 }
 """What depends on other fields of the request, or would be refused for another reason."""
 
-JSON_OBJECTS = Values(
-    (
-        b"",
-        b"{}",
-        b' {"a": {"b": [null, 1.0, 1e999, "\\ud800"]}} ',
-        b'{"a":"' + b"x" * (64 * KIB - 8) + b'"}',
-        _deep(99),
-    ),
-    (
-        b"[]",
-        b"null",
-        b"1",
-        b"{",
-        b"\xff",
-        b'{"a":NaN}',
-        b'{"a":' + b"9" * 5_000 + b"}",
-        b'{"a":"' + b"x" * (64 * KIB - 7) + b'"}',
-        _deep(100),
-        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
-    ),
-)
 _VECTORS = (vector(1), vector(0, -1), vector(*[1.0] * 4_096), vector(3e38, 3e38), vector(1e-45))
 _NO_VECTORS = (
     b"",
@@ -249,14 +244,45 @@ _NO_VECTORS = (
     vector(math.inf),
     vector(math.inf, -math.inf),
 )
+
+
+def _json_objects(most: int) -> Values:
+    """Objects with members of up to so many bytes."""
+    return Values(
+        (
+            b"",
+            b"{}",
+            b' {"a": {"b": [null, 1.0, 1e999, "\\ud800"]}} ',
+            b'{"a":"' + b"x" * (most - 8) + b'"}',
+            _deep(99),
+        ),
+        (
+            b"[]",
+            b"null",
+            b"1",
+            b"{",
+            b"\xff",
+            b'{"a":NaN}',
+            b'{"a":' + b"9" * 5_000 + b"}",
+            b'{"a":"' + b"x" * (most - 7) + b'"}',
+            _deep(100),
+            b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+        ),
+    )
+
+
 BY_MESSAGE: dict[str, Values] = {
     "Embedding.values": Values(_VECTORS, (*_NO_VECTORS, vector(0, -0.0))),
     "Vector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
     "SearchVectorsRequest.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
-    "WorkflowRun.metadata": JSON_OBJECTS,
-    "ListWorkflowRunsRequest.metadata": JSON_OBJECTS,
+    "WorkflowRun.metadata": _json_objects(64 * KIB),
+    "ListWorkflowRunsRequest.metadata": _json_objects(64 * KIB),
+    "SpanRecord.attributes": _json_objects(1024 * KIB),
+    "LogRecord.attributes": _json_objects(1024 * KIB),
+    "ListTracesRequest.attributes": _json_objects(1_024),
+    "ListLogRecordsRequest.attributes": _json_objects(1_024),
     "Timestamp.seconds": Values(
         (0, -62_135_596_800, 253_402_300_799), (-62_135_596_801, 253_402_300_800, 2**63 - 1, -(2**63))
     ),
@@ -543,6 +569,20 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     ],
     "ClearMessagesRequest": [("user_id", {}), (None, {"user_id": "u"})],
     "UpdateWorkflowRunRequest": [("run.status", {"run": {"id": "r"}, "update_mask": {"paths": ["status"]}})],
+    "UpdateSpanRequest": [
+        ("span.start_time", {"span": {"trace_id": "t", "span_id": "s"}, "update_mask": {"paths": ["start_time"]}}),
+        (None, {"span": {"trace_id": "t", "span_id": "s"}, "update_mask": {"paths": ["end_time"]}}),
+    ],
+    "SaveSpansRequest": [
+        (None, {"spans": [{**SPAN, "attributes": _object(1_024)}]}),
+        ("spans[0].attributes", {"spans": [{**SPAN, "attributes": _object(1_025)}]}),
+    ],
+    "SaveLogRecordsRequest": [
+        (None, {"records": [{"attributes": _object(1_024)}]}),
+        ("records[0].attributes", {"records": [{"attributes": _object(1_025)}]}),
+    ],
+    "ListTracesRequest": [(None, {"attributes": _object(16)}), ("attributes", {"attributes": _object(17)})],
+    "ListLogRecordsRequest": [(None, {"attributes": _object(16)}), ("attributes", {"attributes": _object(17)})],
     "UpdateWorkflowStepRequest": [("step.status", {"step": {"id": "s"}, "update_mask": {"paths": ["status"]}})],
     **{
         request: [

@@ -14,6 +14,7 @@ from tests.isolation.canaries import Canary
 
 from remora.v1.filter_pb2 import Operator
 
+EARLY = Timestamp(seconds=1, nanos=1)
 USERS = range(3)
 EVERYBODY = frozenset(USERS)
 NOBODY: frozenset[int] = frozenset()
@@ -24,6 +25,7 @@ ENTRIES = [f"h{number}" for number in range(6)]
 AGENTS = ("a0", "a1")
 COLLECTIONS = ("k0", "k1", "k2")
 VECTORS = [f"v{number}" for number in range(6)]
+TRACES = [f"t{number}" for number in range(6)]
 MESSAGES = [f"m{number}" for number in range(12)]
 NOT_FOUND = "CONVERSATION_NOT_FOUND"
 OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
@@ -49,7 +51,7 @@ def _user(number: int) -> str:
 
 
 def _owner(name: str) -> int:
-    """The user of a run or an entry: in every tenant the same."""
+    """The user of a run, an entry or a trace: in every tenant the same."""
     return int(name[1:]) % len(USERS)
 
 
@@ -72,6 +74,10 @@ class Requests:
     collections: set[str] = field(default_factory=set)
     vectors: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     """The ids of the vectors of each user in each collection."""
+    spans: dict[str, set[str]] = field(default_factory=dict)
+    """The ids of the spans of each trace."""
+    logs: dict[str, set[str]] = field(default_factory=dict)
+    """The ids of the log records of each trace."""
     _canaries: int = 0
     _ids: int = 0
 
@@ -325,18 +331,19 @@ class Requests:
     def _part(
         self, held: dict[str, set[str]], own: str, names: tuple[str, str]
     ) -> tuple[Json, frozenset[int], str, str]:
-        """A part, sometimes by its id alone; whom it shows; its run or its entry, which `own` names; its id."""
+        """A part, sometimes by its id alone; whom it shows; what it is of, which `own` names; its id."""
         run, name = self._any_part(held, own, names)
         if self.choice.random() < 0.2:
             return {}, EVERYBODY, next((one for one in held if name in held[one]), ""), name
         return {own: run}, frozenset({_owner(run)}), run, name
 
     def _any_part(self, held: dict[str, set[str]], own: str, names: tuple[str, str]) -> tuple[str, str]:
-        """A run or an entry, and the id of a part, which is there most often."""
+        """A run, an entry or a trace, and the id of a part, which is there most often."""
         there = [(run, name) for run in sorted(held) for name in sorted(held[run])]
         if there and self.choice.random() < 0.7:
             return self.choice.choice(there)
-        return self._run() if own == "run_id" else self._entry(), self.choice.choice((*names, self.anybodys()))
+        of = {"run_id": RUNS, "entry_id": ENTRIES, "trace_id": TRACES}[own]
+        return self.choice.choice(of), self.choice.choice((*names, self.anybodys()))
 
     def _unless(self, found: bool, reason: str) -> frozenset[str]:
         return frozenset() if found else frozenset({reason})
@@ -372,11 +379,11 @@ class Requests:
     def list_timeline_events(self) -> Asked:
         return self._listed_parts(self.events, "run_id", self.choice.choice((*RUNS, *ENTRIES)), "events")
 
-    def _listed_parts(self, held: dict[str, set[str]], own: str, run: str, name: str) -> Asked:
+    def _listed_parts(self, held: dict[str, set[str]], own: str, run: str, name: str, key: str = "id") -> Asked:
         size = self.choice.choice((1, 1_000))
 
         def learn(reply: Any) -> str:  # noqa: ANN401
-            found, there = {part.id for part in getattr(reply, name)}, held.get(run, set())
+            found, there = {getattr(part, key) for part in getattr(reply, name)}, held.get(run, set())
             is_right = found <= there if size == 1 or reply.next_page_token else found == there
             return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
 
@@ -482,6 +489,99 @@ class Requests:
         entry, name = self._any_part(self.entry_steps, "entry_id", ("s0", "s1"))
         request = {"entry_id": entry, "step_id": name, **self.request_id()}
         return Asked(request, learn=lambda reply: self._deleted_part(self.entry_steps, entry, name, reply))
+
+    def _described_span(self, trace: str, name: str) -> Json:
+        user = _owner(trace)
+        said = {field: self.canary(user) for field in ("parent_span_id", "trace_state", "name")}
+        attributes = f'{{"k": "{self.canary(user)}"}}'.encode()
+        happened = {"name": self.canary(user), "attributes": self.canary(user).encode()}
+        begun = {"trace_id": trace, "span_id": name, "user_id": _user(user), "start_time": EARLY}
+        return {**begun, "attributes": attributes, "events": [happened], **said}
+
+    def save_spans(self) -> Asked:
+        trace = self.choice.choice(TRACES)
+        name = self.choice.choice(("s0", "s1", self.canary(_owner(trace))))
+        request = {"spans": [self._described_span(trace, name)], **self.request_id()}
+        return Asked(request, learn=lambda _: self._added(self.spans, trace, name))
+
+    def update_span(self) -> Asked:
+        trace, name = self._any_part(self.spans, "trace_id", ("s0", "s1"))
+        refusals = self._unless(name in self.spans.get(trace, ()), "SPAN_NOT_FOUND")
+        span, mask = self._described_span(trace, name), {"paths": ["name", "attributes"]}
+        return Asked({"span": span, "update_mask": mask, **self.request_id()}, refusals=refusals)
+
+    def get_span(self) -> Asked:
+        of, visible, trace, name = self._part(self.spans, "trace_id", ("s0", "s1"))
+        refusals = self._unless(name in self.spans.get(trace, ()), "SPAN_NOT_FOUND")
+        return Asked({**of, "span_id": name}, visible, refusals)
+
+    def list_spans(self) -> Asked:
+        return self._listed_parts(self.spans, "trace_id", self.choice.choice(TRACES), "spans", "span_id")
+
+    def list_traces(self) -> Asked:
+        user = self.choice.choice((None, *USERS))
+        of = {} if user is None else {"user_id": _user(user)}
+        searched = {"attributes": f'{{"k": "{self.anybodys()}"}}'.encode()} if self.choice.random() < 0.2 else {}
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {trace.trace_id: trace.span_count for trace in reply.traces}
+            there = {
+                trace: len(spans) for trace, spans in self.spans.items() if user in {None, _owner(trace)} and spans
+            }
+            is_right = (
+                found.items() <= there.items() if size == 1 or searched or reply.next_page_token else found == there
+            )
+            return "" if is_right else f"listed {found}, not {there}"
+
+        return Asked({**of, **searched, "page_size": size}, learn=learn)
+
+    def prune_spans(self) -> Asked:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = sum(map(len, self.spans.values()))
+            self.spans.clear()
+            return "" if reply.deleted_spans == there else f"{reply.deleted_spans} spans went, not {there}"
+
+        return Asked({"started_before": Timestamp(seconds=EARLY.seconds + 1), **self.request_id()}, learn=learn)
+
+    def save_log_records(self) -> Asked:
+        trace = self.choice.choice(TRACES)
+        user = _owner(trace)
+        name = self.choice.choice(("l0", "l1", self.canary(user)))
+        said = {field: self.canary(user) for field in ("span_id", "severity_text")}
+        opaque = {field: self.canary(user).encode() for field in ("body", "resource")}
+        attributes = f'{{"k": "{self.canary(user)}"}}'.encode()
+        of = {
+            "id": name,
+            "trace_id": trace,
+            "user_id": _user(user),
+            "time": EARLY,
+            "scope": {"name": self.canary(user)},
+        }
+        request = {"records": [{**of, **said, **opaque, "attributes": attributes}], **self.request_id()}
+        return Asked(request, learn=lambda _: self._added(self.logs, trace, name))
+
+    def list_log_records(self) -> Asked:
+        trace = self.choice.choice(("", *TRACES))
+        searched = self.choice.choice(({}, {}, {"body_contains": "canary"}, {"body_contains": self.anybodys()}))
+        size = self.choice.choice((1, 1_000))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {(record.trace_id, record.id) for record in reply.records}
+            there = {(of, name) for of, names in self.logs.items() for name in names if trace in {"", of}}
+            is_right = found <= there if size == 1 or searched or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        visible = frozenset({_owner(trace)}) if trace else EVERYBODY
+        return Asked({"trace_id": trace, **searched, "page_size": size}, visible, learn=learn)
+
+    def prune_log_records(self) -> Asked:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = sum(map(len, self.logs.values()))
+            self.logs.clear()
+            return "" if reply.deleted_records == there else f"{reply.deleted_records} records went, not {there}"
+
+        return Asked({"recorded_before": Timestamp(seconds=EARLY.seconds + 1), **self.request_id()}, learn=learn)
 
     # WorkflowService
 
@@ -826,6 +926,9 @@ class Requests:
             for entry in [entry for entry in ENTRIES if _owner(entry) == user]:
                 self._forget_entry(entry)
             self._forget_vectors(lambda _, one: one == user)
+            for trace in [trace for trace in TRACES if _owner(trace) == user]:
+                self.spans.pop(trace, None)
+                self.logs.pop(trace, None)
             wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
             return wrong or self._cleared(user, reply.deleted_messages - gone)
 

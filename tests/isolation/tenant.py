@@ -39,6 +39,10 @@ WEIGHTS = {
     "GetEntryStep": 4,
     "UpsertVectors": 10,
     "SearchVectors": 6,
+    "SaveSpans": 6,
+    "SaveLogRecords": 6,
+    "PruneSpans": 1,
+    "PruneLogRecords": 1,
     "DeleteUser": 1,
 }
 NAMES = sorted(METHODS)

@@ -75,6 +75,8 @@ NOTHING = dict.fromkeys(
         "entry_steps",
         "vectors",
         "collections",
+        "spans",
+        "log_records",
         "index",
         "embeddings",
         "publication",

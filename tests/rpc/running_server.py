@@ -30,9 +30,11 @@ from remora_server.domain.text_vectors import TextVectors
 from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
+from remora_server.rpc.handlers.log_records import LogRecordHandlers
 from remora_server.rpc.handlers.memory import MemoryHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.handlers.spans import SpanHandlers
 from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
 from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
@@ -95,6 +97,8 @@ class RunningServer:
             StepHandlers(store.steps, page_tokens),
             TimelineEventHandlers(store.timeline_events, page_tokens),
             HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
+            SpanHandlers(store.spans, page_tokens),
+            LogRecordHandlers(store.log_records, page_tokens),
             WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
             VectorHandlers(store.vectors, store.collections, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),

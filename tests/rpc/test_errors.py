@@ -67,6 +67,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "VECTORS_TOO_LARGE",
         {"needed_bytes": "2", "limit_bytes": "1", "setting": "vector_bytes"},
     ),
+    (errors.SpanNotFound("s"), grpc.StatusCode.NOT_FOUND, "SPAN_NOT_FOUND", {"span_id": "s"}),
     (
         errors.RevisionConflict(3, 4),
         grpc.StatusCode.ABORTED,

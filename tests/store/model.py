@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 from tests.store.history_model import EntrySteps, HistoryEntries
+from tests.store.trace_model import LogRecords, Spans
 from tests.store.vector_model import Collections, VectorRows, Vectors
 from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
 
@@ -937,6 +938,8 @@ def open_model(count_tokens: CountTokens) -> Store:
         entry_steps=alone(EntrySteps(books)),
         vectors=alone(Vectors(books)),
         collections=alone(Collections(books)),
+        spans=alone(Spans(books)),
+        log_records=alone(LogRecords(books)),
         users=alone(Users(books, messages)),
         index=Words(books),
         embeddings=NoQueues(),

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from remora.v1 import history_entry_pb2, timeline_event_pb2, transfer_service_pb2, workflow_pb2
+from remora.v1 import (
+    history_entry_pb2,
+    log_record_pb2,
+    span_pb2,
+    timeline_event_pb2,
+    transfer_service_pb2,
+    workflow_pb2,
+)
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import (
@@ -42,6 +49,8 @@ TABLES: Mapping[str, tuple[int, Any]] = {
     "timeline_event": (10, timeline_event_pb2.TimelineEvent),
     "history_entry": (11, history_entry_pb2.HistoryEntry),
     "entry_step": (12, history_entry_pb2.EntryStep),
+    "span": (15, span_pb2.SpanRecord),
+    "log_record": (16, log_record_pb2.LogRecord),
 }
 """By what an export calls them: their place in it, and what they are."""
 
@@ -125,8 +134,11 @@ class Workflows:
 
 
 def key_of(message: Any) -> Key:  # noqa: ANN401 - a message of any kind
-    run_id = getattr(message, "run_id", "") or getattr(message, "entry_id", "")
-    return (run_id, message.id) if run_id else (message.id, "")
+    own = getattr(message, "id", "") or message.span_id
+    for name in ("run_id", "entry_id", "trace_id"):
+        if name in message.DESCRIPTOR.fields_by_name:
+            return getattr(message, name), own
+    return own, ""
 
 
 class TenantWithWorkflows(Protocol):
@@ -141,6 +153,8 @@ class Books(Protocol):
     def write(self, write: Write, change: Any) -> Outcome: ...  # noqa: ANN401 - see tests.store.model
 
     def read(self, read: Read) -> tuple[Any, int]: ...
+
+    def new_id(self) -> str: ...
 
 
 def date(message: Any, now: int, *names: str) -> None:  # noqa: ANN401 - a message of any kind

@@ -375,6 +375,10 @@ class VectorsTooLargeError(FailedPreconditionError):
     """The vectors to be searched take more memory than the server allows."""
 
 
+class SpanNotFoundError(NotFoundError):
+    """There is no such span."""
+
+
 class RevisionMismatchError(AbortedError):
     """Another write came first: read again, and decide again."""
 
@@ -463,6 +467,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "SERVER_NOT_STARTED": ServerNotStartedError,
     "SERVER_STOPPING": ServerStoppingError,
     "SLOW_READER": SlowReaderError,
+    "SPAN_NOT_FOUND": SpanNotFoundError,
     "STORE_DAMAGED": StoreDamagedError,
     "STORE_FAILED": StoreFailedError,
     "STORE_FULL": StoreFullError,

@@ -152,6 +152,13 @@ class VectorsTooLarge(RemoraError):
         )
 
 
+class SpanNotFound(RemoraError):
+    """There is no such span."""
+
+    def __init__(self, span_id: str) -> None:
+        super().__init__(f"there is no span {span_id!r}", span_id=span_id)
+
+
 class RevisionConflict(RemoraError):
     """Another write came first: what is written has another revision than the request expects. 0: it is not there."""
 

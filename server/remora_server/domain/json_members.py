@@ -1,4 +1,4 @@
-"""JSON objects, compared member by member: equal values have equal digests."""
+"""JSON that is compared: objects member by member (equal values have equal digests), and what strings say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import json
 
 MOST_NESTED = 100
 """Arrays and objects within each other: beyond, what reads JSON by recursion may fail."""
+
+LONGEST = 1_024
+"""Longer members, as canonical JSON, are not compared where there may be many."""
 
 _EXACT = 2**53
 """Below this, each integer is one double."""
@@ -43,9 +46,31 @@ def joined_digests(data: bytes) -> str:
     return "".join(digests(data))
 
 
+def short_digests(data: bytes) -> str:
+    """The same without those that are longer than LONGEST."""
+    short = (each for each in members(data).items() if len(canonical(*each)) <= LONGEST)
+    return "".join(_digest(*each) for each in short)
+
+
+def text_of(data: bytes) -> str:
+    """What a JSON string says; of anything else, the bytes as text."""
+    if data.startswith(b'"'):
+        try:
+            found = json.loads(data)
+        except ValueError:
+            found = None
+        if isinstance(found, str):
+            return found.encode("utf-8", "replace").decode()
+    return data.decode("utf-8", "replace")
+
+
+def canonical(name: str, value: object) -> str:
+    """A member as JSON: the same for equal ones."""
+    return json.dumps([name, value], sort_keys=True, separators=(",", ":"))
+
+
 def _digest(name: str, value: object) -> str:
-    canonical = json.dumps([name, value], sort_keys=True, separators=(",", ":"))
-    return f",{hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()}"
+    return f",{hashlib.blake2b(canonical(name, value).encode(), digest_size=16).hexdigest()}"
 
 
 def _integer(text: str) -> int | float:

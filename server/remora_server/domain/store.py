@@ -20,6 +20,7 @@ from remora_server.domain.publication import Publication
 from remora_server.domain.search import EmbeddingQueues, MessageIndex
 from remora_server.domain.status import StoreHealth
 from remora_server.domain.steps import StepStore
+from remora_server.domain.traces import LogRecordStore, SpanStore
 from remora_server.domain.transfers import ExportStore, ImportStore
 from remora_server.domain.users import UserStore
 from remora_server.domain.vectors import CollectionStore, VectorStore
@@ -47,6 +48,8 @@ class Store(Struct, frozen=True):
     entry_steps: EntryStepStore
     vectors: VectorStore
     collections: CollectionStore
+    spans: SpanStore
+    log_records: LogRecordStore
     users: UserStore
     index: MessageIndex
     embeddings: EmbeddingQueues

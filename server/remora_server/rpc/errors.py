@@ -49,6 +49,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.CollectionNotFound: Answer(code_pb2.NOT_FOUND, "COLLECTION_NOT_FOUND"),
     errors.CollectionExists: Answer(code_pb2.ALREADY_EXISTS, "COLLECTION_EXISTS"),
     errors.VectorsTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "VECTORS_TOO_LARGE"),
+    errors.SpanNotFound: Answer(code_pb2.NOT_FOUND, "SPAN_NOT_FOUND"),
     errors.RevisionConflict: Answer(code_pb2.ABORTED, "REVISION_MISMATCH"),
     errors.ConversationExists: Answer(code_pb2.ALREADY_EXISTS, "CONVERSATION_EXISTS"),
     errors.RecordConflict: Answer(code_pb2.ALREADY_EXISTS, "RECORD_CONFLICT"),

@@ -35,7 +35,9 @@ from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.entry_steps import EntrySteps
 from remora_server.storage.nouns.history_entries import HistoryEntries
 from remora_server.storage.nouns.loading import Loader
+from remora_server.storage.nouns.log_records import LogRecords
 from remora_server.storage.nouns.messages import CountTokens, Messages
+from remora_server.storage.nouns.spans import Spans
 from remora_server.storage.nouns.steps import Steps
 from remora_server.storage.nouns.timeline_events import TimelineEvents
 from remora_server.storage.nouns.users import Users
@@ -209,6 +211,8 @@ class LocalStore:
         self.collections = VectorCollections(context)
         vector_index = VectorIndex(self.core, self.database, self.commits, options.vector_bytes)
         self.vectors = Vectors(context, self.collections, vector_index)
+        self.spans = Spans(context)
+        self.log_records = LogRecords(context)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, self.collections, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
@@ -299,6 +303,8 @@ class LocalStore:
             entry_steps=self.entry_steps,
             vectors=self.vectors,
             collections=self.collections,
+            spans=self.spans,
+            log_records=self.log_records,
             users=self.users,
             index=self.index,
             embeddings=self.queues,

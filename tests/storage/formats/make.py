@@ -94,6 +94,14 @@ class Writer:
         ]
         self.write("UpsertVectors", collectionId=collection, userId=user, vectors=vectors)
 
+    def trace(self, trace_id: str, user: str) -> None:
+        attributes = encoded(b'{"entity.id": "planner", "n": [1, null]}')
+        span = {"traceId": trace_id, "userId": user, "attributes": attributes, "name": "chat"}
+        times = [f"2026-01-01T00:00:00.00000000{n}Z" for n in range(2)]
+        self.write("SaveSpans", spans=[{**span, "spanId": f"s{n}", "startTime": time} for n, time in enumerate(times)])
+        record = {"traceId": trace_id, "userId": user, "body": encoded(b'"said"'), "severityNumber": 9}
+        self.write("SaveLogRecords", records=[{**record, "id": f"l{n}", "time": time} for n, time in enumerate(times)])
+
 
 def first_half(writer: Writer) -> None:
     """What is in the database's file when the store is closed."""
@@ -120,6 +128,7 @@ def first_half(writer: Writer) -> None:
     writer.run("of one who goes", "gone", "COMPLETED")
     for user in ("sarah", "tom", "gone"):
         writer.entry(f"of {user}", user)
+        writer.trace(f"of {user}", user)
     for user in ("", "sarah", "gone"):
         writer.vectors("notes", user, *range(4))
     writer.vectors("cleared", "tom", 1, 2)
@@ -168,6 +177,8 @@ def second_half(writer: Writer) -> None:
     writer.write("DeleteVectors", collectionId="notes", ids={"ids": ["v0"]})
     writer.write("ClearCollection", collectionId="cleared")
     writer.vectors("cleared", "zoé", 5)
+    writer.write("UpdateSpan", span={"traceId": "of sarah", "spanId": "s0", "name": "ended"}, updateMask="name")
+    writer.write("PruneLogRecords", recordedBefore="2026-01-01T00:00:00.000000001Z")
 
 
 def reads() -> list[Json]:

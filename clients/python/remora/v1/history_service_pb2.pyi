@@ -11,6 +11,8 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import history_entry_pb2 as _history_entry_pb2
+from remora.v1 import log_record_pb2 as _log_record_pb2
+from remora.v1 import span_pb2 as _span_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
 import builtins as _builtins
@@ -1062,3 +1064,656 @@ class DeleteEntryStepResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteEntryStepResponse: _TypeAlias = DeleteEntryStepResponse  # noqa: Y015
+
+@_typing.final
+class SaveSpansRequest(_message.Message):
+    """The request of SaveSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPANS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def spans(self) -> _containers.RepeatedCompositeFieldContainer[_span_pb2.SpanRecord]:
+        """Required. 1 to 1,000 spans, of any traces. Required of each are `trace_id`, `span_id` and `start_time`."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        spans: _abc.Iterable[_span_pb2.SpanRecord] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "spans", b"spans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveSpansRequest: _TypeAlias = SaveSpansRequest  # noqa: Y015
+
+@_typing.final
+class SaveSpansResponse(_message.Message):
+    """The reply of SaveSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveSpansResponse: _TypeAlias = SaveSpansResponse  # noqa: Y015
+
+@_typing.final
+class UpdateSpanRequest(_message.Message):
+    """The request of UpdateSpan."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPAN_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def span(self) -> _span_pb2.SpanRecord:
+        """Required. Its `span_id` and its `trace_id` name the span (without a `trace_id` it is looked for in all traces, which
+        takes longer; of several with the id, the newest is meant). The fields in the mask are taken from it, and cleared if
+        they are not set in it.
+        """
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Required. The fields to replace: any but `trace_id` and `span_id`."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        span: _span_pb2.SpanRecord | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "span", b"span", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "span", b"span", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateSpanRequest: _TypeAlias = UpdateSpanRequest  # noqa: Y015
+
+@_typing.final
+class UpdateSpanResponse(_message.Message):
+    """The reply of UpdateSpan."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateSpanResponse: _TypeAlias = UpdateSpanResponse  # noqa: Y015
+
+@_typing.final
+class GetSpanRequest(_message.Message):
+    """The request of GetSpan."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPAN_ID_FIELD_NUMBER: _builtins.int
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    span_id: _builtins.str
+    """Required. The span, 1 to 128 bytes."""
+    trace_id: _builtins.str
+    """The span's trace, up to 128 bytes. Empty: the span is looked for in all traces, which takes longer; of several with
+    the id, the newest is meant.
+    """
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        span_id: _builtins.str = ...,
+        trace_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "span_id", b"span_id", "trace_id", b"trace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSpanRequest: _TypeAlias = GetSpanRequest  # noqa: Y015
+
+@_typing.final
+class GetSpanResponse(_message.Message):
+    """The reply of GetSpan."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPAN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def span(self) -> _span_pb2.SpanRecord:
+        """The span."""
+
+    def __init__(
+        self,
+        *,
+        span: _span_pb2.SpanRecord | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["span", b"span"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "span", b"span"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSpanResponse: _TypeAlias = GetSpanResponse  # noqa: Y015
+
+@_typing.final
+class ListSpansRequest(_message.Message):
+    """The request of ListSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    trace_id: _builtins.str
+    """Required. The trace, 1 to 128 bytes."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        trace_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "trace_id", b"trace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSpansRequest: _TypeAlias = ListSpansRequest  # noqa: Y015
+
+@_typing.final
+class ListSpansResponse(_message.Message):
+    """The reply of ListSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPANS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def spans(self) -> _containers.RepeatedCompositeFieldContainer[_span_pb2.SpanRecord]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        spans: _abc.Iterable[_span_pb2.SpanRecord] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "revision", b"revision", "spans", b"spans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSpansResponse: _TypeAlias = ListSpansResponse  # noqa: Y015
+
+@_typing.final
+class ListTracesRequest(_message.Message):
+    """The request of ListTraces."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    attributes: _builtins.bytes
+    """A JSON object, up to 64 KiB, with at most 16 members: only traces with a span whose
+    attributes have each of them with an equal value. Objects are equal whatever the order of their members, numbers by
+    their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
+    """
+    user_id: _builtins.str
+    """Only traces with a span of this user. Empty: of anybody's."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    skip: _builtins.int
+    """Skip this many before the first page. Not negative."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        attributes: _builtins.bytes = ...,
+        user_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        skip: _builtins.int = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "skip", b"skip", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTracesRequest: _TypeAlias = ListTracesRequest  # noqa: Y015
+
+@_typing.final
+class ListTracesResponse(_message.Message):
+    """The reply of ListTraces."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def traces(self) -> _containers.RepeatedCompositeFieldContainer[Global___TraceSummary]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        traces: _abc.Iterable[Global___TraceSummary] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "revision", b"revision", "traces", b"traces"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTracesResponse: _TypeAlias = ListTracesResponse  # noqa: Y015
+
+@_typing.final
+class TraceSummary(_message.Message):
+    """A trace in a list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    SPAN_COUNT_FIELD_NUMBER: _builtins.int
+    trace_id: _builtins.str
+    """The trace."""
+    span_count: _builtins.int
+    """How many spans it has."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """When its first span began. Times before 1678 and after 2261 are shown as the first and the last moment between."""
+
+    def __init__(
+        self,
+        *,
+        trace_id: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        span_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["span_count", b"span_count", "start_time", b"start_time", "trace_id", b"trace_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TraceSummary: _TypeAlias = TraceSummary  # noqa: Y015
+
+@_typing.final
+class PruneSpansRequest(_message.Message):
+    """The request of PruneSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STARTED_BEFORE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def started_before(self) -> _timestamp_pb2.Timestamp:
+        """Required. Spans go that began before this."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        started_before: _timestamp_pb2.Timestamp | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "started_before", b"started_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "request_id", b"request_id", "started_before", b"started_before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PruneSpansRequest: _TypeAlias = PruneSpansRequest  # noqa: Y015
+
+@_typing.final
+class PruneSpansResponse(_message.Message):
+    """The reply of PruneSpans."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_SPANS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted_spans: _builtins.int
+    """How many spans were deleted."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted_spans: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_spans", b"deleted_spans", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PruneSpansResponse: _TypeAlias = PruneSpansResponse  # noqa: Y015
+
+@_typing.final
+class SaveLogRecordsRequest(_message.Message):
+    """The request of SaveLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_log_record_pb2.LogRecord]:
+        """Required. 1 to 1,000 records."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[_log_record_pb2.LogRecord] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "records", b"records", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveLogRecordsRequest: _TypeAlias = SaveLogRecordsRequest  # noqa: Y015
+
+@_typing.final
+class SaveLogRecordsResponse(_message.Message):
+    """The reply of SaveLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveLogRecordsResponse: _TypeAlias = SaveLogRecordsResponse  # noqa: Y015
+
+@_typing.final
+class ListLogRecordsRequest(_message.Message):
+    """The request of ListLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACE_ID_FIELD_NUMBER: _builtins.int
+    SPAN_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_SEVERITY_NUMBER_FIELD_NUMBER: _builtins.int
+    MAX_SEVERITY_NUMBER_FIELD_NUMBER: _builtins.int
+    SEVERITY_TEXT_FIELD_NUMBER: _builtins.int
+    SCOPE_NAME_FIELD_NUMBER: _builtins.int
+    FROM_TIME_FIELD_NUMBER: _builtins.int
+    TO_TIME_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    BODY_CONTAINS_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    trace_id: _builtins.str
+    """Only those of this trace. Empty: of any and of none."""
+    span_id: _builtins.str
+    """Only those of this span. Empty: of any and of none."""
+    user_id: _builtins.str
+    """Only those of this user. Empty: of anybody."""
+    min_severity_number: _builtins.int
+    """Only those whose severity_number is this or more. 0: any."""
+    max_severity_number: _builtins.int
+    """Only those whose severity_number is this or less. 0: any."""
+    severity_text: _builtins.str
+    """Only those with this severity_text. Empty: with any."""
+    scope_name: _builtins.str
+    """Only those of the library with this name. Empty: of any."""
+    attributes: _builtins.bytes
+    """A JSON object, up to 64 KiB, with at most 16 members: only records whose
+    attributes have each of them with an equal value. Objects are equal whatever the order of their members, numbers by
+    their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
+    """
+    body_contains: _builtins.str
+    """Only those whose body has this text in it. Empty: any."""
+    newest_first: _builtins.bool
+    """Whether the newest come first. Otherwise the oldest do."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    skip: _builtins.int
+    """Skip this many before the first page. Not negative."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def from_time(self) -> _timestamp_pb2.Timestamp:
+        """Only those whose time is this or later."""
+
+    @_builtins.property
+    def to_time(self) -> _timestamp_pb2.Timestamp:
+        """Only those whose time is this or earlier."""
+
+    def __init__(
+        self,
+        *,
+        trace_id: _builtins.str = ...,
+        span_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        min_severity_number: _builtins.int = ...,
+        max_severity_number: _builtins.int = ...,
+        severity_text: _builtins.str = ...,
+        scope_name: _builtins.str = ...,
+        from_time: _timestamp_pb2.Timestamp | None = ...,
+        to_time: _timestamp_pb2.Timestamp | None = ...,
+        attributes: _builtins.bytes = ...,
+        body_contains: _builtins.str = ...,
+        newest_first: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        skip: _builtins.int = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["from_time", b"from_time", "to_time", b"to_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "body_contains", b"body_contains", "from_time", b"from_time", "max_severity_number", b"max_severity_number", "min_revision", b"min_revision", "min_severity_number", b"min_severity_number", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token", "scope_name", b"scope_name", "severity_text", b"severity_text", "skip", b"skip", "span_id", b"span_id", "to_time", b"to_time", "trace_id", b"trace_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLogRecordsRequest: _TypeAlias = ListLogRecordsRequest  # noqa: Y015
+
+@_typing.final
+class ListLogRecordsResponse(_message.Message):
+    """The reply of ListLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_log_record_pb2.LogRecord]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[_log_record_pb2.LogRecord] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "records", b"records", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLogRecordsResponse: _TypeAlias = ListLogRecordsResponse  # noqa: Y015
+
+@_typing.final
+class PruneLogRecordsRequest(_message.Message):
+    """The request of PruneLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDED_BEFORE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def recorded_before(self) -> _timestamp_pb2.Timestamp:
+        """Required. Records go whose time is before this."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        recorded_before: _timestamp_pb2.Timestamp | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "recorded_before", b"recorded_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "recorded_before", b"recorded_before", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PruneLogRecordsRequest: _TypeAlias = PruneLogRecordsRequest  # noqa: Y015
+
+@_typing.final
+class PruneLogRecordsResponse(_message.Message):
+    """The reply of PruneLogRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_RECORDS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted_records: _builtins.int
+    """How many records were deleted."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted_records: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_records", b"deleted_records", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PruneLogRecordsResponse: _TypeAlias = PruneLogRecordsResponse  # noqa: Y015

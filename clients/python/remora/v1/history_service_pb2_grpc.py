@@ -115,6 +115,51 @@ class HistoryServiceStub:
                 request_serializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.FromString,
                 _registered_method=True)
+        self.SaveSpans = channel.unary_unary(
+                '/remora.v1.HistoryService/SaveSpans',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.SaveSpansRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.SaveSpansResponse.FromString,
+                _registered_method=True)
+        self.UpdateSpan = channel.unary_unary(
+                '/remora.v1.HistoryService/UpdateSpan',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.UpdateSpanRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateSpanResponse.FromString,
+                _registered_method=True)
+        self.GetSpan = channel.unary_unary(
+                '/remora.v1.HistoryService/GetSpan',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.GetSpanRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.GetSpanResponse.FromString,
+                _registered_method=True)
+        self.ListSpans = channel.unary_unary(
+                '/remora.v1.HistoryService/ListSpans',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListSpansRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListSpansResponse.FromString,
+                _registered_method=True)
+        self.ListTraces = channel.unary_unary(
+                '/remora.v1.HistoryService/ListTraces',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListTracesRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListTracesResponse.FromString,
+                _registered_method=True)
+        self.PruneSpans = channel.unary_unary(
+                '/remora.v1.HistoryService/PruneSpans',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.PruneSpansRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.PruneSpansResponse.FromString,
+                _registered_method=True)
+        self.SaveLogRecords = channel.unary_unary(
+                '/remora.v1.HistoryService/SaveLogRecords',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.SaveLogRecordsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.SaveLogRecordsResponse.FromString,
+                _registered_method=True)
+        self.ListLogRecords = channel.unary_unary(
+                '/remora.v1.HistoryService/ListLogRecords',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.ListLogRecordsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.ListLogRecordsResponse.FromString,
+                _registered_method=True)
+        self.PruneLogRecords = channel.unary_unary(
+                '/remora.v1.HistoryService/PruneLogRecords',
+                request_serializer=remora_dot_v1_dot_history__service__pb2.PruneLogRecordsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_history__service__pb2.PruneLogRecordsResponse.FromString,
+                _registered_method=True)
 
 
 class HistoryServiceServicer:
@@ -241,6 +286,73 @@ class HistoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SaveSpans(self, request, context):
+        """Saves spans, all or none. A span with a known id in its trace is replaced; of two spans with the same id, the last
+        wins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSpan(self, request, context):
+        """Updates the fields of a span that the mask names, and no others. NOT_FOUND, SPAN_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSpan(self, request, context):
+        """Gets a span. NOT_FOUND, SPAN_NOT_FOUND if there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSpans(self, request, context):
+        """Lists the spans of a trace by start_time, then in the order of saving.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTraces(self, request, context):
+        """Lists traces by the start of their first span, the newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PruneSpans(self, request, context):
+        """Deletes the oldest spans of those that began before a time. At most 1,000 are deleted at a time: repeat the call while
+        there are so many.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveLogRecords(self, request, context):
+        """Saves log records, all or none. A record with a known id in its trace is replaced; of two records with the same id,
+        the last wins.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLogRecords(self, request, context):
+        """Lists log records by time, then in the order of saving.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PruneLogRecords(self, request, context):
+        """Deletes the oldest log records of those from before a time. At most 1,000 are deleted at a time: repeat the call while
+        there are so many.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_HistoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -323,6 +435,51 @@ def add_HistoryServiceServicer_to_server(servicer, server):
                     servicer.DeleteEntryStep,
                     request_deserializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.FromString,
                     response_serializer=remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.SerializeToString,
+            ),
+            'SaveSpans': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveSpans,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.SaveSpansRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.SaveSpansResponse.SerializeToString,
+            ),
+            'UpdateSpan': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSpan,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.UpdateSpanRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.UpdateSpanResponse.SerializeToString,
+            ),
+            'GetSpan': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSpan,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.GetSpanRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.GetSpanResponse.SerializeToString,
+            ),
+            'ListSpans': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSpans,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListSpansRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListSpansResponse.SerializeToString,
+            ),
+            'ListTraces': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTraces,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListTracesRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListTracesResponse.SerializeToString,
+            ),
+            'PruneSpans': grpc.unary_unary_rpc_method_handler(
+                    servicer.PruneSpans,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.PruneSpansRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.PruneSpansResponse.SerializeToString,
+            ),
+            'SaveLogRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveLogRecords,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.SaveLogRecordsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.SaveLogRecordsResponse.SerializeToString,
+            ),
+            'ListLogRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLogRecords,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.ListLogRecordsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.ListLogRecordsResponse.SerializeToString,
+            ),
+            'PruneLogRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.PruneLogRecords,
+                    request_deserializer=remora_dot_v1_dot_history__service__pb2.PruneLogRecordsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_history__service__pb2.PruneLogRecordsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -758,6 +915,249 @@ class HistoryService:
             '/remora.v1.HistoryService/DeleteEntryStep',
             remora_dot_v1_dot_history__service__pb2.DeleteEntryStepRequest.SerializeToString,
             remora_dot_v1_dot_history__service__pb2.DeleteEntryStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveSpans(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/SaveSpans',
+            remora_dot_v1_dot_history__service__pb2.SaveSpansRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.SaveSpansResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSpan(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/UpdateSpan',
+            remora_dot_v1_dot_history__service__pb2.UpdateSpanRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.UpdateSpanResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSpan(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/GetSpan',
+            remora_dot_v1_dot_history__service__pb2.GetSpanRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.GetSpanResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSpans(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListSpans',
+            remora_dot_v1_dot_history__service__pb2.ListSpansRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListSpansResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTraces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListTraces',
+            remora_dot_v1_dot_history__service__pb2.ListTracesRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListTracesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PruneSpans(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/PruneSpans',
+            remora_dot_v1_dot_history__service__pb2.PruneSpansRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.PruneSpansResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveLogRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/SaveLogRecords',
+            remora_dot_v1_dot_history__service__pb2.SaveLogRecordsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.SaveLogRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLogRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/ListLogRecords',
+            remora_dot_v1_dot_history__service__pb2.ListLogRecordsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.ListLogRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PruneLogRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.HistoryService/PruneLogRecords',
+            remora_dot_v1_dot_history__service__pb2.PruneLogRecordsRequest.SerializeToString,
+            remora_dot_v1_dot_history__service__pb2.PruneLogRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -81,6 +81,32 @@ class HistoryServiceStub:
     """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none."""
     DeleteEntryStep: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.DeleteEntryStepRequest, _history_service_pb2.DeleteEntryStepResponse]
     """Deletes a step."""
+    SaveSpans: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveSpansRequest, _history_service_pb2.SaveSpansResponse]
+    """Saves spans, all or none. A span with a known id in its trace is replaced; of two spans with the same id, the last
+    wins.
+    """
+    UpdateSpan: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.UpdateSpanRequest, _history_service_pb2.UpdateSpanResponse]
+    """Updates the fields of a span that the mask names, and no others. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+    GetSpan: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.GetSpanRequest, _history_service_pb2.GetSpanResponse]
+    """Gets a span. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+    ListSpans: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListSpansRequest, _history_service_pb2.ListSpansResponse]
+    """Lists the spans of a trace by start_time, then in the order of saving."""
+    ListTraces: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListTracesRequest, _history_service_pb2.ListTracesResponse]
+    """Lists traces by the start of their first span, the newest first."""
+    PruneSpans: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.PruneSpansRequest, _history_service_pb2.PruneSpansResponse]
+    """Deletes the oldest spans of those that began before a time. At most 1,000 are deleted at a time: repeat the call while
+    there are so many.
+    """
+    SaveLogRecords: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveLogRecordsRequest, _history_service_pb2.SaveLogRecordsResponse]
+    """Saves log records, all or none. A record with a known id in its trace is replaced; of two records with the same id,
+    the last wins.
+    """
+    ListLogRecords: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListLogRecordsRequest, _history_service_pb2.ListLogRecordsResponse]
+    """Lists log records by time, then in the order of saving."""
+    PruneLogRecords: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.PruneLogRecordsRequest, _history_service_pb2.PruneLogRecordsResponse]
+    """Deletes the oldest log records of those from before a time. At most 1,000 are deleted at a time: repeat the call while
+    there are so many.
+    """
 
 @_typing.type_check_only
 class HistoryServiceAsyncStub(HistoryServiceStub):
@@ -135,6 +161,32 @@ class HistoryServiceAsyncStub(HistoryServiceStub):
     """Lists the steps of an entry in the order of step_index, then of create_time. An entry that does not exist has none."""
     DeleteEntryStep: _aio.UnaryUnaryMultiCallable[_history_service_pb2.DeleteEntryStepRequest, _history_service_pb2.DeleteEntryStepResponse]  # type: ignore[assignment]
     """Deletes a step."""
+    SaveSpans: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveSpansRequest, _history_service_pb2.SaveSpansResponse]  # type: ignore[assignment]
+    """Saves spans, all or none. A span with a known id in its trace is replaced; of two spans with the same id, the last
+    wins.
+    """
+    UpdateSpan: _aio.UnaryUnaryMultiCallable[_history_service_pb2.UpdateSpanRequest, _history_service_pb2.UpdateSpanResponse]  # type: ignore[assignment]
+    """Updates the fields of a span that the mask names, and no others. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+    GetSpan: _aio.UnaryUnaryMultiCallable[_history_service_pb2.GetSpanRequest, _history_service_pb2.GetSpanResponse]  # type: ignore[assignment]
+    """Gets a span. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+    ListSpans: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListSpansRequest, _history_service_pb2.ListSpansResponse]  # type: ignore[assignment]
+    """Lists the spans of a trace by start_time, then in the order of saving."""
+    ListTraces: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListTracesRequest, _history_service_pb2.ListTracesResponse]  # type: ignore[assignment]
+    """Lists traces by the start of their first span, the newest first."""
+    PruneSpans: _aio.UnaryUnaryMultiCallable[_history_service_pb2.PruneSpansRequest, _history_service_pb2.PruneSpansResponse]  # type: ignore[assignment]
+    """Deletes the oldest spans of those that began before a time. At most 1,000 are deleted at a time: repeat the call while
+    there are so many.
+    """
+    SaveLogRecords: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveLogRecordsRequest, _history_service_pb2.SaveLogRecordsResponse]  # type: ignore[assignment]
+    """Saves log records, all or none. A record with a known id in its trace is replaced; of two records with the same id,
+    the last wins.
+    """
+    ListLogRecords: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListLogRecordsRequest, _history_service_pb2.ListLogRecordsResponse]  # type: ignore[assignment]
+    """Lists log records by time, then in the order of saving."""
+    PruneLogRecords: _aio.UnaryUnaryMultiCallable[_history_service_pb2.PruneLogRecordsRequest, _history_service_pb2.PruneLogRecordsResponse]  # type: ignore[assignment]
+    """Deletes the oldest log records of those from before a time. At most 1,000 are deleted at a time: repeat the call while
+    there are so many.
+    """
 
 class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps what agents did. calls.proto says what all calls have in common."""
@@ -282,5 +334,85 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.DeleteEntryStepResponse, _abc.Awaitable[_history_service_pb2.DeleteEntryStepResponse]]:
         """Deletes a step."""
+
+    @_abc_1.abstractmethod
+    def SaveSpans(
+        self,
+        request: _history_service_pb2.SaveSpansRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.SaveSpansResponse, _abc.Awaitable[_history_service_pb2.SaveSpansResponse]]:
+        """Saves spans, all or none. A span with a known id in its trace is replaced; of two spans with the same id, the last
+        wins.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateSpan(
+        self,
+        request: _history_service_pb2.UpdateSpanRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.UpdateSpanResponse, _abc.Awaitable[_history_service_pb2.UpdateSpanResponse]]:
+        """Updates the fields of a span that the mask names, and no others. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+
+    @_abc_1.abstractmethod
+    def GetSpan(
+        self,
+        request: _history_service_pb2.GetSpanRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.GetSpanResponse, _abc.Awaitable[_history_service_pb2.GetSpanResponse]]:
+        """Gets a span. NOT_FOUND, SPAN_NOT_FOUND if there is none."""
+
+    @_abc_1.abstractmethod
+    def ListSpans(
+        self,
+        request: _history_service_pb2.ListSpansRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListSpansResponse, _abc.Awaitable[_history_service_pb2.ListSpansResponse]]:
+        """Lists the spans of a trace by start_time, then in the order of saving."""
+
+    @_abc_1.abstractmethod
+    def ListTraces(
+        self,
+        request: _history_service_pb2.ListTracesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListTracesResponse, _abc.Awaitable[_history_service_pb2.ListTracesResponse]]:
+        """Lists traces by the start of their first span, the newest first."""
+
+    @_abc_1.abstractmethod
+    def PruneSpans(
+        self,
+        request: _history_service_pb2.PruneSpansRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.PruneSpansResponse, _abc.Awaitable[_history_service_pb2.PruneSpansResponse]]:
+        """Deletes the oldest spans of those that began before a time. At most 1,000 are deleted at a time: repeat the call while
+        there are so many.
+        """
+
+    @_abc_1.abstractmethod
+    def SaveLogRecords(
+        self,
+        request: _history_service_pb2.SaveLogRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.SaveLogRecordsResponse, _abc.Awaitable[_history_service_pb2.SaveLogRecordsResponse]]:
+        """Saves log records, all or none. A record with a known id in its trace is replaced; of two records with the same id,
+        the last wins.
+        """
+
+    @_abc_1.abstractmethod
+    def ListLogRecords(
+        self,
+        request: _history_service_pb2.ListLogRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.ListLogRecordsResponse, _abc.Awaitable[_history_service_pb2.ListLogRecordsResponse]]:
+        """Lists log records by time, then in the order of saving."""
+
+    @_abc_1.abstractmethod
+    def PruneLogRecords(
+        self,
+        request: _history_service_pb2.PruneLogRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_service_pb2.PruneLogRecordsResponse, _abc.Awaitable[_history_service_pb2.PruneLogRecordsResponse]]:
+        """Deletes the oldest log records of those from before a time. At most 1,000 are deleted at a time: repeat the call while
+        there are so many.
+        """
 
 def add_HistoryServiceServicer_to_server(servicer: HistoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,7 +11,9 @@ from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import history_entry_pb2 as _history_entry_pb2
+from remora.v1 import log_record_pb2 as _log_record_pb2
 from remora.v1 import message_pb2 as _message_pb2
+from remora.v1 import span_pb2 as _span_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
 from remora.v1 import vector_pb2 as _vector_pb2
@@ -41,7 +43,7 @@ class ExportRecordsRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
-    belongs to them, and its vectors. Empty: everything of the tenant.
+    belongs to them, its spans, its log records and its vectors. Empty: everything of the tenant.
     """
     conversation_id: _builtins.str
     """Only this conversation. NOT_FOUND, CONVERSATION_NOT_FOUND if there is none, or it is not that of `user_id`."""
@@ -179,6 +181,8 @@ class Record(_message.Message):
     ENTRY_STEP_FIELD_NUMBER: _builtins.int
     VECTOR_COLLECTION_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
+    SPAN_FIELD_NUMBER: _builtins.int
+    LOG_RECORD_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -229,6 +233,14 @@ class Record(_message.Message):
         ignored in an import. If there is no such collection, an import creates it.
         """
 
+    @_builtins.property
+    def span(self) -> _span_pb2.SpanRecord:
+        """A span of a trace. `start_time` is required."""
+
+    @_builtins.property
+    def log_record(self) -> _log_record_pb2.LogRecord:
+        """A log record. `id` and `time` are required."""
+
     def __init__(
         self,
         *,
@@ -243,12 +255,14 @@ class Record(_message.Message):
         entry_step: _history_entry_pb2.EntryStep | None = ...,
         vector_collection: _vector_pb2.VectorCollection | None = ...,
         vector: _vector_pb2.Vector | None = ...,
+        span: _span_pb2.SpanRecord | None = ...,
+        log_record: _log_record_pb2.LogRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "message", b"message", "span", b"span", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "message", b"message", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "message", b"message", "span", b"span", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -28,9 +28,9 @@ if _version_not_supported:
 class TransferServiceStub:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     def __init__(self, channel):
@@ -54,9 +54,9 @@ class TransferServiceStub:
 class TransferServiceServicer:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     def ExportRecords(self, request, context):
@@ -102,9 +102,9 @@ def add_TransferServiceServicer_to_server(servicer, server):
 class TransferService:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     @staticmethod

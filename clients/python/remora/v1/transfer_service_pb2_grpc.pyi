@@ -29,9 +29,9 @@ GRPC_VERSION: str
 class TransferServiceStub:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     @_typing.overload
@@ -54,9 +54,9 @@ class TransferServiceStub:
 class TransferServiceAsyncStub(TransferServiceStub):
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -75,9 +75,9 @@ class TransferServiceAsyncStub(TransferServiceStub):
 class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
     sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
-    order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
-    server's model.
+    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    so are vectors of the server's model.
     """
 
     @_abc_1.abstractmethod

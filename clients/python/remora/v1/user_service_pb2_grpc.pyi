@@ -35,7 +35,8 @@ class UserServiceStub:
     def __new__(cls, channel: _aio.Channel) -> UserServiceAsyncStub: ...
     DeleteUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]
     """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
-    workflow runs and its agents' history entries with their steps, its timeline events, and its vectors.
+    workflow runs and its agents' history entries with their steps, its timeline events, spans and log
+    records, and its vectors.
     """
 
 @_typing.type_check_only
@@ -45,7 +46,8 @@ class UserServiceAsyncStub(UserServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]  # type: ignore[assignment]
     """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
-    workflow runs and its agents' history entries with their steps, its timeline events, and its vectors.
+    workflow runs and its agents' history entries with their steps, its timeline events, spans and log
+    records, and its vectors.
     """
 
 class UserServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -58,7 +60,8 @@ class UserServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_user_service_pb2.DeleteUserResponse, _abc.Awaitable[_user_service_pb2.DeleteUserResponse]]:
         """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
-        workflow runs and its agents' history entries with their steps, its timeline events, and its vectors.
+        workflow runs and its agents' history entries with their steps, its timeline events, spans and log
+        records, and its vectors.
         """
 
 def add_UserServiceServicer_to_server(servicer: UserServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -17,7 +17,9 @@ from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
+from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.message_pb2 import Embedding
+from remora.v1.span_pb2 import SpanRecord
 from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun
 from remora_server.domain import json_members
@@ -35,6 +37,7 @@ _Update: TypeAlias = (
     conversations.UpdateConversationRequest
     | history.UpdateHistoryEntryRequest
     | history.UpdateEntryStepRequest
+    | history.UpdateSpanRequest
     | workflows.UpdateWorkflowRunRequest
     | workflows.UpdateWorkflowStepRequest
 )
@@ -52,6 +55,9 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.timeline_event": ("start_time", "create_time"),
     "remora.v1.Record.history_entry": ("agent_id", "start_time", "create_time", "update_time"),
     "remora.v1.Record.entry_step": ("entry_id", "create_time", "update_time"),
+    "remora.v1.Record.span": ("start_time",),
+    "remora.v1.Record.log_record": ("id", "time"),
+    "remora.v1.SaveSpansRequest.spans": ("start_time",),
     "remora.v1.SaveHistoryEntryRequest.entry": ("agent_id",),
     "remora.v1.SaveEntryStepsRequest.steps": ("entry_id",),
     "remora.v1.Record.vector_collection": ("create_time",),
@@ -220,16 +226,42 @@ def _status_if_masked(request: _Update, status: int, name: str) -> None:
         raise Violation("is required where the mask names it", f"{name}.status")
 
 
-MAX_MEMBERS = 16
+def _span_that_begins(request: history.UpdateSpanRequest) -> None:
+    _whole_fields(request)
+    if "start_time" in request.update_mask.paths and not request.span.HasField("start_time"):
+        raise Violation("is required where the mask names it", "span.start_time")
 
 
-def _json_metadata(given: WorkflowRun | workflows.ListWorkflowRunsRequest) -> None:
+MAX_MEMBERS, MAX_ATTRIBUTES = 16, 1_024
+
+
+def _members(data: bytes, name: str, most: int | None = None) -> dict[str, object]:
+    """The members of the JSON object that a field is. Raises Violation where it is none, or has too many of them."""
     try:
-        members = json_members.members(given.metadata)
+        members = json_members.members(data)
     except ValueError as error:
-        raise Violation(f"must be a JSON object: {error}", "metadata") from None
-    if isinstance(given, workflows.ListWorkflowRunsRequest) and len(members) > MAX_MEMBERS:
-        raise Violation(f"must have at most {MAX_MEMBERS} members", "metadata")
+        raise Violation(f"must be a JSON object: {error}", name) from None
+    if most is not None and len(members) > most:
+        raise Violation(f"must have at most {most:,} members", name)
+    return members
+
+
+def _json_metadata(given: WorkflowRun) -> None:
+    _members(given.metadata, "metadata")
+
+
+def _wanted_metadata(request: workflows.ListWorkflowRunsRequest) -> None:
+    _members(request.metadata, "metadata", MAX_MEMBERS)
+
+
+def _json_attributes(given: SpanRecord | LogRecord) -> None:
+    _members(given.attributes, "attributes", MAX_ATTRIBUTES)
+
+
+def _wanted_attributes(request: history.ListTracesRequest | history.ListLogRecordsRequest) -> None:
+    for each in _members(request.attributes, "attributes", MAX_MEMBERS).items():
+        if len(json_members.canonical(*each)) > json_members.LONGEST:
+            raise Violation(f"must have members of at most {json_members.LONGEST:,} bytes as JSON", "attributes")
 
 
 TOGETHER: Mapping[str, Rule] = {
@@ -250,7 +282,12 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.UpdateWorkflowRunRequest": _run_with_status,
     "remora.v1.UpdateWorkflowStepRequest": _step_with_status,
     "remora.v1.WorkflowRun": _json_metadata,
-    "remora.v1.ListWorkflowRunsRequest": _json_metadata,
+    "remora.v1.ListWorkflowRunsRequest": _wanted_metadata,
+    "remora.v1.SpanRecord": _json_attributes,
+    "remora.v1.LogRecord": _json_attributes,
+    "remora.v1.UpdateSpanRequest": _span_that_begins,
+    "remora.v1.ListTracesRequest": _wanted_attributes,
+    "remora.v1.ListLogRecordsRequest": _wanted_attributes,
 }
 """Rules that see more than one field of a message, or more than the options can say of one."""
 

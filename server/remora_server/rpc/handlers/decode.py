@@ -15,6 +15,7 @@ from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.history_entry_pb2 import EntryStep
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
+from remora.v1.span_pb2 import SpanRecord
 from remora.v1.step_pb2 import Step
 from remora.v1.text_service_pb2 import Encoding
 from remora.v1.timeline_event_pb2 import TimelineEvent
@@ -107,6 +108,11 @@ def _cut_times(given: ProtobufMessage) -> None:
             _cut_times(value)
 
 
+def exact_record(given: ProtobufMessage) -> bytes:
+    """A record of a write in wire form. Times are kept to the nanosecond."""
+    return given.SerializeToString()
+
+
 def workflow_run(given: WorkflowRun) -> bytes:
     """A run of a write in wire form, without what the server says of it."""
     given.ClearField("revision")
@@ -127,6 +133,16 @@ def part(given: WorkflowStep | TimelineEvent) -> PartDraft:
 def entry_step(given: EntryStep) -> PartDraft:
     """A step of an entry of a write."""
     return PartDraft(PartName(given.id, given.entry_id), encoded_record(given))
+
+
+def span(given: SpanRecord) -> PartDraft:
+    """A span of a write."""
+    return PartDraft(PartName(given.span_id, given.trace_id), exact_record(given))
+
+
+def optional_nanos(message: AnyMessage, name: str) -> int | None:
+    """The time in a field in nanoseconds, None where it is not set."""
+    return wire.nanos(getattr(message, name)) if message.HasField(name) else None
 
 
 def step(given: Step) -> StepDraft:

@@ -13,6 +13,8 @@ OF_NONE = frozenset(
         "entry_step",
         "vector_collection",
         "vector",
+        "span",
+        "log_record",
     }
 )
 """Records that belong to no conversation, though they may name one."""

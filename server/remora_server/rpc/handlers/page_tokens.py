@@ -15,8 +15,11 @@ from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMes
 from remora.v1.history_service_pb2 import (
     ListEntryStepsRequest,
     ListHistoryEntriesRequest,
+    ListLogRecordsRequest,
+    ListSpansRequest,
     ListStepsRequest,
     ListTimelineEventsRequest,
+    ListTracesRequest,
 )
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.vector_service_pb2 import ListCollectionsRequest
@@ -29,6 +32,9 @@ ListRequest: TypeAlias = (
     | ListConversationsRequest
     | ListEntryStepsRequest
     | ListHistoryEntriesRequest
+    | ListLogRecordsRequest
+    | ListSpansRequest
+    | ListTracesRequest
     | ListMessagesRequest
     | ListStepsRequest
     | ListTimelineEventsRequest

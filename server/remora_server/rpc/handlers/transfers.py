@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -52,6 +53,15 @@ class TransferHandlers(Struct, frozen=True):
         return pb.ImportRecordsResponse(imported_records=outcome.imported_records, revision=outcome.revision)
 
 
+_ENCODE: Mapping[str, Callable[[Any], bytes]] = {
+    "workflow_run": decode.workflow_run,
+    "vector": decode.vector,
+    "span": decode.exact_record,
+    "log_record": decode.exact_record,
+}
+"""How records of some kinds are taken that have fields of the server's, or times that are exact."""
+
+
 def import_of(records: Iterable[pb.Record]) -> Import:
     """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
     conversation: ImportedConversation | None = None
@@ -69,12 +79,9 @@ def import_of(records: Iterable[pb.Record]) -> Import:
                 conversation = _conversation(field, record.conversation)
             case "message":
                 messages.append(_message(field, record.message.message))
-            case "workflow_run":
-                others.append(ImportedRecord(field, kind, decode.workflow_run(record.workflow_run)))
-            case "vector":
-                others.append(ImportedRecord(field, kind, decode.vector(record.vector)))
             case _:
-                others.append(ImportedRecord(field, kind, decode.encoded_record(getattr(record, kind))))
+                encode = _ENCODE.get(kind, decode.encoded_record)
+                others.append(ImportedRecord(field, kind, encode(getattr(record, kind))))
     if len(owners) > 1:
         raise InvalidField(list(owners.values())[1], "is not of the conversation of the records before")
     return Import(next(iter(owners)), conversation, tuple(messages), tuple(others))

@@ -1,5 +1,5 @@
-"""What steps of runs, steps of history entries and timeline events have in common: they are found by their id and
-their run, which may be an entry, or by the id alone.
+"""What steps of runs, steps of history entries, timeline events and spans have in common: they are found by their run
+(or entry, or trace) and their id, or by the id alone.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class RunParts:
         self._commits.begin_query_of(read, self._kind.number)
         [(partition,)] = self._database.rows(
             f"""SELECT max_by(partition, (revision, ordinal)) FROM {self._kind.name}
-                WHERE tenant_id = ? AND id = ?""",  # noqa: S608 - a table of ours
+                WHERE tenant_id = ? AND {self._kind.key[0].name} = ?""",  # noqa: S608 - a table of ours
             [access.tenant_id, part_id],
         )
         return self._of_run("") if partition is None else Partition(self._kind, 0, partition)

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from remora.v1 import (
     history_entry_pb2,
+    log_record_pb2,
+    span_pb2,
     step_pb2,
     timeline_event_pb2,
     transfer_service_pb2,
@@ -21,7 +23,7 @@ from remora.v1 import (
     workflow_pb2,
     working_memory_pb2,
 )
-from remora_server import _native
+from remora_server import _native, wire
 from remora_server.domain import json_members
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.keys import KeyPart, KeyType
@@ -409,8 +411,41 @@ ENTRY_STEPS = Kind(
     parent=HISTORY_ENTRIES,
     transfer="entry_step",
 )
+_ATTRIBUTES = Derived("attribute_members", "text", lambda record: json_members.short_digests(record.attributes))
+SPANS = Kind(
+    number=13,
+    name="spans",
+    message=span_pb2.SpanRecord,
+    partition=["trace_id"],
+    key=["span_id"],
+    columns=["span_id", Derived("start_nanos", "int64", lambda span: wire.nanos(span.start_time)), _ATTRIBUTES],
+    orders=[["start_nanos"]],
+    user="user_id",
+    transfer="span",
+)
+LOG_RECORDS = Kind(
+    number=14,
+    name="log_records",
+    message=log_record_pb2.LogRecord,
+    partition=["trace_id"],
+    key=["id"],
+    columns=[
+        "span_id",
+        Derived("time_nanos", "int64", lambda record: wire.nanos(record.time)),
+        "severity_number",
+        "severity_text",
+        Derived("scope_name", "text", lambda record: record.scope.name),
+        Derived("body_text", "text", lambda record: json_members.text_of(record.body)),
+        _ATTRIBUTES,
+    ],
+    orders=[["time_nanos"]],
+    user="user_id",
+    transfer="log_record",
+)
 IN_ORDER = 1
-"""The order of the entries of an agent; of the steps of an entry; of the steps, and of the events, of a run."""
+"""The order of the entries of an agent, of the steps of an entry, of the steps and the events of a run, of the spans of
+a trace, and of log records.
+"""
 
 
 VECTOR_COLLECTIONS = Kind(
@@ -481,6 +516,8 @@ KINDS = Kinds(
     ENTRY_STEPS,
     VECTOR_COLLECTIONS,
     VECTORS,
+    SPANS,
+    LOG_RECORDS,
 )
 
 

@@ -263,6 +263,9 @@ export class CollectionExistsError extends AlreadyExistsError {}
 /** The vectors to be searched take more memory than the server allows. */
 export class VectorsTooLargeError extends FailedPreconditionError {}
 
+/** There is no such span. */
+export class SpanNotFoundError extends NotFoundError {}
+
 /** Another write came first: read again, and decide again. */
 export class RevisionMismatchError extends AbortedError {}
 
@@ -351,6 +354,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   SEARCH_TOO_LARGE: SearchTooLargeError,
   SERVER_STOPPING: ServerStoppingError,
   SLOW_READER: SlowReaderError,
+  SPAN_NOT_FOUND: SpanNotFoundError,
   STORE_DAMAGED: StoreDamagedError,
   STORE_FAILED: StoreFailedError,
   STORE_FULL: StoreFullError,

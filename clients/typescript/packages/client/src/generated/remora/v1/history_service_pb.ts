@@ -10,6 +10,10 @@ import type { Origin } from "./calls_pb.js";
 import { file_remora_v1_calls } from "./calls_pb.js";
 import type { EntryStep, HistoryEntry } from "./history_entry_pb.js";
 import { file_remora_v1_history_entry } from "./history_entry_pb.js";
+import type { LogRecord } from "./log_record_pb.js";
+import { file_remora_v1_log_record } from "./log_record_pb.js";
+import type { SpanRecord } from "./span_pb.js";
+import { file_remora_v1_span } from "./span_pb.js";
 import type { Step } from "./step_pb.js";
 import { file_remora_v1_step } from "./step_pb.js";
 import type { TimelineEvent } from "./timeline_event_pb.js";
@@ -20,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/history_service.proto.
  */
 export const file_remora_v1_history_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yZW1vcmEvdjEvaGlzdG9yeV9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiaQoQU2F2ZVN0ZXBzUmVxdWVzdBIeCgVzdGVwcxgBIAMoCzIPLnJlbW9yYS52MS5TdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIlChFTYXZlU3RlcHNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBCKsAQoQTGlzdFN0ZXBzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSDQoFbGltaXQYBCABKAUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQiXgoRTGlzdFN0ZXBzUmVzcG9uc2USHgoFc3RlcHMYASADKAsyDy5yZW1vcmEudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiewoYQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0EigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiItChlBZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIlEKF0dldFRpbWVsaW5lRXZlbnRSZXF1ZXN0EhAKCGV2ZW50X2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQiVQoYR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlEicKBWV2ZW50GAEgASgLMhgucmVtb3JhLnYxLlRpbWVsaW5lRXZlbnQSEAoIcmV2aXNpb24YAiABKAQiaAoZTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEInEKGkxpc3RUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJ1ChpEZWxldGVUaW1lbGluZUV2ZW50UmVxdWVzdBIQCghldmVudF9pZBgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIkAKG0RlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhAKCHJldmlzaW9uGAIgASgEIngKF1NhdmVIaXN0b3J5RW50cnlSZXF1ZXN0EiYKBWVudHJ5GAEgASgLMhcucmVtb3JhLnYxLkhpc3RvcnlFbnRyeRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iXQoYU2F2ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEi8KC3VwZGF0ZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgCIAEoBCKrAQoZVXBkYXRlSGlzdG9yeUVudHJ5UmVxdWVzdBImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVIaXN0b3J5RW50cnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQiVgoWR2V0SGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRIUCgx3aXRoX3JlbGF0ZWQYAiABKAgSFAoMbWluX3JldmlzaW9uGAMgASgEIssBChdHZXRIaXN0b3J5RW50cnlSZXNwb25zZRImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSIwoFc3RlcHMYAiADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEigKBmV2ZW50cxgDIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCm1vcmVfc3RlcHMYBCABKAgSEwoLbW9yZV9ldmVudHMYBSABKAgSEAoIcmV2aXNpb24YBiABKAQiiQEKGUxpc3RIaXN0b3J5RW50cmllc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIMCgRza2lwGAUgASgFEhQKDG1pbl9yZXZpc2lvbhgGIAEoBCKFAQoaTGlzdEhpc3RvcnlFbnRyaWVzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhIKCnRvdGFsX3NpemUYAyABKAMSEAoIcmV2aXNpb24YBCABKAQiZAoZRGVsZXRlSGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iPwoaRGVsZXRlSGlzdG9yeUVudHJ5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCJzChVTYXZlRW50cnlTdGVwc1JlcXVlc3QSIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIqChZTYXZlRW50cnlTdGVwc1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIqQBChZVcGRhdGVFbnRyeVN0ZXBSZXF1ZXN0EiIKBHN0ZXAYASABKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iKwoXVXBkYXRlRW50cnlTdGVwUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAQiTgoTR2V0RW50cnlTdGVwUmVxdWVzdBIPCgdzdGVwX2lkGAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJMChRHZXRFbnRyeVN0ZXBSZXNwb25zZRIiCgRzdGVwGAEgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcBIQCghyZXZpc2lvbhgCIAEoBCJmChVMaXN0RW50cnlTdGVwc1JlcXVlc3QSEAoIZW50cnlfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEImgKFkxpc3RFbnRyeVN0ZXBzUmVzcG9uc2USIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJyChZEZWxldGVFbnRyeVN0ZXBSZXF1ZXN0Eg8KB3N0ZXBfaWQYASABKAkSEAoIZW50cnlfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIjwKF0RlbGV0ZUVudHJ5U3RlcFJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQy3AsKDkhpc3RvcnlTZXJ2aWNlEkYKCVNhdmVTdGVwcxIbLnJlbW9yYS52MS5TYXZlU3RlcHNSZXF1ZXN0GhwucmVtb3JhLnYxLlNhdmVTdGVwc1Jlc3BvbnNlEksKCUxpc3RTdGVwcxIbLnJlbW9yYS52MS5MaXN0U3RlcHNSZXF1ZXN0GhwucmVtb3JhLnYxLkxpc3RTdGVwc1Jlc3BvbnNlIgOQAgESXgoRQWRkVGltZWxpbmVFdmVudHMSIy5yZW1vcmEudjEuQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0GiQucmVtb3JhLnYxLkFkZFRpbWVsaW5lRXZlbnRzUmVzcG9uc2USYAoQR2V0VGltZWxpbmVFdmVudBIiLnJlbW9yYS52MS5HZXRUaW1lbGluZUV2ZW50UmVxdWVzdBojLnJlbW9yYS52MS5HZXRUaW1lbGluZUV2ZW50UmVzcG9uc2UiA5ACARJmChJMaXN0VGltZWxpbmVFdmVudHMSJC5yZW1vcmEudjEuTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBolLnJlbW9yYS52MS5MaXN0VGltZWxpbmVFdmVudHNSZXNwb25zZSIDkAIBEmQKE0RlbGV0ZVRpbWVsaW5lRXZlbnQSJS5yZW1vcmEudjEuRGVsZXRlVGltZWxpbmVFdmVudFJlcXVlc3QaJi5yZW1vcmEudjEuRGVsZXRlVGltZWxpbmVFdmVudFJlc3BvbnNlElsKEFNhdmVIaXN0b3J5RW50cnkSIi5yZW1vcmEudjEuU2F2ZUhpc3RvcnlFbnRyeVJlcXVlc3QaIy5yZW1vcmEudjEuU2F2ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEmEKElVwZGF0ZUhpc3RvcnlFbnRyeRIkLnJlbW9yYS52MS5VcGRhdGVIaXN0b3J5RW50cnlSZXF1ZXN0GiUucmVtb3JhLnYxLlVwZGF0ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEl0KD0dldEhpc3RvcnlFbnRyeRIhLnJlbW9yYS52MS5HZXRIaXN0b3J5RW50cnlSZXF1ZXN0GiIucmVtb3JhLnYxLkdldEhpc3RvcnlFbnRyeVJlc3BvbnNlIgOQAgESZgoSTGlzdEhpc3RvcnlFbnRyaWVzEiQucmVtb3JhLnYxLkxpc3RIaXN0b3J5RW50cmllc1JlcXVlc3QaJS5yZW1vcmEudjEuTGlzdEhpc3RvcnlFbnRyaWVzUmVzcG9uc2UiA5ACARJhChJEZWxldGVIaXN0b3J5RW50cnkSJC5yZW1vcmEudjEuRGVsZXRlSGlzdG9yeUVudHJ5UmVxdWVzdBolLnJlbW9yYS52MS5EZWxldGVIaXN0b3J5RW50cnlSZXNwb25zZRJVCg5TYXZlRW50cnlTdGVwcxIgLnJlbW9yYS52MS5TYXZlRW50cnlTdGVwc1JlcXVlc3QaIS5yZW1vcmEudjEuU2F2ZUVudHJ5U3RlcHNSZXNwb25zZRJYCg9VcGRhdGVFbnRyeVN0ZXASIS5yZW1vcmEudjEuVXBkYXRlRW50cnlTdGVwUmVxdWVzdBoiLnJlbW9yYS52MS5VcGRhdGVFbnRyeVN0ZXBSZXNwb25zZRJUCgxHZXRFbnRyeVN0ZXASHi5yZW1vcmEudjEuR2V0RW50cnlTdGVwUmVxdWVzdBofLnJlbW9yYS52MS5HZXRFbnRyeVN0ZXBSZXNwb25zZSIDkAIBEloKDkxpc3RFbnRyeVN0ZXBzEiAucmVtb3JhLnYxLkxpc3RFbnRyeVN0ZXBzUmVxdWVzdBohLnJlbW9yYS52MS5MaXN0RW50cnlTdGVwc1Jlc3BvbnNlIgOQAgESWAoPRGVsZXRlRW50cnlTdGVwEiEucmVtb3JhLnYxLkRlbGV0ZUVudHJ5U3RlcFJlcXVlc3QaIi5yZW1vcmEudjEuRGVsZXRlRW50cnlTdGVwUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_history_entry, file_remora_v1_step, file_remora_v1_timeline_event]);
+  fileDesc("Ch9yZW1vcmEvdjEvaGlzdG9yeV9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiaQoQU2F2ZVN0ZXBzUmVxdWVzdBIeCgVzdGVwcxgBIAMoCzIPLnJlbW9yYS52MS5TdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIlChFTYXZlU3RlcHNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBCKsAQoQTGlzdFN0ZXBzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSDQoFbGltaXQYBCABKAUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQiXgoRTGlzdFN0ZXBzUmVzcG9uc2USHgoFc3RlcHMYASADKAsyDy5yZW1vcmEudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiewoYQWRkVGltZWxpbmVFdmVudHNSZXF1ZXN0EigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiItChlBZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIlEKF0dldFRpbWVsaW5lRXZlbnRSZXF1ZXN0EhAKCGV2ZW50X2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQiVQoYR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlEicKBWV2ZW50GAEgASgLMhgucmVtb3JhLnYxLlRpbWVsaW5lRXZlbnQSEAoIcmV2aXNpb24YAiABKAQiaAoZTGlzdFRpbWVsaW5lRXZlbnRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEInEKGkxpc3RUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJ1ChpEZWxldGVUaW1lbGluZUV2ZW50UmVxdWVzdBIQCghldmVudF9pZBgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIkAKG0RlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhAKCHJldmlzaW9uGAIgASgEIngKF1NhdmVIaXN0b3J5RW50cnlSZXF1ZXN0EiYKBWVudHJ5GAEgASgLMhcucmVtb3JhLnYxLkhpc3RvcnlFbnRyeRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iXQoYU2F2ZUhpc3RvcnlFbnRyeVJlc3BvbnNlEi8KC3VwZGF0ZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgCIAEoBCKrAQoZVXBkYXRlSGlzdG9yeUVudHJ5UmVxdWVzdBImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVIaXN0b3J5RW50cnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQiVgoWR2V0SGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRIUCgx3aXRoX3JlbGF0ZWQYAiABKAgSFAoMbWluX3JldmlzaW9uGAMgASgEIssBChdHZXRIaXN0b3J5RW50cnlSZXNwb25zZRImCgVlbnRyeRgBIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSIwoFc3RlcHMYAiADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEigKBmV2ZW50cxgDIAMoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50EhIKCm1vcmVfc3RlcHMYBCABKAgSEwoLbW9yZV9ldmVudHMYBSABKAgSEAoIcmV2aXNpb24YBiABKAQiiQEKGUxpc3RIaXN0b3J5RW50cmllc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIMCgRza2lwGAUgASgFEhQKDG1pbl9yZXZpc2lvbhgGIAEoBCKFAQoaTGlzdEhpc3RvcnlFbnRyaWVzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhIKCnRvdGFsX3NpemUYAyABKAMSEAoIcmV2aXNpb24YBCABKAQiZAoZRGVsZXRlSGlzdG9yeUVudHJ5UmVxdWVzdBIQCghlbnRyeV9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iPwoaRGVsZXRlSGlzdG9yeUVudHJ5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCJzChVTYXZlRW50cnlTdGVwc1JlcXVlc3QSIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIqChZTYXZlRW50cnlTdGVwc1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIqQBChZVcGRhdGVFbnRyeVN0ZXBSZXF1ZXN0EiIKBHN0ZXAYASABKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iKwoXVXBkYXRlRW50cnlTdGVwUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAQiTgoTR2V0RW50cnlTdGVwUmVxdWVzdBIPCgdzdGVwX2lkGAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJMChRHZXRFbnRyeVN0ZXBSZXNwb25zZRIiCgRzdGVwGAEgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcBIQCghyZXZpc2lvbhgCIAEoBCJmChVMaXN0RW50cnlTdGVwc1JlcXVlc3QSEAoIZW50cnlfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEImgKFkxpc3RFbnRyeVN0ZXBzUmVzcG9uc2USIwoFc3RlcHMYASADKAsyFC5yZW1vcmEudjEuRW50cnlTdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJyChZEZWxldGVFbnRyeVN0ZXBSZXF1ZXN0Eg8KB3N0ZXBfaWQYASABKAkSEAoIZW50cnlfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIjwKF0RlbGV0ZUVudHJ5U3RlcFJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQibwoQU2F2ZVNwYW5zUmVxdWVzdBIkCgVzcGFucxgBIAMoCzIVLnJlbW9yYS52MS5TcGFuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiIlChFTYXZlU3BhbnNSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBCKgAQoRVXBkYXRlU3BhblJlcXVlc3QSIwoEc3BhbhgBIAEoCzIVLnJlbW9yYS52MS5TcGFuUmVjb3JkEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iJgoSVXBkYXRlU3BhblJlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEIkkKDkdldFNwYW5SZXF1ZXN0Eg8KB3NwYW5faWQYASABKAkSEAoIdHJhY2VfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIkgKD0dldFNwYW5SZXNwb25zZRIjCgRzcGFuGAEgASgLMhUucmVtb3JhLnYxLlNwYW5SZWNvcmQSEAoIcmV2aXNpb24YAiABKAQiYQoQTGlzdFNwYW5zUmVxdWVzdBIQCgh0cmFjZV9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIUCgxtaW5fcmV2aXNpb24YBCABKAQiZAoRTGlzdFNwYW5zUmVzcG9uc2USJAoFc3BhbnMYASADKAsyFS5yZW1vcmEudjEuU3BhblJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQigwEKEUxpc3RUcmFjZXNSZXF1ZXN0EhIKCmF0dHJpYnV0ZXMYASABKAwSDwoHdXNlcl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIMCgRza2lwGAUgASgFEhQKDG1pbl9yZXZpc2lvbhgGIAEoBCJoChJMaXN0VHJhY2VzUmVzcG9uc2USJwoGdHJhY2VzGAEgAygLMhcucmVtb3JhLnYxLlRyYWNlU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiZAoMVHJhY2VTdW1tYXJ5EhAKCHRyYWNlX2lkGAEgASgJEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnNwYW5fY291bnQYAyABKAMifgoRUHJ1bmVTcGFuc1JlcXVlc3QSMgoOc3RhcnRlZF9iZWZvcmUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiI9ChJQcnVuZVNwYW5zUmVzcG9uc2USFQoNZGVsZXRlZF9zcGFucxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCJ1ChVTYXZlTG9nUmVjb3Jkc1JlcXVlc3QSJQoHcmVjb3JkcxgBIAMoCzIULnJlbW9yYS52MS5Mb2dSZWNvcmQSEgoKcmVxdWVzdF9pZBgCIAEoCRIhCgZvcmlnaW4YAyABKAsyES5yZW1vcmEudjEuT3JpZ2luIioKFlNhdmVMb2dSZWNvcmRzUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAQimAMKFUxpc3RMb2dSZWNvcmRzUmVxdWVzdBIQCgh0cmFjZV9pZBgBIAEoCRIPCgdzcGFuX2lkGAIgASgJEg8KB3VzZXJfaWQYAyABKAkSGwoTbWluX3NldmVyaXR5X251bWJlchgEIAEoBRIbChNtYXhfc2V2ZXJpdHlfbnVtYmVyGAUgASgFEhUKDXNldmVyaXR5X3RleHQYBiABKAkSEgoKc2NvcGVfbmFtZRgHIAEoCRItCglmcm9tX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3RvX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmF0dHJpYnV0ZXMYCiABKAwSFQoNYm9keV9jb250YWlucxgLIAEoCRIUCgxuZXdlc3RfZmlyc3QYDCABKAgSEQoJcGFnZV9zaXplGA0gASgFEhIKCnBhZ2VfdG9rZW4YDiABKAkSDAoEc2tpcBgPIAEoBRIUCgxtaW5fcmV2aXNpb24YECABKAQiagoWTGlzdExvZ1JlY29yZHNSZXNwb25zZRIlCgdyZWNvcmRzGAEgAygLMhQucmVtb3JhLnYxLkxvZ1JlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQihAEKFlBydW5lTG9nUmVjb3Jkc1JlcXVlc3QSMwoPcmVjb3JkZWRfYmVmb3JlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXF1ZXN0X2lkGAIgASgJEiEKBm9yaWdpbhgDIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iRAoXUHJ1bmVMb2dSZWNvcmRzUmVzcG9uc2USFwoPZGVsZXRlZF9yZWNvcmRzGAEgASgDEhAKCHJldmlzaW9uGAIgASgEMqsRCg5IaXN0b3J5U2VydmljZRJGCglTYXZlU3RlcHMSGy5yZW1vcmEudjEuU2F2ZVN0ZXBzUmVxdWVzdBocLnJlbW9yYS52MS5TYXZlU3RlcHNSZXNwb25zZRJLCglMaXN0U3RlcHMSGy5yZW1vcmEudjEuTGlzdFN0ZXBzUmVxdWVzdBocLnJlbW9yYS52MS5MaXN0U3RlcHNSZXNwb25zZSIDkAIBEl4KEUFkZFRpbWVsaW5lRXZlbnRzEiMucmVtb3JhLnYxLkFkZFRpbWVsaW5lRXZlbnRzUmVxdWVzdBokLnJlbW9yYS52MS5BZGRUaW1lbGluZUV2ZW50c1Jlc3BvbnNlEmAKEEdldFRpbWVsaW5lRXZlbnQSIi5yZW1vcmEudjEuR2V0VGltZWxpbmVFdmVudFJlcXVlc3QaIy5yZW1vcmEudjEuR2V0VGltZWxpbmVFdmVudFJlc3BvbnNlIgOQAgESZgoSTGlzdFRpbWVsaW5lRXZlbnRzEiQucmVtb3JhLnYxLkxpc3RUaW1lbGluZUV2ZW50c1JlcXVlc3QaJS5yZW1vcmEudjEuTGlzdFRpbWVsaW5lRXZlbnRzUmVzcG9uc2UiA5ACARJkChNEZWxldGVUaW1lbGluZUV2ZW50EiUucmVtb3JhLnYxLkRlbGV0ZVRpbWVsaW5lRXZlbnRSZXF1ZXN0GiYucmVtb3JhLnYxLkRlbGV0ZVRpbWVsaW5lRXZlbnRSZXNwb25zZRJbChBTYXZlSGlzdG9yeUVudHJ5EiIucmVtb3JhLnYxLlNhdmVIaXN0b3J5RW50cnlSZXF1ZXN0GiMucmVtb3JhLnYxLlNhdmVIaXN0b3J5RW50cnlSZXNwb25zZRJhChJVcGRhdGVIaXN0b3J5RW50cnkSJC5yZW1vcmEudjEuVXBkYXRlSGlzdG9yeUVudHJ5UmVxdWVzdBolLnJlbW9yYS52MS5VcGRhdGVIaXN0b3J5RW50cnlSZXNwb25zZRJdCg9HZXRIaXN0b3J5RW50cnkSIS5yZW1vcmEudjEuR2V0SGlzdG9yeUVudHJ5UmVxdWVzdBoiLnJlbW9yYS52MS5HZXRIaXN0b3J5RW50cnlSZXNwb25zZSIDkAIBEmYKEkxpc3RIaXN0b3J5RW50cmllcxIkLnJlbW9yYS52MS5MaXN0SGlzdG9yeUVudHJpZXNSZXF1ZXN0GiUucmVtb3JhLnYxLkxpc3RIaXN0b3J5RW50cmllc1Jlc3BvbnNlIgOQAgESYQoSRGVsZXRlSGlzdG9yeUVudHJ5EiQucmVtb3JhLnYxLkRlbGV0ZUhpc3RvcnlFbnRyeVJlcXVlc3QaJS5yZW1vcmEudjEuRGVsZXRlSGlzdG9yeUVudHJ5UmVzcG9uc2USVQoOU2F2ZUVudHJ5U3RlcHMSIC5yZW1vcmEudjEuU2F2ZUVudHJ5U3RlcHNSZXF1ZXN0GiEucmVtb3JhLnYxLlNhdmVFbnRyeVN0ZXBzUmVzcG9uc2USWAoPVXBkYXRlRW50cnlTdGVwEiEucmVtb3JhLnYxLlVwZGF0ZUVudHJ5U3RlcFJlcXVlc3QaIi5yZW1vcmEudjEuVXBkYXRlRW50cnlTdGVwUmVzcG9uc2USVAoMR2V0RW50cnlTdGVwEh4ucmVtb3JhLnYxLkdldEVudHJ5U3RlcFJlcXVlc3QaHy5yZW1vcmEudjEuR2V0RW50cnlTdGVwUmVzcG9uc2UiA5ACARJaCg5MaXN0RW50cnlTdGVwcxIgLnJlbW9yYS52MS5MaXN0RW50cnlTdGVwc1JlcXVlc3QaIS5yZW1vcmEudjEuTGlzdEVudHJ5U3RlcHNSZXNwb25zZSIDkAIBElgKD0RlbGV0ZUVudHJ5U3RlcBIhLnJlbW9yYS52MS5EZWxldGVFbnRyeVN0ZXBSZXF1ZXN0GiIucmVtb3JhLnYxLkRlbGV0ZUVudHJ5U3RlcFJlc3BvbnNlEkYKCVNhdmVTcGFucxIbLnJlbW9yYS52MS5TYXZlU3BhbnNSZXF1ZXN0GhwucmVtb3JhLnYxLlNhdmVTcGFuc1Jlc3BvbnNlEkkKClVwZGF0ZVNwYW4SHC5yZW1vcmEudjEuVXBkYXRlU3BhblJlcXVlc3QaHS5yZW1vcmEudjEuVXBkYXRlU3BhblJlc3BvbnNlEkUKB0dldFNwYW4SGS5yZW1vcmEudjEuR2V0U3BhblJlcXVlc3QaGi5yZW1vcmEudjEuR2V0U3BhblJlc3BvbnNlIgOQAgESSwoJTGlzdFNwYW5zEhsucmVtb3JhLnYxLkxpc3RTcGFuc1JlcXVlc3QaHC5yZW1vcmEudjEuTGlzdFNwYW5zUmVzcG9uc2UiA5ACARJOCgpMaXN0VHJhY2VzEhwucmVtb3JhLnYxLkxpc3RUcmFjZXNSZXF1ZXN0Gh0ucmVtb3JhLnYxLkxpc3RUcmFjZXNSZXNwb25zZSIDkAIBEkkKClBydW5lU3BhbnMSHC5yZW1vcmEudjEuUHJ1bmVTcGFuc1JlcXVlc3QaHS5yZW1vcmEudjEuUHJ1bmVTcGFuc1Jlc3BvbnNlElUKDlNhdmVMb2dSZWNvcmRzEiAucmVtb3JhLnYxLlNhdmVMb2dSZWNvcmRzUmVxdWVzdBohLnJlbW9yYS52MS5TYXZlTG9nUmVjb3Jkc1Jlc3BvbnNlEloKDkxpc3RMb2dSZWNvcmRzEiAucmVtb3JhLnYxLkxpc3RMb2dSZWNvcmRzUmVxdWVzdBohLnJlbW9yYS52MS5MaXN0TG9nUmVjb3Jkc1Jlc3BvbnNlIgOQAgESWAoPUHJ1bmVMb2dSZWNvcmRzEiEucmVtb3JhLnYxLlBydW5lTG9nUmVjb3Jkc1JlcXVlc3QaIi5yZW1vcmEudjEuUHJ1bmVMb2dSZWNvcmRzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_history_entry, file_remora_v1_log_record, file_remora_v1_span, file_remora_v1_step, file_remora_v1_timeline_event]);
 
 /**
  * The request of SaveSteps.
@@ -1170,6 +1174,741 @@ export const DeleteEntryStepResponseSchema: GenMessage<DeleteEntryStepResponse> 
   messageDesc(file_remora_v1_history_service, 31);
 
 /**
+ * The request of SaveSpans.
+ *
+ * @generated from message remora.v1.SaveSpansRequest
+ */
+export type SaveSpansRequest = Message<"remora.v1.SaveSpansRequest"> & {
+  /**
+   * Required. 1 to 1,000 spans, of any traces. Required of each are `trace_id`, `span_id` and `start_time`.
+   *
+   * @generated from field: repeated remora.v1.SpanRecord spans = 1;
+   */
+  spans: SpanRecord[];
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.SaveSpansRequest.
+ * Use `create(SaveSpansRequestSchema)` to create a new message.
+ */
+export const SaveSpansRequestSchema: GenMessage<SaveSpansRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 32);
+
+/**
+ * The reply of SaveSpans.
+ *
+ * @generated from message remora.v1.SaveSpansResponse
+ */
+export type SaveSpansResponse = Message<"remora.v1.SaveSpansResponse"> & {
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SaveSpansResponse.
+ * Use `create(SaveSpansResponseSchema)` to create a new message.
+ */
+export const SaveSpansResponseSchema: GenMessage<SaveSpansResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 33);
+
+/**
+ * The request of UpdateSpan.
+ *
+ * @generated from message remora.v1.UpdateSpanRequest
+ */
+export type UpdateSpanRequest = Message<"remora.v1.UpdateSpanRequest"> & {
+  /**
+   * Required. Its `span_id` and its `trace_id` name the span (without a `trace_id` it is looked for in all traces, which
+   * takes longer; of several with the id, the newest is meant). The fields in the mask are taken from it, and cleared if
+   * they are not set in it.
+   *
+   * @generated from field: remora.v1.SpanRecord span = 1;
+   */
+  span?: SpanRecord | undefined;
+
+  /**
+   * Required. The fields to replace: any but `trace_id` and `span_id`.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 4;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.UpdateSpanRequest.
+ * Use `create(UpdateSpanRequestSchema)` to create a new message.
+ */
+export const UpdateSpanRequestSchema: GenMessage<UpdateSpanRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 34);
+
+/**
+ * The reply of UpdateSpan.
+ *
+ * @generated from message remora.v1.UpdateSpanResponse
+ */
+export type UpdateSpanResponse = Message<"remora.v1.UpdateSpanResponse"> & {
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.UpdateSpanResponse.
+ * Use `create(UpdateSpanResponseSchema)` to create a new message.
+ */
+export const UpdateSpanResponseSchema: GenMessage<UpdateSpanResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 35);
+
+/**
+ * The request of GetSpan.
+ *
+ * @generated from message remora.v1.GetSpanRequest
+ */
+export type GetSpanRequest = Message<"remora.v1.GetSpanRequest"> & {
+  /**
+   * Required. The span, 1 to 128 bytes.
+   *
+   * @generated from field: string span_id = 1;
+   */
+  spanId: string;
+
+  /**
+   * The span's trace, up to 128 bytes. Empty: the span is looked for in all traces, which takes longer; of several with
+   * the id, the newest is meant.
+   *
+   * @generated from field: string trace_id = 2;
+   */
+  traceId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetSpanRequest.
+ * Use `create(GetSpanRequestSchema)` to create a new message.
+ */
+export const GetSpanRequestSchema: GenMessage<GetSpanRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 36);
+
+/**
+ * The reply of GetSpan.
+ *
+ * @generated from message remora.v1.GetSpanResponse
+ */
+export type GetSpanResponse = Message<"remora.v1.GetSpanResponse"> & {
+  /**
+   * The span.
+   *
+   * @generated from field: remora.v1.SpanRecord span = 1;
+   */
+  span?: SpanRecord | undefined;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetSpanResponse.
+ * Use `create(GetSpanResponseSchema)` to create a new message.
+ */
+export const GetSpanResponseSchema: GenMessage<GetSpanResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 37);
+
+/**
+ * The request of ListSpans.
+ *
+ * @generated from message remora.v1.ListSpansRequest
+ */
+export type ListSpansRequest = Message<"remora.v1.ListSpansRequest"> & {
+  /**
+   * Required. The trace, 1 to 128 bytes.
+   *
+   * @generated from field: string trace_id = 1;
+   */
+  traceId: string;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 4;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListSpansRequest.
+ * Use `create(ListSpansRequestSchema)` to create a new message.
+ */
+export const ListSpansRequestSchema: GenMessage<ListSpansRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 38);
+
+/**
+ * The reply of ListSpans.
+ *
+ * @generated from message remora.v1.ListSpansResponse
+ */
+export type ListSpansResponse = Message<"remora.v1.ListSpansResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.SpanRecord spans = 1;
+   */
+  spans: SpanRecord[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListSpansResponse.
+ * Use `create(ListSpansResponseSchema)` to create a new message.
+ */
+export const ListSpansResponseSchema: GenMessage<ListSpansResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 39);
+
+/**
+ * The request of ListTraces.
+ *
+ * @generated from message remora.v1.ListTracesRequest
+ */
+export type ListTracesRequest = Message<"remora.v1.ListTracesRequest"> & {
+  /**
+   * A JSON object, up to 64 KiB, with at most 16 members: only traces with a span whose
+   * attributes have each of them with an equal value. Objects are equal whatever the order of their members, numbers by
+   * their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
+   *
+   * @generated from field: bytes attributes = 1;
+   */
+  attributes: Uint8Array;
+
+  /**
+   * Only traces with a span of this user. Empty: of anybody's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Skip this many before the first page. Not negative.
+   *
+   * @generated from field: int32 skip = 5;
+   */
+  skip: number;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 6;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListTracesRequest.
+ * Use `create(ListTracesRequestSchema)` to create a new message.
+ */
+export const ListTracesRequestSchema: GenMessage<ListTracesRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 40);
+
+/**
+ * The reply of ListTraces.
+ *
+ * @generated from message remora.v1.ListTracesResponse
+ */
+export type ListTracesResponse = Message<"remora.v1.ListTracesResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.TraceSummary traces = 1;
+   */
+  traces: TraceSummary[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListTracesResponse.
+ * Use `create(ListTracesResponseSchema)` to create a new message.
+ */
+export const ListTracesResponseSchema: GenMessage<ListTracesResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 41);
+
+/**
+ * A trace in a list.
+ *
+ * @generated from message remora.v1.TraceSummary
+ */
+export type TraceSummary = Message<"remora.v1.TraceSummary"> & {
+  /**
+   * The trace.
+   *
+   * @generated from field: string trace_id = 1;
+   */
+  traceId: string;
+
+  /**
+   * When its first span began. Times before 1678 and after 2261 are shown as the first and the last moment between.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 2;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * How many spans it has.
+   *
+   * @generated from field: int64 span_count = 3;
+   */
+  spanCount: bigint;
+};
+
+/**
+ * Describes the message remora.v1.TraceSummary.
+ * Use `create(TraceSummarySchema)` to create a new message.
+ */
+export const TraceSummarySchema: GenMessage<TraceSummary> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 42);
+
+/**
+ * The request of PruneSpans.
+ *
+ * @generated from message remora.v1.PruneSpansRequest
+ */
+export type PruneSpansRequest = Message<"remora.v1.PruneSpansRequest"> & {
+  /**
+   * Required. Spans go that began before this.
+   *
+   * @generated from field: google.protobuf.Timestamp started_before = 1;
+   */
+  startedBefore?: Timestamp | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.PruneSpansRequest.
+ * Use `create(PruneSpansRequestSchema)` to create a new message.
+ */
+export const PruneSpansRequestSchema: GenMessage<PruneSpansRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 43);
+
+/**
+ * The reply of PruneSpans.
+ *
+ * @generated from message remora.v1.PruneSpansResponse
+ */
+export type PruneSpansResponse = Message<"remora.v1.PruneSpansResponse"> & {
+  /**
+   * How many spans were deleted.
+   *
+   * @generated from field: int64 deleted_spans = 1;
+   */
+  deletedSpans: bigint;
+
+  /**
+   * The revision of the write; if nothing was deleted, the newest visible one.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.PruneSpansResponse.
+ * Use `create(PruneSpansResponseSchema)` to create a new message.
+ */
+export const PruneSpansResponseSchema: GenMessage<PruneSpansResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 44);
+
+/**
+ * The request of SaveLogRecords.
+ *
+ * @generated from message remora.v1.SaveLogRecordsRequest
+ */
+export type SaveLogRecordsRequest = Message<"remora.v1.SaveLogRecordsRequest"> & {
+  /**
+   * Required. 1 to 1,000 records.
+   *
+   * @generated from field: repeated remora.v1.LogRecord records = 1;
+   */
+  records: LogRecord[];
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.SaveLogRecordsRequest.
+ * Use `create(SaveLogRecordsRequestSchema)` to create a new message.
+ */
+export const SaveLogRecordsRequestSchema: GenMessage<SaveLogRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 45);
+
+/**
+ * The reply of SaveLogRecords.
+ *
+ * @generated from message remora.v1.SaveLogRecordsResponse
+ */
+export type SaveLogRecordsResponse = Message<"remora.v1.SaveLogRecordsResponse"> & {
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SaveLogRecordsResponse.
+ * Use `create(SaveLogRecordsResponseSchema)` to create a new message.
+ */
+export const SaveLogRecordsResponseSchema: GenMessage<SaveLogRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 46);
+
+/**
+ * The request of ListLogRecords.
+ *
+ * @generated from message remora.v1.ListLogRecordsRequest
+ */
+export type ListLogRecordsRequest = Message<"remora.v1.ListLogRecordsRequest"> & {
+  /**
+   * Only those of this trace. Empty: of any and of none.
+   *
+   * @generated from field: string trace_id = 1;
+   */
+  traceId: string;
+
+  /**
+   * Only those of this span. Empty: of any and of none.
+   *
+   * @generated from field: string span_id = 2;
+   */
+  spanId: string;
+
+  /**
+   * Only those of this user. Empty: of anybody.
+   *
+   * @generated from field: string user_id = 3;
+   */
+  userId: string;
+
+  /**
+   * Only those whose severity_number is this or more. 0: any.
+   *
+   * @generated from field: int32 min_severity_number = 4;
+   */
+  minSeverityNumber: number;
+
+  /**
+   * Only those whose severity_number is this or less. 0: any.
+   *
+   * @generated from field: int32 max_severity_number = 5;
+   */
+  maxSeverityNumber: number;
+
+  /**
+   * Only those with this severity_text. Empty: with any.
+   *
+   * @generated from field: string severity_text = 6;
+   */
+  severityText: string;
+
+  /**
+   * Only those of the library with this name. Empty: of any.
+   *
+   * @generated from field: string scope_name = 7;
+   */
+  scopeName: string;
+
+  /**
+   * Only those whose time is this or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from_time = 8;
+   */
+  fromTime?: Timestamp | undefined;
+
+  /**
+   * Only those whose time is this or earlier.
+   *
+   * @generated from field: google.protobuf.Timestamp to_time = 9;
+   */
+  toTime?: Timestamp | undefined;
+
+  /**
+   * A JSON object, up to 64 KiB, with at most 16 members: only records whose
+   * attributes have each of them with an equal value. Objects are equal whatever the order of their members, numbers by
+   * their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
+   *
+   * @generated from field: bytes attributes = 10;
+   */
+  attributes: Uint8Array;
+
+  /**
+   * Only those whose body has this text in it. Empty: any.
+   *
+   * @generated from field: string body_contains = 11;
+   */
+  bodyContains: string;
+
+  /**
+   * Whether the newest come first. Otherwise the oldest do.
+   *
+   * @generated from field: bool newest_first = 12;
+   */
+  newestFirst: boolean;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 13;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 14;
+   */
+  pageToken: string;
+
+  /**
+   * Skip this many before the first page. Not negative.
+   *
+   * @generated from field: int32 skip = 15;
+   */
+  skip: number;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 16;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListLogRecordsRequest.
+ * Use `create(ListLogRecordsRequestSchema)` to create a new message.
+ */
+export const ListLogRecordsRequestSchema: GenMessage<ListLogRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 47);
+
+/**
+ * The reply of ListLogRecords.
+ *
+ * @generated from message remora.v1.ListLogRecordsResponse
+ */
+export type ListLogRecordsResponse = Message<"remora.v1.ListLogRecordsResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.LogRecord records = 1;
+   */
+  records: LogRecord[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListLogRecordsResponse.
+ * Use `create(ListLogRecordsResponseSchema)` to create a new message.
+ */
+export const ListLogRecordsResponseSchema: GenMessage<ListLogRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 48);
+
+/**
+ * The request of PruneLogRecords.
+ *
+ * @generated from message remora.v1.PruneLogRecordsRequest
+ */
+export type PruneLogRecordsRequest = Message<"remora.v1.PruneLogRecordsRequest"> & {
+  /**
+   * Required. Records go whose time is before this.
+   *
+   * @generated from field: google.protobuf.Timestamp recorded_before = 1;
+   */
+  recordedBefore?: Timestamp | undefined;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 3;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.PruneLogRecordsRequest.
+ * Use `create(PruneLogRecordsRequestSchema)` to create a new message.
+ */
+export const PruneLogRecordsRequestSchema: GenMessage<PruneLogRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 49);
+
+/**
+ * The reply of PruneLogRecords.
+ *
+ * @generated from message remora.v1.PruneLogRecordsResponse
+ */
+export type PruneLogRecordsResponse = Message<"remora.v1.PruneLogRecordsResponse"> & {
+  /**
+   * How many records were deleted.
+   *
+   * @generated from field: int64 deleted_records = 1;
+   */
+  deletedRecords: bigint;
+
+  /**
+   * The revision of the write; if nothing was deleted, the newest visible one.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.PruneLogRecordsResponse.
+ * Use `create(PruneLogRecordsResponseSchema)` to create a new message.
+ */
+export const PruneLogRecordsResponseSchema: GenMessage<PruneLogRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_history_service, 50);
+
+/**
  * Keeps what agents did. calls.proto says what all calls have in common.
  *
  * @generated from service remora.v1.HistoryService
@@ -1342,6 +2081,100 @@ export const HistoryService: GenService<{
     methodKind: "unary";
     input: typeof DeleteEntryStepRequestSchema;
     output: typeof DeleteEntryStepResponseSchema;
+  },
+  /**
+   * Saves spans, all or none. A span with a known id in its trace is replaced; of two spans with the same id, the last
+   * wins.
+   *
+   * @generated from rpc remora.v1.HistoryService.SaveSpans
+   */
+  saveSpans: {
+    methodKind: "unary";
+    input: typeof SaveSpansRequestSchema;
+    output: typeof SaveSpansResponseSchema;
+  },
+  /**
+   * Updates the fields of a span that the mask names, and no others. NOT_FOUND, SPAN_NOT_FOUND if there is none.
+   *
+   * @generated from rpc remora.v1.HistoryService.UpdateSpan
+   */
+  updateSpan: {
+    methodKind: "unary";
+    input: typeof UpdateSpanRequestSchema;
+    output: typeof UpdateSpanResponseSchema;
+  },
+  /**
+   * Gets a span. NOT_FOUND, SPAN_NOT_FOUND if there is none.
+   *
+   * @generated from rpc remora.v1.HistoryService.GetSpan
+   */
+  getSpan: {
+    methodKind: "unary";
+    input: typeof GetSpanRequestSchema;
+    output: typeof GetSpanResponseSchema;
+  },
+  /**
+   * Lists the spans of a trace by start_time, then in the order of saving.
+   *
+   * @generated from rpc remora.v1.HistoryService.ListSpans
+   */
+  listSpans: {
+    methodKind: "unary";
+    input: typeof ListSpansRequestSchema;
+    output: typeof ListSpansResponseSchema;
+  },
+  /**
+   * Lists traces by the start of their first span, the newest first.
+   *
+   * @generated from rpc remora.v1.HistoryService.ListTraces
+   */
+  listTraces: {
+    methodKind: "unary";
+    input: typeof ListTracesRequestSchema;
+    output: typeof ListTracesResponseSchema;
+  },
+  /**
+   * Deletes the oldest spans of those that began before a time. At most 1,000 are deleted at a time: repeat the call while
+   * there are so many.
+   *
+   * @generated from rpc remora.v1.HistoryService.PruneSpans
+   */
+  pruneSpans: {
+    methodKind: "unary";
+    input: typeof PruneSpansRequestSchema;
+    output: typeof PruneSpansResponseSchema;
+  },
+  /**
+   * Saves log records, all or none. A record with a known id in its trace is replaced; of two records with the same id,
+   * the last wins.
+   *
+   * @generated from rpc remora.v1.HistoryService.SaveLogRecords
+   */
+  saveLogRecords: {
+    methodKind: "unary";
+    input: typeof SaveLogRecordsRequestSchema;
+    output: typeof SaveLogRecordsResponseSchema;
+  },
+  /**
+   * Lists log records by time, then in the order of saving.
+   *
+   * @generated from rpc remora.v1.HistoryService.ListLogRecords
+   */
+  listLogRecords: {
+    methodKind: "unary";
+    input: typeof ListLogRecordsRequestSchema;
+    output: typeof ListLogRecordsResponseSchema;
+  },
+  /**
+   * Deletes the oldest log records of those from before a time. At most 1,000 are deleted at a time: repeat the call while
+   * there are so many.
+   *
+   * @generated from rpc remora.v1.HistoryService.PruneLogRecords
+   */
+  pruneLogRecords: {
+    methodKind: "unary";
+    input: typeof PruneLogRecordsRequestSchema;
+    output: typeof PruneLogRecordsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_history_service, 0);

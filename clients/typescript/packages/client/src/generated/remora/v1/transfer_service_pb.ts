@@ -12,8 +12,12 @@ import type { Conversation } from "./conversation_pb.js";
 import { file_remora_v1_conversation } from "./conversation_pb.js";
 import type { EntryStep, HistoryEntry } from "./history_entry_pb.js";
 import { file_remora_v1_history_entry } from "./history_entry_pb.js";
+import type { LogRecord } from "./log_record_pb.js";
+import { file_remora_v1_log_record } from "./log_record_pb.js";
 import type { Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
+import type { SpanRecord } from "./span_pb.js";
+import { file_remora_v1_span } from "./span_pb.js";
 import type { Step } from "./step_pb.js";
 import { file_remora_v1_step } from "./step_pb.js";
 import type { TimelineEvent } from "./timeline_event_pb.js";
@@ -30,7 +34,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/transfer_service.proto.
  */
 export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
-  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCKiBAoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAEjgKEXZlY3Rvcl9jb2xsZWN0aW9uGAsgASgLMhsucmVtb3JhLnYxLlZlY3RvckNvbGxlY3Rpb25IABIjCgZ2ZWN0b3IYDCABKAsyES5yZW1vcmEudjEuVmVjdG9ySABCBgoEa2luZCJ5ChJDb252ZXJzYXRpb25SZWNvcmQSLQoMY29udmVyc2F0aW9uGAEgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhI0ChBsYXN0X2FwcGVuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNCg1NZXNzYWdlUmVjb3JkEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIjCgdtZXNzYWdlGAIgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2UyvgEKD1RyYW5zZmVyU2VydmljZRJXCg1FeHBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkV4cG9ydFJlY29yZHNSZXNwb25zZSIDkAIBElIKDUltcG9ydFJlY29yZHMSHy5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1JlcXVlc3QaIC5yZW1vcmEudjEuSW1wb3J0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_message, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_vector, file_remora_v1_workflow, file_remora_v1_working_memory]);
+  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCL1BAoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAEjgKEXZlY3Rvcl9jb2xsZWN0aW9uGAsgASgLMhsucmVtb3JhLnYxLlZlY3RvckNvbGxlY3Rpb25IABIjCgZ2ZWN0b3IYDCABKAsyES5yZW1vcmEudjEuVmVjdG9ySAASJQoEc3BhbhgNIAEoCzIVLnJlbW9yYS52MS5TcGFuUmVjb3JkSAASKgoKbG9nX3JlY29yZBgOIAEoCzIULnJlbW9yYS52MS5Mb2dSZWNvcmRIAEIGCgRraW5kInkKEkNvbnZlcnNhdGlvblJlY29yZBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEjQKEGxhc3RfYXBwZW5kX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk0KDU1lc3NhZ2VSZWNvcmQSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEiMKB21lc3NhZ2UYAiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZTK+AQoPVHJhbnNmZXJTZXJ2aWNlElcKDUV4cG9ydFJlY29yZHMSHy5yZW1vcmEudjEuRXhwb3J0UmVjb3Jkc1JlcXVlc3QaIC5yZW1vcmEudjEuRXhwb3J0UmVjb3Jkc1Jlc3BvbnNlIgOQAgESUgoNSW1wb3J0UmVjb3JkcxIfLnJlbW9yYS52MS5JbXBvcnRSZWNvcmRzUmVxdWVzdBogLnJlbW9yYS52MS5JbXBvcnRSZWNvcmRzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_log_record, file_remora_v1_message, file_remora_v1_span, file_remora_v1_step, file_remora_v1_timeline_event, file_remora_v1_vector, file_remora_v1_workflow, file_remora_v1_working_memory]);
 
 /**
  * The request of ExportRecords.
@@ -40,7 +44,7 @@ export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
 export type ExportRecordsRequest = Message<"remora.v1.ExportRecordsRequest"> & {
   /**
    * Only what this user owns: its conversations, whole, its working memory, its workflow runs, its agents' history, and what
-   * belongs to them, and its vectors. Empty: everything of the tenant.
+   * belongs to them, its spans, its log records and its vectors. Empty: everything of the tenant.
    *
    * @generated from field: string user_id = 1;
    */
@@ -283,6 +287,22 @@ export type Record = Message<"remora.v1.Record"> & {
      */
     value: Vector;
     case: "vector";
+  } | {
+    /**
+     * A span of a trace. `start_time` is required.
+     *
+     * @generated from field: remora.v1.SpanRecord span = 13;
+     */
+    value: SpanRecord;
+    case: "span";
+  } | {
+    /**
+     * A log record. `id` and `time` are required.
+     *
+     * @generated from field: remora.v1.LogRecord log_record = 14;
+     */
+    value: LogRecord;
+    case: "logRecord";
   } | { case: undefined; value?: undefined };
 };
 
@@ -355,9 +375,9 @@ export const MessageRecordSchema: GenMessage<MessageRecord> = /*@__PURE__*/
 /**
  * Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
  * sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
- * of workflows and the history of agents with their steps and timeline events, collections with their vectors, and the
- * order in which conversations were created. Uids and revisions are the importing store's own, and so are vectors of the
- * server's model.
+ * of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
+ * their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+ * so are vectors of the server's model.
  *
  * @generated from service remora.v1.TransferService
  */

@@ -92,7 +92,8 @@ export const DeleteUserResponseSchema: GenMessage<DeleteUserResponse> = /*@__PUR
 export const UserService: GenService<{
   /**
    * Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
-   * workflow runs and its agents' history entries with their steps, its timeline events, and its vectors.
+   * workflow runs and its agents' history entries with their steps, its timeline events, spans and log
+   * records, and its vectors.
    *
    * @generated from rpc remora.v1.UserService.DeleteUser
    */
