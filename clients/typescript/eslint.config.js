@@ -27,7 +27,6 @@ export default defineConfig([
         "error",
         { argsIgnorePattern: "^_", varsIgnorePattern: "^_", ignoreRestSiblings: true },
       ],
-      "@typescript-eslint/switch-exhaustiveness-check": "error",
     },
   },
 ]);
