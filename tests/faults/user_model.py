@@ -499,7 +499,7 @@ class UserModel:
         for key, step in {(step.entry_id, step.id): step for step in request.steps}.items():
             before = self.entry_steps.get(key)
             self.entry_steps[key] = copied(step)
-            if before is not None:
+            if before is not None and before.HasField("create_time"):
                 self.entry_steps[key].create_time.CopyFrom(before.create_time)
         return Expected(True)
 
