@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, ScalarRef};
 
 /// What holds of a thing's attributes.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,13 +85,16 @@ impl Expression {
             Self::All(all) => all.iter().all(|each| each.holds(attribute)),
             Self::Any(any) => any.iter().any(|each| each.holds(attribute)),
             Self::Not(negated) => !negated.holds(attribute),
-            Self::Condition(condition) => condition.holds(attribute(&condition.key)),
+            Self::Condition(condition) => {
+                condition.holds(attribute(&condition.key).map(Scalar::borrowed))
+            }
         }
     }
 }
 
 impl Condition {
-    fn holds(&self, value: Option<&Scalar>) -> bool {
+    /// Whether it holds of a value; `None`: of a missing one.
+    pub(crate) fn holds(&self, value: Option<ScalarRef<'_>>) -> bool {
         let Some(value) = value else {
             return matches!(self.operator, Operator::Ne | Operator::Absent);
         };
@@ -107,13 +110,14 @@ impl Condition {
         }
     }
 
-    fn equals_any(&self, value: &Scalar) -> bool {
-        let equal = |other| value.compare(other) == Some(Ordering::Equal);
+    fn equals_any(&self, value: ScalarRef<'_>) -> bool {
+        let equal = |other: &Scalar| value.compare(other.borrowed()) == Some(Ordering::Equal);
         self.values.iter().any(equal)
     }
 
-    fn compares(&self, value: &Scalar, accept: fn(Ordering) -> bool) -> bool {
-        let ordering = self.values.first().and_then(|other| value.compare(other));
+    fn compares(&self, value: ScalarRef<'_>, accept: fn(Ordering) -> bool) -> bool {
+        let other = self.values.first();
+        let ordering = other.and_then(|other| value.compare(other.borrowed()));
         value.is_ordered() && ordering.is_some_and(accept)
     }
 }

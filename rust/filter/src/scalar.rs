@@ -19,26 +19,49 @@ pub enum Scalar {
     Text(Box<str>),
 }
 
-impl Scalar {
+/// The same, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ScalarRef<'a> {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Number(f64),
+    Text(&'a str),
+}
+
+impl ScalarRef<'_> {
     /// How the value compares to another; `None` where their types differ.
-    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
+    pub(crate) fn compare(self, other: ScalarRef<'_>) -> Option<Ordering> {
         match (self, other) {
-            (Self::Null, Self::Null) => Some(Ordering::Equal),
-            (Self::Boolean(left), Self::Boolean(right)) => Some(left.cmp(right)),
-            (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(right)),
-            (Self::Number(left), Self::Number(right)) => left.partial_cmp(right),
-            (Self::Integer(left), Self::Number(right)) => compare_exactly(*left, *right),
-            (Self::Number(left), Self::Integer(right)) => {
-                compare_exactly(*right, *left).map(Ordering::reverse)
+            (Self::Null, ScalarRef::Null) => Some(Ordering::Equal),
+            (Self::Boolean(left), ScalarRef::Boolean(right)) => Some(left.cmp(&right)),
+            (Self::Integer(left), ScalarRef::Integer(right)) => Some(left.cmp(&right)),
+            (Self::Number(left), ScalarRef::Number(right)) => left.partial_cmp(&right),
+            (Self::Integer(left), ScalarRef::Number(right)) => compare_exactly(left, right),
+            (Self::Number(left), ScalarRef::Integer(right)) => {
+                compare_exactly(right, left).map(Ordering::reverse)
             }
-            (Self::Text(left), Self::Text(right)) => Some(left.cmp(right)),
+            (Self::Text(left), ScalarRef::Text(right)) => Some(left.cmp(right)),
             _ => None,
         }
     }
 
     /// Whether the value's type has an order that conditions may ask for.
-    pub(crate) fn is_ordered(&self) -> bool {
+    pub(crate) fn is_ordered(self) -> bool {
         matches!(self, Self::Integer(_) | Self::Number(_) | Self::Text(_))
+    }
+}
+
+impl Scalar {
+    /// The value, borrowed.
+    pub fn borrowed(&self) -> ScalarRef<'_> {
+        match self {
+            Self::Null => ScalarRef::Null,
+            Self::Boolean(value) => ScalarRef::Boolean(*value),
+            Self::Integer(value) => ScalarRef::Integer(*value),
+            Self::Number(value) => ScalarRef::Number(*value),
+            Self::Text(text) => ScalarRef::Text(text),
+        }
     }
 
     /// The bytes that the value holds beside itself.

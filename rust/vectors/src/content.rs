@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use prost::Message as _;
-use remora_filter::{Expression, Scalar};
+use remora_filter::{Columns, Expression};
 use remora_kernels::Kernels;
 use remora_wire as wire;
 
@@ -19,6 +19,7 @@ pub(crate) struct Content {
     rows: Vec<Row>,
     numbers: HashMap<Bytes, u32>,
     codes: Codes,
+    attributes: Columns,
     row_bytes: usize,
 }
 
@@ -30,46 +31,28 @@ struct Row {
     /// A part of the body.
     values: Bytes,
     norm: f64,
-    /// By key.
-    attributes: Box<[(Box<str>, Scalar)]>,
 }
 
 impl Row {
-    /// A row of what is stored; a body that is none of a vector has no values, and is near nothing.
-    fn new(key: Bytes, body: Bytes) -> Self {
-        let stored = wire::Vector::decode(body.clone()).unwrap_or_default();
-        let attributes = stored.attributes.into_iter();
-        Self {
-            key,
-            body,
-            norm: norm(&stored.values),
-            values: stored.values,
-            attributes: attributes
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        }
-    }
-
     fn floats(&self) -> impl ExactSizeIterator<Item = f32> + Clone {
         floats(&self.values)
     }
 
-    fn attribute(&self, key: &str) -> Option<&Scalar> {
-        let found = self
-            .attributes
-            .binary_search_by(|(other, _)| other.as_ref().cmp(key));
-        found.ok().map(|index| &self.attributes[index].1)
+    /// The keys of its attributes.
+    fn keys(&self) -> impl Iterator<Item = String> + use<> {
+        stored(&self.body).attributes.into_keys()
     }
 
     fn bytes(&self) -> usize {
-        let attribute = |(key, value): &(Box<str>, Scalar)| {
-            size_of::<(Box<str>, Scalar)>() + key.len() + value.heap_bytes()
-        };
-        let attributes: usize = self.attributes.iter().map(attribute).sum();
         // Its number is held beside its key once more; a map is two thirds full.
         let number = size_of::<(Bytes, u32)>() * 3 / 2;
-        size_of::<Self>() + number + self.key.len() + self.body.len() + attributes
+        size_of::<Self>() + number + self.key.len() + self.body.len()
     }
+}
+
+/// What is stored; a body that is none of a vector has no values, and is near nothing.
+fn stored(body: &Bytes) -> wire::Vector {
+    wire::Vector::decode(body.clone()).unwrap_or_default()
 }
 
 /// Which rows pass a filter.
@@ -116,13 +99,14 @@ impl Content {
             rows: Vec::new(),
             numbers: HashMap::new(),
             codes: Codes::new(0),
+            attributes: Columns::default(),
             row_bytes: 0,
         }
     }
 
     /// The memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.row_bytes + self.codes.bytes()
+        self.row_bytes + self.codes.bytes() + self.attributes.bytes()
     }
 
     pub(crate) fn apply(&mut self, op: Op) {
@@ -135,24 +119,39 @@ impl Content {
 
     /// Adds or replaces a vector. The first one decides with which dimension vectors are compared.
     pub(crate) fn put(&mut self, key: Bytes, body: Bytes) {
-        let row = Row::new(key.clone(), body);
+        let wire::Vector { values, attributes } = stored(&body);
+        let row = Row {
+            norm: norm(&values),
+            key: key.clone(),
+            body,
+            values,
+        };
         if self.rows.is_empty() {
             self.codes = Codes::new(row.floats().len());
         }
         self.row_bytes += row.bytes();
-        match self.numbers.get(&key) {
-            Some(number) => {
-                let number = *number as usize;
-                self.codes.replace(number, row.floats(), row.norm);
-                self.row_bytes -= self.rows[number].bytes();
-                self.rows[number] = row;
-            }
-            None => {
-                self.codes.push(row.floats(), row.norm);
-                self.numbers.insert(key, self.rows.len() as u32);
-                self.rows.push(row);
-            }
+        let number = match self.numbers.get(&key) {
+            Some(number) => self.replace(*number as usize, row),
+            None => self.push(row),
+        };
+        for (key, value) in attributes {
+            self.attributes.put(number, &key, value.into());
         }
+    }
+
+    fn replace(&mut self, number: usize, row: Row) -> usize {
+        self.codes.replace(number, row.floats(), row.norm);
+        let before = std::mem::replace(&mut self.rows[number], row);
+        self.forget(number, &before);
+        number
+    }
+
+    fn push(&mut self, row: Row) -> usize {
+        let number = self.rows.len();
+        self.codes.push(row.floats(), row.norm);
+        self.numbers.insert(row.key.clone(), number as u32);
+        self.rows.push(row);
+        number
     }
 
     fn remove(&mut self, key: &Bytes) {
@@ -161,9 +160,21 @@ impl Content {
         };
         let number = number as usize;
         self.codes.swap_remove(number);
-        self.row_bytes -= self.rows.swap_remove(number).bytes();
+        let gone = self.rows.swap_remove(number);
+        self.forget(number, &gone);
         if let Some(moved) = self.rows.get(number) {
             self.numbers.insert(moved.key.clone(), number as u32);
+            for key in moved.keys() {
+                self.attributes.shift(self.rows.len(), number, &key);
+            }
+        }
+    }
+
+    /// Takes the attributes and the size of what was in a row.
+    fn forget(&mut self, number: usize, row: &Row) {
+        self.row_bytes -= row.bytes();
+        for key in row.keys() {
+            self.attributes.remove(number, &key);
         }
     }
 
@@ -190,10 +201,10 @@ impl Content {
 
     /// The rows whose attributes pass.
     pub(crate) fn passing(&self, filter: Option<&Expression>) -> Passing {
-        let Some(filter) = filter else {
-            return Passing::All(self.rows.len());
-        };
-        let passes = |row: &Row| filter.holds(&|key| row.attribute(key));
-        Passing::Some(self.rows.iter().map(passes).collect())
+        let rows = self.rows.len();
+        match filter {
+            None => Passing::All(rows),
+            Some(filter) => Passing::Some(self.attributes.passing(filter, rows)),
+        }
     }
 }

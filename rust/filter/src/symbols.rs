@@ -6,11 +6,11 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 /// The number of a string in its table.
-pub(crate) type Symbol = u32;
+pub type Symbol = u32;
 
 /// Strings under numbers, each counted as often as it is held and forgotten, text and all, when it no longer is.
 #[derive(Debug, Default)]
-pub(crate) struct Symbols {
+pub struct Symbols {
     numbers: HashMap<Arc<str>, Symbol, FxBuildHasher>,
     entries: Vec<Entry>,
     free: Vec<Symbol>,
@@ -25,7 +25,7 @@ struct Entry {
 
 impl Symbols {
     /// The number of `text`, held once more.
-    pub(crate) fn hold(&mut self, text: &str) -> Symbol {
+    pub fn hold(&mut self, text: &str) -> Symbol {
         let symbol = match self.numbers.get(text) {
             Some(symbol) => *symbol,
             None => self.add(text.into()),
@@ -35,7 +35,7 @@ impl Symbols {
     }
 
     /// Gives one hold of the symbol back.
-    pub(crate) fn release(&mut self, symbol: Symbol) {
+    pub fn release(&mut self, symbol: Symbol) {
         let entry = &mut self.entries[symbol as usize];
         entry.holders -= 1;
         if entry.holders == 0 {
@@ -47,22 +47,27 @@ impl Symbols {
     }
 
     /// The number of `text`, where something holds it.
-    pub(crate) fn find(&self, text: &str) -> Option<Symbol> {
+    pub fn find(&self, text: &str) -> Option<Symbol> {
         self.numbers.get(text).copied()
     }
 
+    /// The text of a symbol that something holds.
+    pub fn text(&self, symbol: Symbol) -> &str {
+        &self.entries[symbol as usize].text
+    }
+
     /// The strings that are held.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (Symbol, &str)> {
+    pub fn held(&self) -> impl Iterator<Item = (Symbol, &str)> {
         self.numbers.iter().map(|(text, symbol)| (*symbol, &**text))
     }
 
     /// One more than the highest number in use.
-    pub(crate) fn bound(&self) -> usize {
+    pub fn bound(&self) -> usize {
         self.entries.len()
     }
 
     /// An estimate of the memory held, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.numbers.allocation_size()
             + self.entries.capacity() * size_of::<Entry>()
             + self.text_bytes
