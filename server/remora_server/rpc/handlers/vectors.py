@@ -128,7 +128,8 @@ def _draft(field: str, given: Vector, scope: VectorScope) -> VectorDraft:
     """A vector of a write. Uses the vector up."""
     given.collection_id, given.user_id = scope.collection_id, scope.user_id
     given.ClearField("update_time")
-    return VectorDraft(given.id, len(given.values) // FLOAT_BYTES, decode.vector(given), field)
+    given.ClearField("revision")
+    return VectorDraft(given.id, len(given.values) // FLOAT_BYTES, given.SerializeToString(), field)
 
 
 def _hit(hit: VectorHit, *, omit_values: bool) -> bytes:

@@ -64,19 +64,13 @@ class Field:
 
     def __init__(self, message: type[Message], path: str) -> None:
         self.path = path
-        self._names = path.split(".")
-        self.descriptor = _descend(message.DESCRIPTOR, self._names)
-
-    @property
-    def name(self) -> str:
-        """The last name of the path."""
-        return self._names[-1]
-
-    @property
-    def is_time(self) -> bool:
+        *self._above, self.name = path.split(".")
+        self.descriptor = _descend(message.DESCRIPTOR, path.split("."))
+        # Asked of every message: a descriptor takes longer to say it.
+        self._has_presence, self._is_repeated = self.descriptor.has_presence, self.descriptor.is_repeated
+        own = self.descriptor.message_type
+        self.is_time = own is not None and own.full_name == _TIMESTAMP
         """Whether it is a Timestamp, whose value is its microseconds."""
-        message = self.descriptor.message_type
-        return message is not None and message.full_name == _TIMESTAMP
 
     @property
     def key_type(self) -> KeyType:
@@ -98,13 +92,13 @@ class Field:
 
     def of(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
         """The value in a message; None where the field has presence and is not set."""
-        found = self._parent(message)
-        if self.descriptor.has_presence and not found.HasField(self.name):
+        found = self._parent(message) if self._above else message
+        if self._has_presence and not found.HasField(self.name):
             return None
         value = getattr(found, self.name)
         if self.is_time:
             return value.ToMicroseconds()
-        return tuple(value) if self.descriptor.is_repeated else value
+        return tuple(value) if self._is_repeated else value
 
     def put(self, message: Message, value: str) -> None:
         """Set a text."""
@@ -120,7 +114,7 @@ class Field:
     def _parent(self, message: Message) -> Any:  # noqa: ANN401 - a message of any type
         """The message that has the field."""
         found: Any = message
-        for name in self._names[:-1]:
+        for name in self._above:
             found = getattr(found, name)
         return found
 
