@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs the TypeScript client and uses it as users do: installed from the tarball into an empty folder, as ES modules and as
-# CommonJS, with its types; and the code of its README.
+# CommonJS, with its types by all ways to resolve them; and the code of its README.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,11 @@ python=$PWD/.venv/bin/python
 cd "$work"
 echo '{ "private": true }' >package.json
 npm install --silent ./*.tgz
-"$tools/.bin/tsc" --strict --module nodenext --target es2022 --typeRoots "$tools/@types" --types node ./*.mts ./*.cts
+options=(--strict --target es2022 --typeRoots "$tools/@types" --types node)
+"$tools/.bin/tsc" "${options[@]}" --module nodenext ./*.mts ./*.cts
+cp use.cts use.ts
+"$tools/.bin/tsc" "${options[@]}" --noEmit --module esnext --moduleResolution bundler use.ts
+"$tools/.bin/tsc" "${options[@]}" --noEmit --module commonjs --moduleResolution node10 use.ts
 "$python" - use.mjs use.cjs readme.mjs <<'END'
 import os, subprocess, sys
 
