@@ -1,4 +1,4 @@
-// `@remora/voltagent`: Remora for VoltAgent 2. The adapters for its older `Memory` interface are in `@remora/voltagent/legacy`.
+// `@remora/voltagent`: Remora for VoltAgent 2.
 
 export type { ConnectionOptions } from "./connection.js";
 export { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
@@ -7,3 +7,4 @@ export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOpt
 export type { RecalledMessage } from "./messages.js";
 export type { SimilarMessage } from "./similar.js";
 export { RemoraVectorAdapter, type RemoraVectorAdapterOptions, type VectorStats } from "./vector-adapter.js";
+export { RemoraObservabilityAdapter } from "./observability-adapter.js";

@@ -1,5 +1,6 @@
 // VoltAgent's Memory with Remora below: what takes several calls of an adapter there is one call here.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConversationNotFoundError as ConversationMissingError, type Remora } from "@remora/client";
 import {
@@ -71,6 +72,8 @@ const CACHE_SIZE = 1_000;
 const CACHE_TTL_MS = 3_600_000;
 const SEMANTIC_LIMIT = 5;
 const SIMILAR_LIMIT = 10;
+/** How long an agent may take from one write to the next. */
+const SETTLING_MS = 50;
 const CONVERSATION_TITLE = "Conversation";
 
 /**
@@ -85,6 +88,8 @@ export class RemoraMemory extends Memory {
   readonly #known: KnownConversations;
   readonly #touches: Touches;
   readonly #creations = new Creations();
+  /** What is being written now. */
+  readonly #writes = new Set<Promise<void>>();
   readonly #asked = new Map<string, Promise<Conversation | null>>();
   #resourceId = "";
 
@@ -104,8 +109,16 @@ export class RemoraMemory extends Memory {
     this.#embedder = new Embedder(this.getEmbeddingAdapter(), cache);
   }
 
-  /** Sends what is not yet sent, and closes the connection, unless storage or client were given. */
+  /**
+   * Waits for what an agent still stores in the background, and closes the connection; one of a storage that was given is
+   * closed with it, one of a client that was given is not.
+   */
   async close(): Promise<void> {
+    for (let idle = false; !idle;) {
+      await Promise.allSettled(this.#writes);
+      await sleep(SETTLING_MS);
+      idle = this.#writes.size === 0;
+    }
     await this.#touches.send();
     this.#storage.close();
   }
@@ -141,7 +154,7 @@ export class RemoraMemory extends Memory {
     _context?: OperationContext,
   ): Promise<void> {
     const create = this.#storage.strict ? undefined : { userId };
-    await this.#append(messages, userId, conversationId, create);
+    await this.#writing(this.#append(messages, userId, conversationId, create));
   }
 
   override async saveMessageWithContext(
@@ -161,7 +174,7 @@ export class RemoraMemory extends Memory {
     } = this.#known.get(conversationId) ?? {};
     try {
       const create = { userId, resourceId, title, metadata: encodeJson(metadata) };
-      await this.#append([message], userId, conversationId, create);
+      await this.#writing(this.#append([message], userId, conversationId, create));
     } catch (error) {
       context?.logger?.error?.(`[Memory] Write failed: ${error instanceof Error ? error.message : "Unknown error"}`);
       throw error;
@@ -224,7 +237,7 @@ export class RemoraMemory extends Memory {
 
   override async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {
     try {
-      await this.#storage.saveConversationSteps(steps);
+      await this.#writing(this.#storage.saveConversationSteps(steps));
     } catch (error) {
       if (error instanceof ConversationNotFoundError) {
         this.#known.forgetAll();
@@ -334,6 +347,15 @@ export class RemoraMemory extends Memory {
       recent,
       strategy,
     );
+  }
+
+  async #writing(write: Promise<void>): Promise<void> {
+    this.#writes.add(write);
+    try {
+      await write;
+    } finally {
+      this.#writes.delete(write);
+    }
   }
 
   async #append(

@@ -1,0 +1,207 @@
+// Remora as the storage of VoltAgent's observability: spans, traces and logs.
+
+import { pages, type Remora, SpanNotFoundError } from "@remora/client";
+import {
+  type LogFilter,
+  type ObservabilityLogRecord,
+  type ObservabilitySpan,
+  type ObservabilityStorageAdapter,
+  readableLogRecordToObservabilityLog,
+} from "@voltagent/core";
+import { ClientConnection, type ConnectionOptions } from "./connection.js";
+import { translated } from "./failures.js";
+import { encodeJson } from "./json.js";
+import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
+import { timestampOf } from "./times.js";
+
+const LARGEST_PAGE = 1_000;
+const MOST_PRUNED = 1_000;
+const MOST_REMEMBERED = 10_000;
+const END_OF_TIME = "9999-12-31T23:59:59.999Z";
+
+/** Keeps spans, which updates end, and logs. */
+export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
+  /** The client that it calls with. */
+  readonly client: Remora;
+  readonly #connection: ClientConnection;
+  /** The traces of the spans that were added last: with its trace a span is found at once. */
+  readonly #traces = new Map<string, string>();
+
+  constructor(options: ConnectionOptions = {}) {
+    this.#connection = new ClientConnection(options);
+    this.client = this.#connection.client;
+  }
+
+  /** Closes the connection, unless the client was given. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  async addSpan(span: ObservabilitySpan): Promise<void> {
+    await translated(this.client.history.saveSpans({ spans: [storedSpan(span)] }));
+    this.#traces.set(span.spanId, span.traceId);
+    const [oldest] = this.#traces.keys();
+    if (this.#traces.size > MOST_REMEMBERED && oldest !== undefined) {
+      this.#traces.delete(oldest);
+    }
+  }
+
+  /** Changes the fields that are given; an unknown span is left alone. */
+  async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
+    const { changes, paths } = spanChanges(updates);
+    const traceId = updates.traceId ?? (await this.#traceOf(spanId));
+    if (paths.length > 0 && traceId !== undefined) {
+      const span = { ...changes, spanId, traceId };
+      await translated(this.client.history.updateSpan({ span, updateMask: { paths } }).catch(unlessMissing));
+    }
+  }
+
+  /** The trace of a span; `undefined` for a span that is missing. */
+  async #traceOf(spanId: string): Promise<string | undefined> {
+    return this.#traces.get(spanId) ?? (await this.getSpan(spanId))?.traceId;
+  }
+
+  async getSpan(spanId: string): Promise<ObservabilitySpan | null> {
+    const request = { spanId, traceId: this.#traces.get(spanId) ?? "" };
+    const reply = await translated(this.client.history.getSpan(request).catch(unlessMissing));
+    return reply?.span ? spanOf(reply.span) : null;
+  }
+
+  /** The spans of a trace, the first begun first. */
+  async getTrace(traceId: string): Promise<ObservabilitySpan[]> {
+    const spans: ObservabilitySpan[] = [];
+    for await (const page of pages(this.client.history.listSpans, { traceId, pageSize: LARGEST_PAGE })) {
+      spans.push(...page.spans.map(spanOf));
+    }
+    return spans;
+  }
+
+  /** The ids of traces, the last begun first. */
+  async listTraces(
+    limit?: number,
+    offset?: number,
+    filter: { entityId?: string; entityType?: "agent" | "workflow" } = {},
+  ): Promise<string[]> {
+    const { entityId, entityType } = filter;
+    const attributes = { ...(entityId && { "entity.id": entityId }), ...(entityType && { "entity.type": entityType }) };
+    const most = limit || Number.POSITIVE_INFINITY;
+    const request = { attributes: encodeJson(attributes), skip: offset ?? 0, pageSize: Math.min(most, LARGEST_PAGE) };
+    const traces: string[] = [];
+    for await (const page of pages(this.client.history.listTraces, request)) {
+      traces.push(...page.traces.map(({ traceId }) => traceId));
+      if (traces.length >= most) {
+        break;
+      }
+    }
+    return traces.slice(0, most);
+  }
+
+  /** Saves a log record of OpenTelemetry's SDK. */
+  async saveLogRecord(logRecord: unknown): Promise<void> {
+    const records = [storedLog(readableLogRecordToObservabilityLog(logRecord))];
+    await translated(this.client.history.saveLogRecords({ records }));
+  }
+
+  async getLogsByTraceId(traceId: string): Promise<ObservabilityLogRecord[]> {
+    return this.#logs({ traceId });
+  }
+
+  async getLogsBySpanId(spanId: string): Promise<ObservabilityLogRecord[]> {
+    return this.#logs({ spanId });
+  }
+
+  /** The logs that pass a filter, the oldest first. */
+  async queryLogs(filter: LogFilter): Promise<ObservabilityLogRecord[]> {
+    const { attributeKey: key, attributeValue: value, severityNumber: severity = 0 } = filter;
+    const fromTime = timeOf(filter.startTimeMin);
+    const toTime = timeOf(filter.startTimeMax);
+    const request = {
+      traceId: filter.traceId ?? "",
+      spanId: filter.spanId ?? "",
+      minSeverityNumber: severity,
+      maxSeverityNumber: severity,
+      severityText: filter.severityText ?? "",
+      scopeName: filter.instrumentationScope ?? "",
+      bodyContains: filter.bodyContains ?? "",
+      ...(key !== undefined && value !== undefined && { attributes: encodeJson({ [key]: value }) }),
+      ...(fromTime && { fromTime }),
+      ...(toTime && { toTime }),
+    };
+    const hasKey = ({ attributes }: ObservabilityLogRecord) => key === undefined || key in (attributes ?? {});
+    return this.#logs(request, filter.limit || Number.POSITIVE_INFINITY, hasKey);
+  }
+
+  async #logs(
+    request: object,
+    limit = Number.POSITIVE_INFINITY,
+    passes: (log: ObservabilityLogRecord) => boolean = () => true,
+  ): Promise<ObservabilityLogRecord[]> {
+    const logs: ObservabilityLogRecord[] = [];
+    const first = { ...request, pageSize: Math.min(limit, LARGEST_PAGE) };
+    for await (const page of pages(this.client.history.listLogRecords, first)) {
+      logs.push(...page.records.map(logOf).filter(passes));
+      if (logs.length >= limit) {
+        break;
+      }
+    }
+    return logs.slice(0, limit);
+  }
+
+  /** Deletes the spans that began before a time, in milliseconds since 1970, and says how many. */
+  async deleteOldSpans(beforeTimestamp: number): Promise<number> {
+    const startedBefore = timestampOf(new Date(beforeTimestamp));
+    return repeated(async () => {
+      const { deletedSpans } = await translated(
+        this.client.history.pruneSpans({ ...(startedBefore && { startedBefore }) }),
+      );
+      return Number(deletedSpans);
+    });
+  }
+
+  /** Deletes the logs from before a time, in milliseconds since 1970, and says how many. */
+  async deleteOldLogs(beforeTimestamp: number): Promise<number> {
+    const recordedBefore = timestampOf(new Date(beforeTimestamp));
+    return repeated(async () => {
+      const request = { ...(recordedBefore && { recordedBefore }) };
+      const { deletedRecords } = await translated(this.client.history.pruneLogRecords(request));
+      return Number(deletedRecords);
+    });
+  }
+
+  /** Deletes all spans and logs. */
+  async clear(): Promise<void> {
+    const end = Date.parse(END_OF_TIME);
+    await this.deleteOldSpans(end);
+    await this.deleteOldLogs(end);
+    this.#traces.clear();
+  }
+
+  getInfo(): { adapter: string; displayName: string; persistent: boolean; description: string } {
+    return {
+      adapter: this.constructor.name,
+      displayName: "Remora",
+      persistent: true,
+      description: "Spans and logs are kept by a Remora server.",
+    };
+  }
+}
+
+function timeOf(milliseconds: number | undefined) {
+  return milliseconds === undefined ? undefined : timestampOf(new Date(milliseconds));
+}
+
+/** How many went in all, where a call takes away a part of them. */
+async function repeated(prune: () => Promise<number>): Promise<number> {
+  let gone = 0;
+  for (let last = MOST_PRUNED; last >= MOST_PRUNED; gone += last) {
+    last = await prune();
+  }
+  return gone;
+}
+
+function unlessMissing(failure: unknown): undefined {
+  if (!(failure instanceof SpanNotFoundError)) {
+    throw failure;
+  }
+  return undefined;
+}

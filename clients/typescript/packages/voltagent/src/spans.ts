@@ -1,0 +1,146 @@
+// Spans and logs of VoltAgent's observability as OpenTelemetry's records of Remora, and back.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { LogRecord, LogRecordSchema, SpanRecord, SpanRecordSchema } from "@remora/client/v1";
+import type { ObservabilityLogRecord, ObservabilitySpan } from "@voltagent/core";
+import { decodeJson, encodeJson } from "./json.js";
+import { present } from "./steps.js";
+import { isoOf, timestampOf } from "./times.js";
+
+type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
+
+/** How each field of a span is stored. Its duration follows from its times; kinds are numbered from 1 there. */
+const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = {
+  parentSpanId: (parentSpanId = "") => ({ parentSpanId }),
+  name: (name: string) => ({ name }),
+  kind: (kind: ObservabilitySpan["kind"]) => ({ kind: kind + 1 }),
+  startTime: (startTime: string) => timed("startTime", startTime),
+  endTime: (endTime: string | undefined) => timed("endTime", endTime),
+  attributes: (attributes: ObservabilitySpan["attributes"]) => ({ attributes: encodeJson(attributes) }),
+  status: ({ code, message = "" }: ObservabilitySpan["status"]) => ({ status: { code: code as number, message } }),
+  events: (events: ObservabilitySpan["events"]) => ({ events: (events ?? []).map(storedEvent) }),
+  links: (links: ObservabilitySpan["links"]) => ({ links: (links ?? []).map(storedLink) }),
+  resource: (resource: unknown) => ({ resource: encodeJson(resource) }),
+  instrumentationScope: (scope: ObservabilitySpan["instrumentationScope"]) => (scope ? { scope: scopeIn(scope) } : {}),
+};
+
+/** The names of the record's fields, in the contract's spelling, where they are other ones. */
+const PATHS: { [Field in keyof ObservabilitySpan]?: string } = {
+  parentSpanId: "parent_span_id",
+  startTime: "start_time",
+  endTime: "end_time",
+  instrumentationScope: "scope",
+};
+
+/** The record that a span is stored as. It is its user's, if its attributes name one. */
+export function storedSpan(span: ObservabilitySpan): Span {
+  const userId = span.attributes?.["user.id"];
+  return {
+    ...fieldsOf(span),
+    traceId: span.traceId,
+    spanId: span.spanId,
+    ...(typeof userId === "string" && { userId }),
+  };
+}
+
+/** What an update changes. */
+export function spanChanges(updates: Partial<ObservabilitySpan>): { changes: Span; paths: string[] } {
+  const required: string[] = ["name", "kind", "startTime", "status"];
+  const named = Object.entries(updates).filter(([name, value]) => value !== undefined || !required.includes(name));
+  const fields = named.map(([name]) => name as keyof ObservabilitySpan).filter((name) => name in FIELDS);
+  return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
+}
+
+/** The span that was stored. */
+export function spanOf(record: SpanRecord): ObservabilitySpan {
+  const { startTime, endTime, status, scope } = record;
+  const rest = {
+    parentSpanId: record.parentSpanId || undefined,
+    endTime: endTime && isoOf(endTime),
+    duration: startTime && endTime && timestampMs(endTime) - timestampMs(startTime),
+    links: record.links.length > 0 ? record.links.map(linkOf) : undefined,
+    resource: decodeJson(record.resource) as ObservabilitySpan["resource"],
+    instrumentationScope: scope && scopeOf(scope),
+  };
+  return {
+    traceId: record.traceId,
+    spanId: record.spanId,
+    name: record.name,
+    kind: Math.max(0, record.kind - 1),
+    startTime: isoOf(startTime),
+    attributes: (decodeJson(record.attributes) ?? {}) as ObservabilitySpan["attributes"],
+    status: { code: status?.code ?? 0, ...present({ message: status?.message || undefined }) },
+    events: record.events.map(eventOf),
+    ...present(rest),
+  } as ObservabilitySpan;
+}
+
+/** The record that a log is stored as. */
+export function storedLog(log: ObservabilityLogRecord): MessageInitShape<typeof LogRecordSchema> {
+  const time = timestampOf(log.timestamp);
+  const userId = log.attributes?.["user.id"];
+  return {
+    traceId: log.traceId ?? "",
+    spanId: log.spanId ?? "",
+    traceFlags: log.traceFlags ?? 0,
+    severityNumber: log.severityNumber ?? 0,
+    severityText: log.severityText ?? "",
+    body: encodeJson(log.body),
+    attributes: encodeJson(log.attributes),
+    resource: encodeJson(log.resource),
+    ...(time && { time }),
+    ...(log.instrumentationScope && { scope: scopeIn(log.instrumentationScope) }),
+    ...(typeof userId === "string" && { userId }),
+  };
+}
+
+/** The log that was stored. */
+export function logOf(record: LogRecord): ObservabilityLogRecord {
+  const rest = {
+    traceId: record.traceId || undefined,
+    spanId: record.spanId || undefined,
+    traceFlags: record.traceId === "" ? undefined : record.traceFlags,
+    severityNumber: record.severityNumber || undefined,
+    severityText: record.severityText || undefined,
+    attributes: decodeJson(record.attributes) as ObservabilityLogRecord["attributes"],
+    resource: decodeJson(record.resource) as ObservabilityLogRecord["resource"],
+    instrumentationScope: record.scope && scopeOf(record.scope),
+  };
+  return { timestamp: isoOf(record.time), body: decodeJson(record.body), ...present(rest) } as ObservabilityLogRecord;
+}
+
+function fieldsOf(span: Partial<ObservabilitySpan>): Span {
+  const parts = Object.entries(span).map(([name, value]) => FIELDS[name as keyof ObservabilitySpan]?.(value as never));
+  return Object.assign({}, ...parts);
+}
+
+function timed(field: "startTime" | "endTime", text: string | undefined): Span {
+  const time = timestampOf(text);
+  return time === undefined ? {} : { [field]: time };
+}
+
+function storedEvent({ name, timestamp, attributes }: ObservabilitySpan["events"][number]) {
+  const time: Timestamp | undefined = timestampOf(timestamp);
+  return { name, attributes: encodeJson(attributes), ...(time && { time }) };
+}
+
+function eventOf({ name, time, attributes }: SpanRecord["events"][number]) {
+  return { name, timestamp: isoOf(time), ...present({ attributes: decodeJson(attributes) }) };
+}
+
+function storedLink({ traceId, spanId, attributes }: NonNullable<ObservabilitySpan["links"]>[number]) {
+  return { traceId, spanId, attributes: encodeJson(attributes) };
+}
+
+function linkOf({ traceId, spanId, attributes }: SpanRecord["links"][number]) {
+  return { traceId, spanId, ...present({ attributes: decodeJson(attributes) }) };
+}
+
+function scopeIn({ name, version = "" }: { name: string; version?: string }) {
+  return { name, version };
+}
+
+function scopeOf({ name, version }: { name: string; version: string }) {
+  return { name, ...present({ version: version || undefined }) };
+}

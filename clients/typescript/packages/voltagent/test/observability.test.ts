@@ -1,0 +1,195 @@
+// RemoraObservabilityAdapter: spans, traces and logs of VoltAgent.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import { Agent, createVoltAgentObservability, type ObservabilitySpan, SpanKind, SpanStatusCode } from "@voltagent/core";
+import { MockLanguageModelV3 } from "ai/test";
+import { RemoraMemory, RemoraObservabilityAdapter } from "../src/index.js";
+import { type Fresh, server } from "./fresh.js";
+
+const { fresh } = server();
+let options: Fresh;
+let storage: RemoraObservabilityAdapter;
+
+beforeEach(() => {
+  options = fresh();
+  storage = new RemoraObservabilityAdapter(options);
+});
+
+const BEGIN = Date.UTC(2026, 0, 2);
+const at = (offset: number) => new Date(BEGIN + offset).toISOString();
+
+function span(traceId: string, spanId: string, offset = 0, more: Partial<ObservabilitySpan> = {}): ObservabilitySpan {
+  return {
+    traceId,
+    spanId,
+    name: spanId,
+    kind: SpanKind.INTERNAL,
+    startTime: at(offset),
+    attributes: {},
+    status: { code: SpanStatusCode.UNSET },
+    events: [],
+    ...more,
+  };
+}
+
+const FULL = span("t", "full", 0, {
+  parentSpanId: "p",
+  kind: SpanKind.CLIENT,
+  endTime: at(1_500),
+  duration: 1_500,
+  attributes: { "entity.id": "agent", "entity.type": "agent", "user.id": "u", nested: { a: [1, null] }, n: 0.5 },
+  status: { code: SpanStatusCode.ERROR, message: "no" },
+  events: [
+    { name: "retry", timestamp: at(10), attributes: { attempt: 2 } },
+    { name: "bare", timestamp: at(11) },
+  ],
+  links: [
+    { traceId: "x", spanId: "y", attributes: { why: "caused" } },
+    { traceId: "x", spanId: "z" },
+  ],
+  resource: { "service.name": "guide" },
+  instrumentationScope: { name: "voltagent", version: "2" },
+});
+
+describe("spans", () => {
+  test("every field comes back", async () => {
+    await storage.addSpan(FULL);
+    await storage.addSpan(span("t", "bare"));
+
+    assert.deepEqual(await storage.getSpan("full"), FULL);
+    assert.deepEqual(await storage.getSpan("bare"), span("t", "bare"));
+    assert.equal(await storage.getSpan("missing"), null);
+  });
+
+  test("an update changes what it names, also from another process", async () => {
+    await storage.addSpan(span("t", "a"));
+
+    await storage.updateSpan("a", { endTime: at(7), status: { code: SpanStatusCode.OK } });
+    await new RemoraObservabilityAdapter(options).updateSpan("a", { attributes: { done: true }, traceId: "t" });
+    await new RemoraObservabilityAdapter(options).updateSpan("a", { name: "renamed" });
+    await storage.updateSpan("missing", { name: "x" });
+    await storage.updateSpan("a", {});
+
+    const changed = { endTime: at(7), duration: 7, status: { code: SpanStatusCode.OK }, attributes: { done: true } };
+    assert.deepEqual(await storage.getSpan("a"), { ...span("t", "a"), ...changed, name: "renamed" });
+  });
+
+  test("a trace has its spans, the first begun first", async () => {
+    for (const [id, offset] of [
+      ["c", 3],
+      ["a", 1],
+      ["b", 2],
+    ] as const) {
+      await storage.addSpan(span("t", id, offset));
+    }
+    await storage.addSpan(span("other", "x"));
+
+    assert.deepEqual(
+      (await storage.getTrace("t")).map(({ spanId }) => spanId),
+      ["a", "b", "c"],
+    );
+    assert.deepEqual(await storage.getTrace("missing"), []);
+  });
+
+  test("traces are listed by page, of one entity or of one type", async () => {
+    const of = (id: string, type: "agent" | "workflow") => ({ attributes: { "entity.id": id, "entity.type": type } });
+    await storage.addSpan(span("t1", "a", 1, of("one", "agent")));
+    await storage.addSpan(span("t1", "b", 2));
+    await storage.addSpan(span("t2", "c", 3, of("two", "agent")));
+    await storage.addSpan(span("t3", "d", 4, of("flow", "workflow")));
+
+    assert.deepEqual(await storage.listTraces(), ["t3", "t2", "t1"]);
+    assert.deepEqual(await storage.listTraces(1, 1), ["t2"]);
+    assert.deepEqual(await storage.listTraces(10, 0, { entityId: "one" }), ["t1"]);
+    assert.deepEqual(await storage.listTraces(10, 0, { entityType: "agent" }), ["t2", "t1"]);
+    assert.deepEqual(await storage.listTraces(10, 0, { entityId: "none" }), []);
+  });
+
+  test("old ones are deleted and counted, or all", async () => {
+    for (const offset of [0, 10, 20]) {
+      await storage.addSpan(span("t", `s${offset}`, offset));
+    }
+
+    assert.equal(await storage.deleteOldSpans(BEGIN + 20), 2);
+    assert.equal(await storage.deleteOldSpans(BEGIN + 20), 0);
+    assert.deepEqual(
+      (await storage.getTrace("t")).map(({ spanId }) => spanId),
+      ["s20"],
+    );
+    await storage.clear();
+    assert.deepEqual(await storage.listTraces(), []);
+  });
+});
+
+describe("logs", () => {
+  const hrTime = (offset: number) => [(BEGIN + offset) / 1_000, 0];
+  const log = (body: unknown, offset: number, more: object = {}) => ({ hrTime: hrTime(offset * 1_000), body, ...more });
+  const of = (traceId: string, spanId: string) => ({ spanContext: { traceId, spanId, traceFlags: 1 } });
+
+  beforeEach(async () => {
+    await storage.saveLogRecord(
+      log("first thing", 0, { ...of("t", "a"), severityNumber: 9, severityText: "INFO", attributes: { k: 1 } }),
+    );
+    await storage.saveLogRecord(
+      log({ said: "second thing" }, 1, { ...of("t", "b"), severityNumber: 17, severityText: "ERROR" }),
+    );
+    await storage.saveLogRecord(log("third", 2, { instrumentationScope: { name: "lib" } }));
+  });
+
+  const bodies = (logs: { body: unknown }[]) => logs.map(({ body }) => body);
+
+  test("they come back by trace and by span", async () => {
+    const [first, ...others] = await storage.getLogsByTraceId("t");
+
+    assert.deepEqual(bodies(others), [{ said: "second thing" }]);
+    assert.deepEqual(
+      [first?.body, first?.timestamp, first?.severityText, first?.attributes, first?.traceId, first?.spanId],
+      ["first thing", at(0), "INFO", { k: 1 }, "t", "a"],
+    );
+    assert.deepEqual(bodies(await storage.getLogsBySpanId("b")), [{ said: "second thing" }]);
+    assert.deepEqual(await storage.getLogsByTraceId("missing"), []);
+  });
+
+  test("they are filtered by each field", async () => {
+    const found = async (filter: Parameters<typeof storage.queryLogs>[0]) => bodies(await storage.queryLogs(filter));
+    const [first, second, third] = ["first thing", { said: "second thing" }, "third"];
+
+    assert.deepEqual(await found({}), [first, second, third]);
+    assert.deepEqual(await found({ limit: 2 }), [first, second]);
+    assert.deepEqual(await found({ severityNumber: 17 }), [second]);
+    assert.deepEqual(await found({ severityText: "INFO" }), [first]);
+    assert.deepEqual(await found({ startTimeMin: BEGIN + 1_000, startTimeMax: BEGIN + 2_000 }), [second, third]);
+    assert.deepEqual(await found({ bodyContains: "thing" }), [first, second]);
+    assert.deepEqual(await found({ instrumentationScope: "lib" }), [third]);
+    assert.deepEqual(await found({ attributeKey: "k" }), [first]);
+    assert.deepEqual(await found({ attributeKey: "k", attributeValue: 2 }), []);
+    assert.deepEqual(await found({ traceId: "t", spanId: "a" }), [first]);
+  });
+
+  test("old ones are deleted and counted", async () => {
+    assert.equal(await storage.deleteOldLogs(BEGIN + 2_000), 2);
+    assert.deepEqual(bodies(await storage.queryLogs({})), ["third"]);
+    await storage.clear();
+    assert.deepEqual(await storage.queryLogs({}), []);
+  });
+});
+
+test("what a turn of an agent did is found, in another tenant than its memory", async () => {
+  const observability = createVoltAgentObservability({ storage: new RemoraObservabilityAdapter(fresh()) });
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+  const answer = { content: [{ type: "text", text: "Sure." }], finishReason: { unified: "stop" }, usage, warnings: [] };
+  const model = new MockLanguageModelV3({ doGenerate: async () => answer as never });
+  const memory = new RemoraMemory(options);
+  const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory, observability });
+
+  await agent.generateText("Hello?", { memory: { userId: "u", conversationId: "c" } });
+  await observability.shutdown();
+
+  const traces = observability.getStorage();
+  const [traceId = ""] = await traces.listTraces(10, 0, { entityId: "guide" });
+  const names = (await traces.getTrace(traceId)).map(({ name }) => name);
+  assert.ok(names.length >= 2, names.join());
+  assert.deepEqual(await storage.listTraces(), []);
+  assert.equal(new RemoraObservabilityAdapter(options).getInfo().persistent, true);
+});
