@@ -31,7 +31,15 @@ STATUS = StoreStatus(
     embeddings={"minilm": EmbeddingStatus(pending=2, refused=1, per_second=2.5)},
     journal=JournalStatus(bytes=1, segments=2, records=3, batches=4, sync_micros=5),
     engine=EngineStatus(
-        kernels="scalar", conversations=1, window_bytes=2, parts=3, index_bytes=4, record_partitions=5, record_bytes=6
+        kernels="scalar",
+        conversations=1,
+        window_bytes=2,
+        parts=3,
+        index_bytes=4,
+        record_partitions=5,
+        record_bytes=6,
+        vector_partitions=7,
+        vector_bytes=8,
     ),
 )
 

@@ -65,6 +65,8 @@ def test_the_status_tells_of_every_part(server: RunningServer) -> None:
         index_bytes=4,
         record_partitions=5,
         record_bytes=6,
+        vector_partitions=7,
+        vector_bytes=8,
     )
 
 

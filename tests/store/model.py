@@ -912,6 +912,8 @@ class Health:
                 index_bytes=0,
                 record_partitions=0,
                 record_bytes=0,
+                vector_partitions=0,
+                vector_bytes=0,
             ),
         )
 

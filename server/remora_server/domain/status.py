@@ -28,6 +28,8 @@ class EngineStatus(Struct, frozen=True):
     index_bytes: int
     record_partitions: int
     record_bytes: int
+    vector_partitions: int
+    vector_bytes: int
 
 
 class EmbeddingStatus(Struct, frozen=True):

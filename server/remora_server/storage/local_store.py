@@ -359,6 +359,8 @@ class LocalStore:
                 index_bytes=engine.recall_bytes,
                 record_partitions=engine.partitions,
                 record_bytes=engine.record_bytes,
+                vector_partitions=engine.vector_parts,
+                vector_bytes=engine.vector_bytes,
             ),
         )
 

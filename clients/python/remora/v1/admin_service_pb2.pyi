@@ -518,6 +518,8 @@ class EngineStatus(_message.Message):
     INDEX_BYTES_FIELD_NUMBER: _builtins.int
     RECORD_PARTITIONS_FIELD_NUMBER: _builtins.int
     RECORD_BYTES_FIELD_NUMBER: _builtins.int
+    VECTOR_PARTITIONS_FIELD_NUMBER: _builtins.int
+    VECTOR_BYTES_FIELD_NUMBER: _builtins.int
     kernels: _builtins.str
     """The instruction set in use: `avx512`, `avx2`, `neon` or `scalar`."""
     conversations: _builtins.int
@@ -532,6 +534,10 @@ class EngineStatus(_message.Message):
     """Partitions of records in memory, whole or in part: a user's steps in a conversation, a working memory."""
     record_bytes: _builtins.int
     """Bytes of their records."""
+    vector_partitions: _builtins.int
+    """Partitions of vectors in memory: what a user has in a collection."""
+    vector_bytes: _builtins.int
+    """Bytes of their vectors."""
     def __init__(
         self,
         *,
@@ -542,10 +548,12 @@ class EngineStatus(_message.Message):
         index_bytes: _builtins.int = ...,
         record_partitions: _builtins.int = ...,
         record_bytes: _builtins.int = ...,
+        vector_partitions: _builtins.int = ...,
+        vector_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversations", b"conversations", "index_bytes", b"index_bytes", "indexed_threads", b"indexed_threads", "kernels", b"kernels", "record_bytes", b"record_bytes", "record_partitions", b"record_partitions", "window_bytes", b"window_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversations", b"conversations", "index_bytes", b"index_bytes", "indexed_threads", b"indexed_threads", "kernels", b"kernels", "record_bytes", b"record_bytes", "record_partitions", b"record_partitions", "vector_bytes", b"vector_bytes", "vector_partitions", b"vector_partitions", "window_bytes", b"window_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

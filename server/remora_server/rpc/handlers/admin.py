@@ -137,4 +137,6 @@ def _engine(engine: EngineStatus) -> pb.EngineStatus:
         index_bytes=engine.index_bytes,
         record_partitions=engine.record_partitions,
         record_bytes=engine.record_bytes,
+        vector_partitions=engine.vector_partitions,
+        vector_bytes=engine.vector_bytes,
     )
