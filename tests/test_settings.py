@@ -123,6 +123,15 @@ def test_a_search_may_take_a_quarter_of_the_memory_at_most(
     assert load({"recall_bytes": recall}, {}).settings.search_bytes == allowed << 20
 
 
+@pytest.mark.parametrize(("memory", "allowed"), [(16_384, 1_024), (1_024, 256), (64, 128)])
+def test_vectors_may_take_a_quarter_of_the_memory_at_most(
+    monkeypatch: pytest.MonkeyPatch, memory: int, allowed: int
+) -> None:
+    monkeypatch.setattr(settings_module, "memory_bytes", lambda: memory << 20)
+
+    assert load({}, {}).settings.vector_bytes == allowed << 20
+
+
 def test_server_and_client_meet_at_one_address() -> None:
     assert load({}, {}).settings.listen == (default_endpoint(),)
     assert load({}, {"REMORA_ENDPOINT": "unix:/e"}).settings.listen == ("unix:/e",)

@@ -126,17 +126,18 @@ def test_too_few_open_files_are_found(files: int, found: list[str], tmp_path: Pa
 def test_settings_that_allow_more_memory_than_there_is_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = [f"--{name}-bytes={64 << 20}" for name in ("window", "record", "recall", "search", "queue", "database")]
-    monkeypatch.setattr(command, "memory_bytes", lambda: 320 << 20)
+    names = ("window", "record", "vector", "recall", "search", "queue", "database")
+    sizes = [f"--{name}-bytes={64 << 20}" for name in names]
+    monkeypatch.setattr(command, "memory_bytes", lambda: 384 << 20)
     enough = doctor(capsys, f"--data={tmp_path}", *sizes)
 
-    monkeypatch.setattr(command, "memory_bytes", lambda: 319 << 20)
+    monkeypatch.setattr(command, "memory_bytes", lambda: 383 << 20)
     code, said = doctor(capsys, f"--data={tmp_path}", *sizes)
 
     assert (enough[0], enough[1]["findings"]) == (0, [])
-    assert (enough[1]["limits"]["memory_set_bytes"], enough[1]["limits"]["memory_bytes"]) == (320 << 20, 320 << 20)
+    assert (enough[1]["limits"]["memory_set_bytes"], enough[1]["limits"]["memory_bytes"]) == (384 << 20, 384 << 20)
     assert code == 1
-    assert whats(said, "findings", "settings") == ["the settings allow 320 MiB of memory, and there are 319"]
+    assert whats(said, "findings", "settings") == ["the settings allow 384 MiB of memory, and there are 383"]
 
 
 def test_the_memory_of_the_machine_is_what_the_kernel_tells() -> None:

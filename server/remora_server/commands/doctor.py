@@ -257,7 +257,7 @@ class Examination:
     def _limits(self) -> None:
         settings, files, memory = self._settings, open_files_limit(), memory_bytes()
         searches = max(settings.recall_bytes, settings.search_bytes)
-        bounds = (settings.window_bytes, settings.record_bytes, searches)
+        bounds = (settings.window_bytes, settings.record_bytes, settings.vector_bytes, searches)
         wanted = sum(bounds) + settings.queue_bytes + settings.database_bytes
         self.parts["limits"] = {"open_files": files, "memory_bytes": memory, "memory_set_bytes": wanted}
         if files < LEAST_OPEN_FILES:
@@ -266,7 +266,7 @@ class Examination:
             self._find(
                 "settings",
                 f"the settings allow {wanted >> 20} MiB of memory, and there are {memory >> 20}",
-                "lower window_bytes, record_bytes, recall_bytes, search_bytes or database_bytes",
+                "lower window_bytes, record_bytes, vector_bytes, recall_bytes, search_bytes or database_bytes",
             )
 
     def _listeners(self) -> None:

@@ -208,6 +208,7 @@ LARGEST_MEMORY = "16384 GiB"
 SEARCH_FACTOR, LEAST_SEARCH_BYTES = 4, 128 << 20
 SEARCH_SHARE = 4
 """A search may take one part in so many of the process's memory, unless that is less than LEAST_SEARCH_BYTES."""
+MOST_VECTOR_BYTES = 1 << 30
 SECONDS = "SECONDS"
 
 
@@ -324,12 +325,12 @@ KEYS: tuple[Key, ...] = (
     Key("default_timeout", "the deadline of a call that has none", _seconds, 30.0, placeholder=SECONDS),
     _bytes_of("window_bytes", "memory for the newest messages of active conversations", "0", LARGEST_MEMORY, 48 << 20),
     _bytes_of("record_bytes", "memory for steps, working memories and other records", "0", LARGEST_MEMORY, 32 << 20),
-    _bytes_of(
+    Key(
         "vector_bytes",
         "memory for the vectors of collections that are searched; those of one user in one collection must fit",
-        "0",
-        LARGEST_MEMORY,
-        256 << 20,
+        _size("0", LARGEST_MEMORY),
+        placeholder=SIZE,
+        default_in_words="1 GiB, or a quarter of the memory if that is less; at least 128 MiB",
     ),
     _bytes_of(
         "recall_bytes",
@@ -377,6 +378,8 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     origins = {name: origin for name, (_, origin) in given.items()}
     if values["search_bytes"] is None:
         values["search_bytes"] = _search_bytes(values["recall_bytes"])
+    if values["vector_bytes"] is None:
+        values["vector_bytes"] = _share_of_memory(MOST_VECTOR_BYTES)
     try:
         models = _models(values, environment)
     except ChoiceError as error:
@@ -386,7 +389,12 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
 
 def _search_bytes(recall_bytes: int) -> int:
     """The default: what several active users' indexes take, as long as that is a small part of the memory."""
-    return max(LEAST_SEARCH_BYTES, min(SEARCH_FACTOR * recall_bytes, memory_bytes() // SEARCH_SHARE))
+    return _share_of_memory(SEARCH_FACTOR * recall_bytes)
+
+
+def _share_of_memory(most: int) -> int:
+    """So many bytes, as long as that is a small part of the memory."""
+    return max(LEAST_SEARCH_BYTES, min(most, memory_bytes() // SEARCH_SHARE))
 
 
 def _models(values: Mapping[str, Any], environment: Mapping[str, str]) -> ModelChoice:
