@@ -1,4 +1,4 @@
-// `@remora/voltagent`: Remora for VoltAgent 2.
+// `@remora/voltagent`: Remora for VoltAgent 2. What is for its 0.1 is in `@remora/voltagent/legacy`.
 
 export type { ConnectionOptions } from "./connection.js";
 export { RemoraEmbeddingAdapter } from "./embedding-adapter.js";

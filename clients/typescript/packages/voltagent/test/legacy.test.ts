@@ -1,0 +1,288 @@
+// RemoraStorage: the contract of VoltAgent 0.1's `Memory` interface.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import {
+  type MemoryMessage,
+  RemoraStorage,
+  type WorkflowHistoryEntry,
+  type WorkflowStepHistoryEntry,
+  type WorkflowTimelineEvent,
+} from "../src/legacy/index.js";
+import { type Fresh, ids, server } from "./fresh.js";
+
+const { fresh } = server();
+let options: Fresh;
+let storage: RemoraStorage;
+
+beforeEach(() => {
+  options = fresh();
+  storage = new RemoraStorage(options);
+});
+
+const BEGIN = Date.UTC(2026, 0, 2);
+const at = (offset: number) => new Date(BEGIN + offset);
+
+function message(id: string, offset = 0, more: Partial<MemoryMessage> = {}): MemoryMessage {
+  return { id, role: "user", content: id, type: "text", createdAt: at(offset).toISOString(), ...more };
+}
+
+async function conversation(id: string, userId = "u"): Promise<void> {
+  await storage.createConversation({ id, userId, resourceId: "agent", title: id, metadata: { of: id } });
+}
+
+test("it has the 38 methods", () => {
+  const methods = Object.getOwnPropertyNames(RemoraStorage.prototype);
+
+  assert.equal(methods.filter((name) => !["constructor", "close"].includes(name)).length, 38);
+});
+
+describe("messages", () => {
+  test("they come back in order, with all their fields, the most recent ones within a limit", async () => {
+    const parts = [
+      { type: "text", text: "hm" },
+      { type: "image", image: "data:," },
+    ];
+    const messages = [message("a", 1), message("b", 2, { role: "assistant", content: parts }), message("c", 3)];
+    for (const one of messages) {
+      await storage.addMessage(one);
+    }
+
+    assert.deepEqual(await storage.getMessages(), messages);
+    assert.deepEqual(ids(await storage.getMessages({ limit: 2 })), ["b", "c"]);
+  });
+
+  test("they are filtered by role, type and time", async () => {
+    await conversation("c");
+    await storage.addMessage(message("a", 1), "c");
+    await storage.addMessage(message("b", 2, { role: "assistant", type: "tool-call" }), "c");
+    await storage.addMessage(message("d", 3), "c");
+    const found = async (more: object) => ids(await storage.getMessages({ userId: "u", conversationId: "c", ...more }));
+
+    assert.deepEqual(await found({ role: "assistant" }), ["b"]);
+    assert.deepEqual(await found({ types: ["text"], limit: 1 }), ["d"]);
+    assert.deepEqual(await found({ types: [] }), []);
+    assert.deepEqual(await found({ after: BEGIN + 1, before: BEGIN + 3 }), ["b"]);
+    assert.deepEqual(await found({ userId: "other" }), []);
+    assert.deepEqual(await storage.getMessages({ conversationId: "missing" }), []);
+  });
+
+  test("a conversation keeps as many as the storage limit says, which is never 0", async () => {
+    const few = new RemoraStorage({ ...options, storageLimit: 3 });
+    for (const id of "abcde") {
+      await few.addMessage(message(id));
+    }
+
+    assert.deepEqual(ids(await few.getMessages()), ["c", "d", "e"]);
+    const usual = new RemoraStorage({ ...fresh(), storageLimit: 0 });
+    await usual.addMessage(message("a"));
+    await usual.addMessage(message("b"));
+    assert.deepEqual(ids(await usual.getMessages()), ["a", "b"]);
+  });
+
+  test("they are cleared by conversation or by user", async () => {
+    await conversation("c");
+    await conversation("d");
+    await storage.addMessage(message("a"), "c");
+    await storage.addMessage(message("b"), "d");
+
+    await storage.clearMessages({ userId: "u", conversationId: "c" });
+    assert.deepEqual(await storage.getConversationMessages("c"), []);
+    await storage.clearMessages({ userId: "u" });
+    assert.deepEqual(await storage.getConversationMessages("d"), []);
+  });
+});
+
+test("conversations are created, listed, updated and deleted", async () => {
+  await conversation("c");
+  await conversation("d", "v");
+  for (const id of "xyz") {
+    await storage.addMessage(message(id), "c");
+  }
+
+  assert.deepEqual((await storage.getConversation("c"))?.metadata, { of: "c" });
+  assert.equal(await storage.getConversation("missing"), null);
+  assert.deepEqual(ids(await storage.getConversations("agent")), ["c", "d"]);
+  assert.deepEqual(ids(await storage.getConversationsByUserId("v")), ["d"]);
+  assert.deepEqual(ids(await storage.queryConversations({ limit: 1 })), ["c"]);
+  assert.deepEqual(ids(await storage.getConversationMessages("c", { offset: 1, limit: 1 })), ["y"]);
+  assert.equal((await storage.updateConversation("c", { title: "new" })).title, "new");
+  await assert.rejects(storage.updateConversation("missing", {}), /Conversation with ID missing not found/);
+  await storage.deleteConversation("c");
+  await storage.deleteConversation("c");
+  assert.deepEqual(await storage.getConversationMessages("c"), []);
+});
+
+describe("histories of agents", () => {
+  const entry = {
+    timestamp: at(1),
+    status: "working",
+    input: "where?",
+    usage: { totalTokens: 3 },
+    metadata: { a: 1 },
+    userId: "u",
+    conversationId: "c",
+    model: "m",
+  };
+
+  test("an entry comes back with its agent, steps and events, which may come before it", async () => {
+    const event = { name: "agent:start", type: "agent", startTime: at(1).toISOString(), level: "INFO", tags: ["t"] };
+    await storage.addTimelineEvent("e", event, "h", "agent");
+    await storage.addHistoryEntry("h", entry, "agent");
+    await storage.addHistoryStep("s", { type: "text", content: "hm" }, "h", "agent");
+
+    const steps = [{ type: "text", content: "hm", id: "s" }];
+    const events = [{ ...event, id: "e" }];
+    assert.deepEqual(await storage.getHistoryEntry("h"), { ...entry, id: "h", _agentId: "agent", steps, events });
+    assert.equal(await storage.getHistoryEntry("missing"), undefined);
+  });
+
+  test("an update loses nothing that it does not name", async () => {
+    await storage.addHistoryEntry("h", entry, "agent");
+
+    await storage.updateHistoryEntry("h", { status: "completed", output: { ok: true } }, "agent");
+    await storage.updateHistoryEntry("h", { extra: 2 }, "agent");
+
+    const more = { status: "completed", output: { ok: true }, extra: 2 };
+    const expected = { ...entry, ...more, id: "h", _agentId: "agent", steps: [], events: [] };
+    assert.deepEqual(await storage.getHistoryEntry("h"), expected);
+    const missing = storage.updateHistoryEntry("missing", { status: "x" }, "agent");
+    await assert.rejects(missing, /History entry with key missing not found/);
+  });
+
+  test("steps are merged by updates, and need their entry", async () => {
+    await storage.addHistoryEntry("h", entry, "agent");
+    await storage.addHistoryStep("s", { type: "tool", input: 1 }, "h", "agent");
+
+    await storage.updateHistoryStep("s", { output: 2 }, "h", "agent");
+
+    assert.deepEqual(await storage.getHistoryStep("s"), { id: "s", type: "tool", input: 1, output: 2 });
+    assert.equal(await storage.getHistoryStep("missing"), undefined);
+    await assert.rejects(storage.addHistoryStep("t", {}, "missing", "agent"), /not found/);
+    await assert.rejects(storage.updateHistoryStep("missing", {}, "h", "agent"), /Step with key missing not found/);
+  });
+
+  test("an agent's entries come in pages from 0, the newest first, with their number", async () => {
+    for (const number of [1, 2, 3]) {
+      await storage.addHistoryEntry(`h${number}`, { ...entry, timestamp: at(number) }, "agent");
+    }
+    await storage.addHistoryEntry("other", entry, "another");
+
+    const first = await storage.getAllHistoryEntriesByAgent("agent", 0, 2);
+    const second = await storage.getAllHistoryEntriesByAgent("agent", 1, 2);
+
+    const keys = (page: typeof first) => page.entries.map((one) => one["id"]);
+    assert.deepEqual([keys(first), first.total, keys(second)], [["h3", "h2"], 3, ["h1"]]);
+  });
+});
+
+describe("histories of workflows", () => {
+  const history = (id: string, offset: number, more: Partial<WorkflowHistoryEntry> = {}): WorkflowHistoryEntry => ({
+    id,
+    workflowId: "w",
+    workflowName: "W",
+    status: "running",
+    startTime: at(offset),
+    input: { q: 1 },
+    ...more,
+  });
+  const step = (id: string, stepIndex: number): WorkflowStepHistoryEntry => ({
+    id,
+    workflowHistoryId: "r",
+    stepIndex,
+    stepType: "func",
+    stepName: id,
+    status: "running",
+    startTime: at(stepIndex),
+  });
+  const event = (id: string, eventSequence: number): WorkflowTimelineEvent => ({
+    id,
+    workflowHistoryId: "r",
+    eventId: `of ${id}`,
+    name: "workflow:start",
+    type: "workflow",
+    startTime: at(0).toISOString(),
+    status: "running",
+    eventSequence,
+    createdAt: at(9),
+  });
+
+  test("a run is stored, updated and deleted", async () => {
+    await storage.storeWorkflowHistory(history("r", 1, { metadata: { a: 1 } }));
+
+    await storage.updateWorkflowHistory("r", { status: "completed", endTime: at(5), output: [1] });
+
+    const found = await storage.getWorkflowHistory("r");
+    const { createdAt, updatedAt, ...rest } = found as WorkflowHistoryEntry;
+    assert.ok(createdAt instanceof Date && updatedAt instanceof Date);
+    const changed = { status: "completed", endTime: at(5), output: [1], steps: [], events: [] } as const;
+    assert.deepEqual(rest, { ...history("r", 1, { metadata: { a: 1 } }), ...changed });
+    const missing = storage.updateWorkflowHistory("missing", {});
+    await assert.rejects(missing, /Workflow history entry with ID missing not found/);
+    await storage.deleteWorkflowHistory("r");
+    await storage.deleteWorkflowHistory("r");
+    assert.equal(await storage.getWorkflowHistory("r"), null);
+  });
+
+  test("steps come by index, events by sequence, and both with their run", async () => {
+    await storage.storeWorkflowHistory(history("r", 1));
+    await storage.storeWorkflowStep(step("b", 1));
+    await storage.storeWorkflowStep(step("a", 0));
+    await storage.storeWorkflowTimelineEvent(event("f", 2));
+    await storage.storeWorkflowTimelineEvent(event("e", 1));
+
+    await storage.updateWorkflowStep("b", { status: "completed", output: 3 });
+
+    assert.deepEqual(ids(await storage.getWorkflowSteps("r")), ["a", "b"]);
+    const updated = await storage.getWorkflowStep("b");
+    assert.deepEqual([updated?.status, updated?.output, updated?.startTime], ["completed", 3, at(1)]);
+    assert.deepEqual(await storage.getWorkflowTimelineEvents("r"), [event("e", 1), event("f", 2)]);
+    assert.deepEqual(await storage.getWorkflowTimelineEvent("e"), event("e", 1));
+    const whole = await storage.getWorkflowHistoryWithStepsAndEvents("r");
+    assert.deepEqual(
+      [ids(whole?.steps ?? []), ids(whole?.events ?? [])],
+      [
+        ["a", "b"],
+        ["e", "f"],
+      ],
+    );
+    await assert.rejects(storage.updateWorkflowStep("missing", {}), /Workflow step with ID missing not found/);
+
+    await storage.deleteWorkflowStep("a");
+    await storage.deleteWorkflowTimelineEvent("e");
+    await storage.deleteWorkflowTimelineEvent("missing");
+    assert.equal(await storage.getWorkflowStep("a"), null);
+    assert.equal(await storage.getWorkflowTimelineEvent("e"), null);
+    await storage.deleteWorkflowHistoryWithRelated("r");
+    assert.deepEqual(await storage.getWorkflowSteps("r"), []);
+    assert.equal(await storage.getWorkflowHistoryWithStepsAndEvents("r"), null);
+  });
+
+  test("workflows are listed and counted, and their oldest runs deleted", async () => {
+    await storage.storeWorkflowHistory(history("r1", 1, { status: "completed", endTime: at(11), createdAt: at(1) }));
+    await storage.storeWorkflowHistory(history("r2", 2, { status: "error", endTime: at(22), createdAt: at(2) }));
+    await storage.storeWorkflowHistory(history("r3", 3, { createdAt: at(3) }));
+    await storage.storeWorkflowHistory(history("x", 1, { workflowId: "other" }));
+
+    assert.deepEqual(ids(await storage.getWorkflowHistoryByWorkflowId("w")), ["r3", "r2", "r1"]);
+    assert.deepEqual(await storage.getAllWorkflowIds(), ["other", "w"]);
+    assert.deepEqual(await storage.getWorkflowStats("w"), {
+      totalExecutions: 3,
+      successfulExecutions: 1,
+      failedExecutions: 1,
+      averageExecutionTime: 15,
+      lastExecutionTime: at(3),
+    });
+    assert.equal(await storage.cleanupOldWorkflowHistories("w", 1), 2);
+    assert.deepEqual(ids(await storage.getWorkflowHistoryByWorkflowId("w")), ["r3"]);
+  });
+});
+
+test("memory and historyMemory may be two tenants", async () => {
+  const histories = new RemoraStorage(fresh());
+  await storage.addMessage(message("a"));
+  await histories.addHistoryEntry("h", { status: "working" }, "agent");
+
+  assert.deepEqual(await histories.getMessages(), []);
+  assert.equal(await storage.getHistoryEntry("h"), undefined);
+});
