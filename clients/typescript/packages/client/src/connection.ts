@@ -1,3 +1,6 @@
+// Unary gRPC calls through grpc-js: bytes in, bytes or a FailedCall out. Knows nothing of the contract, of retries or of
+// Remora's errors.
+
 import * as net from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import type { Target } from "./endpoint.js";
