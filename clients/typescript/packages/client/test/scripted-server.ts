@@ -49,7 +49,7 @@ export class Failure {
     const status = toBinary(StatusSchema, create(StatusSchema, { code, details }));
     return {
       "grpc-status": code,
-      "grpc-message": encodeURIComponent("it failed, 100 %"),
+      "grpc-message": "it failed, 100 %".replace(/[^ -$&-~]/gu, encodeURIComponent),
       "grpc-status-details-bin": Buffer.from(status).toString("base64").replace(/=+$/, ""),
     };
   }
