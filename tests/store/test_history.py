@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from tests.store.asking import Tenant
 from tests.store.test_workflows import add, at, event, events, imported
+from tests.store.test_workflows import save as save_run
+from tests.store.test_workflows import save_steps as save_run_steps
+from tests.store.test_workflows import step as run_step
+from tests.store.test_workflows import steps as run_steps
 
 from remora.v1 import history_service_pb2
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
@@ -292,6 +296,22 @@ def test_the_history_of_a_user_goes_with_the_user(tenant: Tenant) -> None:
     assert listed(tenant) == ["tom"]
     assert (steps(tenant, "sarah"), events(tenant, "sarah")) == ([], [])
     assert (step_ids(tenant, "tom"), [one.id for one in events(tenant, "tom")]) == (["s"], ["e"])
+
+
+def test_what_came_before_its_run_or_entry_goes_with_the_user_of_that(tenant: Tenant, other: Tenant) -> None:
+    for each in (tenant, other):
+        add(each, event("early", run_id="h"), event("toms", run_id="h", user_id="tom"), event("early", run_id="r"))
+        save_run_steps(each, run_step("early", run_id="r"))
+        add(each, event("early", run_id="nobodys"))
+        save(each, "h", user_id="sarah")
+        save_run(each, "r", user_id="sarah")
+
+    tenant.store.users.delete(tenant.write, "sarah")
+
+    assert [one.id for one in events(tenant, "h")] == ["toms"]
+    assert (events(tenant, "r"), run_steps(tenant, "r")) == ([], [])
+    assert [one.id for one in events(tenant, "nobodys")] == ["early"]
+    assert [one.id for one in events(other, "r")] == ["early"]
 
 
 def test_the_history_of_another_tenant_is_not_seen(tenant: Tenant, other: Tenant) -> None:

@@ -133,9 +133,12 @@ class HistoryMachine(RuleBasedStateMachine):
     @rule(user=st.sampled_from(["sarah", "tom"]))
     def delete_user(self, user: str) -> None:
         self.store.users.delete(self.tenant.write, user)
-        for name in [name for name, one in self.entries.items() if one.user_id == user]:
+        gone = [name for name, one in self.entries.items() if one.user_id == user]
+        self.events = {
+            key: value for key, value in self.events.items() if value != user and not (value == "" and key[0] in gone)
+        }
+        for name in gone:
             self.drop(name)
-        self.events = {key: value for key, value in self.events.items() if value != user}
 
     @precondition(lambda self: self.implementation in KEEPING)
     @rule()

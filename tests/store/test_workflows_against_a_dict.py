@@ -137,9 +137,9 @@ class WorkflowMachine(RuleBasedStateMachine):
     @rule(user=st.sampled_from(["sarah", "tom"]))
     def delete_user(self, user: str) -> None:
         self.store.users.delete(self.tenant.write, user)
+        self.steps = {key: value for key, value in self.steps.items() if user != (value[1] or self.user_of(key[0]))}
+        self.events = {key: value for key, value in self.events.items() if user != (value[1] or self.user_of(key[0]))}
         self.runs = {name: run for name, run in self.runs.items() if run.user_id != user}
-        self.steps = {key: value for key, value in self.steps.items() if value[1] != user}
-        self.events = {key: value for key, value in self.events.items() if value[1] != user}
 
     @precondition(lambda self: self.implementation in KEEPING)
     @rule()

@@ -54,6 +54,7 @@ TABLES: Mapping[str, tuple[int, Any]] = {
 }
 """By what an export calls them: their place in it, and what they are."""
 
+PARTS = ("workflow_step", "timeline_event")
 WHOLE_RUN = ("workflow_run", "workflow_step", "timeline_event")
 MOST_BYTES = 4_128_768
 
@@ -94,9 +95,13 @@ class Workflows:
 
     def forget(self, user_id: str) -> None:
         self.tables = {
-            name: {key: row for key, row in rows.items() if self.owner(name, key) != user_id}
+            name: {key: row for key, row in rows.items() if self._goes_with(name, key) != user_id}
             for name, rows in self.tables.items()
         }
+
+    def _goes_with(self, name: str, key: Key) -> str:
+        """The user with whom a row goes: its own or, of a part that came before its run or its entry, that one's."""
+        return self.owner(name, key) or (self.user_of(key[0]) if name in PARTS else "")
 
     def drop(self, run_id: str, names: Sequence[str]) -> None:
         """Drop a run or an entry and what belongs to it, by their tables."""

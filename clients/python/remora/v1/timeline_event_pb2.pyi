@@ -51,7 +51,7 @@ class TimelineEvent(_message.Message):
     """Required. The run: a WorkflowRun, or a HistoryEntry, which is an agent's, 1 to 512 bytes. It need not exist yet."""
     user_id: _builtins.str
     """Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run or of the
-    entry, if there is one.
+    entry, if there is one; it goes with that user, too, if the run or the entry comes later.
     """
     name: _builtins.str
     """What happened, such as `agent:start`, up to 512 bytes."""

@@ -319,7 +319,7 @@ class WorkflowStep(_message.Message):
     """Required in a save. The run, 1 to 512 bytes. It need not exist yet."""
     user_id: _builtins.str
     """Whose step it is, up to 512 bytes. It is deleted with this user. Empty in a save: the user of the run, if there is
-    one.
+    one; it goes with that user, too, if the run comes later.
     """
     step_id: _builtins.str
     """The step's id in the workflow's definition, up to 512 bytes."""

@@ -13,7 +13,14 @@ from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.loading import AcceptedConversation
-from remora_server.storage.schema.kinds import Kind
+from remora_server.storage.records.records import Remove
+from remora_server.storage.schema.kinds import (
+    HISTORY_ENTRIES,
+    TIMELINE_EVENTS,
+    WORKFLOW_RUNS,
+    WORKFLOW_STEPS,
+    Kind,
+)
 
 
 class _Erasure(Struct, frozen=True):
@@ -34,6 +41,17 @@ def _conversations(kinds: Iterable[Kind]) -> str:
     return (
         f"SELECT id FROM conversations WHERE tenant_id = $tenant AND (($owned AND user_id = $user) {' '.join(parts)})"  # noqa: S608
     )
+
+
+def _nobodys_parts(kind: Kind) -> str:
+    """The query for the parts of a user's runs and entries that name no user: they came before them."""
+    of_user = " UNION ALL ".join(
+        f"SELECT partition FROM {each.name} WHERE tenant_id = $tenant AND user_id = $user"  # noqa: S608 - a table of ours
+        for each in (WORKFLOW_RUNS, HISTORY_ENTRIES)
+    )
+    return f"""
+        SELECT partition, key FROM {kind.name}
+        WHERE tenant_id = $tenant AND user_id = '' AND partition IN ({of_user})"""  # noqa: S608 - a table of ours
 
 
 class Users:
@@ -60,6 +78,7 @@ class Users:
             parts = [self._part(write, *each, user_id, now, owned=owned) for each in found]
             moves = [change for part in parts for change in part.changes]
             if owned:
+                moves += self._records.changes(write, self._nobodys(write, user_id))
                 moves.append(self._records.erased(user_id))
             outcome = Outcome(
                 revision=0,
@@ -69,6 +88,13 @@ class Users:
             return Planned(moves, outcome, user_id, tell=lambda _: self._on_erased(user_id)) if moves else None
 
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
+
+    def _nobodys(self, write: Write, user_id: str) -> Iterator[Remove]:
+        """What goes with the user's runs and entries though it names no user."""
+        parameters = {"tenant": write.tenant_id, "user": user_id}
+        for kind in (WORKFLOW_STEPS, TIMELINE_EVENTS):
+            for partition, key in self._database.rows(_nobodys_parts(kind), parameters):
+                yield Remove(kind, 0, partition, key)
 
     @contextmanager
     def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:

@@ -36,7 +36,7 @@ export type TimelineEvent = Message<"remora.v1.TimelineEvent"> & {
 
   /**
    * Whose event it is, up to 512 bytes. It is deleted with this user. Empty: the user of the workflow's run or of the
-   * entry, if there is one.
+   * entry, if there is one; it goes with that user, too, if the run or the entry comes later.
    *
    * @generated from field: string user_id = 3;
    */

@@ -282,7 +282,7 @@ export type WorkflowStep = Message<"remora.v1.WorkflowStep"> & {
 
   /**
    * Whose step it is, up to 512 bytes. It is deleted with this user. Empty in a save: the user of the run, if there is
-   * one.
+   * one; it goes with that user, too, if the run comes later.
    *
    * @generated from field: string user_id = 3;
    */
