@@ -246,14 +246,16 @@ _NO_VECTORS = (
 )
 
 
-def _json_objects(most: int) -> Values:
-    """Objects with members of up to so many bytes."""
+def _json_objects(most: int, longest: int | None = None) -> Values:
+    """Objects of up to so many bytes, and with members of up to so many."""
+    longest = longest or most
     return Values(
         (
             b"",
             b"{}",
             b' {"a": {"b": [null, 1.0, 1e999, "\\ud800"]}} ',
-            b'{"a":"' + b"x" * (most - 8) + b'"}',
+            b"{" + b" " * (most - 2) + b"}",
+            b'{"a":"' + b"x" * (longest - 8) + b'"}',
             _deep(99),
         ),
         (
@@ -264,7 +266,8 @@ def _json_objects(most: int) -> Values:
             b"\xff",
             b'{"a":NaN}',
             b'{"a":' + b"9" * 5_000 + b"}",
-            b'{"a":"' + b"x" * (most - 7) + b'"}',
+            b"{" + b" " * (most - 1) + b"}",
+            b'{"a":"' + b"x" * (longest - 7) + b'"}',
             _deep(100),
             b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
         ),
@@ -281,8 +284,8 @@ BY_MESSAGE: dict[str, Values] = {
     "ListWorkflowRunsRequest.metadata": _json_objects(64 * KIB),
     "SpanRecord.attributes": _json_objects(1024 * KIB),
     "LogRecord.attributes": _json_objects(1024 * KIB),
-    "ListTracesRequest.attributes": _json_objects(1_024),
-    "ListLogRecordsRequest.attributes": _json_objects(1_024),
+    "ListTracesRequest.attributes": _json_objects(64 * KIB, 1_024),
+    "ListLogRecordsRequest.attributes": _json_objects(64 * KIB, 1_024),
     "Timestamp.seconds": Values(
         (0, -62_135_596_800, 253_402_300_799), (-62_135_596_801, 253_402_300_800, 2**63 - 1, -(2**63))
     ),
@@ -570,6 +573,7 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "ClearMessagesRequest": [("user_id", {}), (None, {"user_id": "u"})],
     "UpdateWorkflowRunRequest": [("run.status", {"run": {"id": "r"}, "update_mask": {"paths": ["status"]}})],
     "UpdateSpanRequest": [
+        ("update_mask", {"span": SPAN}),
         ("span.start_time", {"span": {"trace_id": "t", "span_id": "s"}, "update_mask": {"paths": ["start_time"]}}),
         (None, {"span": {"trace_id": "t", "span_id": "s"}, "update_mask": {"paths": ["end_time"]}}),
     ],
