@@ -25,7 +25,7 @@ mod tests;
 mod values;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -45,6 +45,7 @@ pub struct Vectors {
     kernels: &'static Kernels,
     budget: usize,
     clock: AtomicU64,
+    total: Arc<AtomicUsize>,
     registry: Mutex<Registry>,
 }
 
@@ -75,35 +76,42 @@ impl Vectors {
             kernels,
             budget,
             clock: AtomicU64::new(0),
+            total: Arc::default(),
             registry: Mutex::default(),
         }
     }
 
     /// Takes in a change of a part. Changes are delivered in ascending order of revisions, by one caller at a time.
     pub fn deliver(&self, name: &Name<'_>, op: Op, revision: u64) {
-        if let Some(part) = self.registry.lock().find(name) {
-            part.push(revision, op);
+        let mut registry = self.registry.lock();
+        if let Some(part) = registry.find(name).cloned() {
+            registry.push(&part, revision, op);
         }
     }
 
     /// All vectors go of the parts whose partition begins so.
     pub fn deliver_prefix(&self, prefix: &Name<'_>, revision: u64) {
-        for part in self.registry.lock().beginning_with(prefix) {
-            part.push(revision, Op::RemoveAll);
+        let mut registry = self.registry.lock();
+        let parts: Vec<_> = registry.beginning_with(prefix).cloned().collect();
+        for part in &parts {
+            registry.push(part, revision, Op::RemoveAll);
         }
     }
 
     /// All vectors of a user go.
     pub fn deliver_user(&self, kind: u32, tenant: &str, user: &str, revision: u64) {
-        for part in self.registry.lock().of_user(kind, tenant, user) {
-            part.push(revision, Op::RemoveAll);
+        let mut registry = self.registry.lock();
+        let parts: Vec<_> = registry.of_user(kind, tenant, user).cloned().collect();
+        for part in &parts {
+            registry.push(part, revision, Op::RemoveAll);
         }
     }
 
     /// Begins a load of a part, which belongs to a user: from now on it takes in changes. The database must then hold
     /// what was delivered before, be read, and the load be filled and finished; otherwise it is abandoned.
     pub fn begin(&self, name: &Name<'_>, user: &str) -> Load {
-        let part = Arc::new(Part::new(name, user, self.kernels, self.tick()));
+        let total = Arc::clone(&self.total);
+        let part = Arc::new(Part::new(name, user, self.kernels, self.tick(), total));
         self.registry.lock().put(name, Arc::clone(&part));
         Load(part)
     }
@@ -144,11 +152,13 @@ impl Vectors {
 
     /// Takes in what waits in the inboxes up to a revision, so that they stay short, and evicts what is too much.
     pub fn settle(&self, published: u64) {
-        let parts: Vec<_> = self.registry.lock().parts().cloned().collect();
-        for part in &parts {
+        let waiting = self.registry.lock().take_waiting();
+        for part in waiting {
             part.settle(published);
         }
-        self.evict();
+        if self.total.load(Ordering::Relaxed) > self.budget {
+            self.evict();
+        }
     }
 
     /// What is held.

@@ -1,5 +1,6 @@
 //! One partition of vectors in memory, with the changes that wait for it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
@@ -21,6 +22,11 @@ pub(crate) struct Part {
     /// When it was last used, in ticks.
     used: AtomicU64,
     content_bytes: AtomicUsize,
+    /// Whether a change came since it was settled.
+    is_waiting: AtomicBool,
+    /// What all parts hold, and this one's share of it.
+    total: Arc<AtomicUsize>,
+    counted: AtomicUsize,
 }
 
 struct State {
@@ -30,7 +36,13 @@ struct State {
 }
 
 impl Part {
-    pub(crate) fn new(name: &Name<'_>, user: &str, kernels: &'static Kernels, used: u64) -> Self {
+    pub(crate) fn new(
+        name: &Name<'_>,
+        user: &str,
+        kernels: &'static Kernels,
+        used: u64,
+        total: Arc<AtomicUsize>,
+    ) -> Self {
         Self {
             user: user.into(),
             name_bytes: name.tenant.len() + name.partition.len() + user.len(),
@@ -42,6 +54,9 @@ impl Part {
             is_whole: AtomicBool::new(false),
             used: AtomicU64::new(used),
             content_bytes: AtomicUsize::new(0),
+            is_waiting: AtomicBool::new(false),
+            total,
+            counted: AtomicUsize::new(0),
         }
     }
 
@@ -68,8 +83,10 @@ impl Part {
         !self.is_whole.load(Ordering::Acquire)
     }
 
-    pub(crate) fn push(&self, revision: u64, op: Op) {
+    /// Takes in a change; whether it is the first since the part was settled.
+    pub(crate) fn push(&self, revision: u64, op: Op) -> bool {
         self.inbox.lock().push(revision, op);
+        !self.is_waiting.swap(true, Ordering::AcqRel)
     }
 
     /// Takes in what the database has.
@@ -100,7 +117,16 @@ impl Part {
 
     /// Takes in what waits up to a revision, if all of the part is here.
     pub(crate) fn settle(&self, published: u64) {
+        self.is_waiting.store(false, Ordering::Release);
         drop(self.drained(published));
+        self.recount();
+    }
+
+    fn recount(&self) {
+        let bytes = self.bytes();
+        let before = self.counted.swap(bytes, Ordering::Relaxed);
+        self.total.fetch_add(bytes, Ordering::Relaxed);
+        self.total.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// The state with what waits up to a revision, unless not all of the part is here.
@@ -128,5 +154,13 @@ impl Part {
     fn count(&self, state: &State) {
         let bytes = state.content.bytes();
         self.content_bytes.store(bytes, Ordering::Relaxed);
+        self.recount();
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.total
+            .fetch_sub(*self.counted.get_mut(), Ordering::Relaxed);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::inbox::Op;
 use crate::name::{Name, OwnName};
 use crate::part::Part;
 
@@ -11,6 +12,8 @@ use crate::part::Part;
 #[derive(Default)]
 pub(crate) struct Registry {
     parts: HashMap<OwnName, Arc<Part>>,
+    /// Those that got a change since they were settled.
+    waiting: Vec<Arc<Part>>,
 }
 
 impl Registry {
@@ -21,6 +24,17 @@ impl Registry {
     /// Puts a part in the place of another.
     pub(crate) fn put(&mut self, name: &Name<'_>, part: Arc<Part>) {
         self.parts.insert(name.kept(), part);
+    }
+
+    /// A part gets a change.
+    pub(crate) fn push(&mut self, part: &Arc<Part>, revision: u64, op: Op) {
+        if part.push(revision, op) {
+            self.waiting.push(Arc::clone(part));
+        }
+    }
+
+    pub(crate) fn take_waiting(&mut self) -> Vec<Arc<Part>> {
+        std::mem::take(&mut self.waiting)
     }
 
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Arc<Part>> {

@@ -381,3 +381,19 @@ fn vectors_of_another_dimension_are_never_near() {
     assert_eq!(found(&[1.0, 1.0]), 1);
     assert_eq!(found(&[1.0]), 0);
 }
+
+#[test]
+fn what_all_parts_hold_is_known_without_asking_them() {
+    let vectors = vectors();
+    let total = || vectors.total.load(Ordering::Relaxed);
+    loaded(&vectors, &NAME, &[(key(1), body(&[1.0], None))]);
+    assert_eq!(total(), vectors.statistics().bytes);
+    for revision in 1..50 {
+        vectors.deliver(&NAME, put(revision as u8), revision);
+        vectors.settle(revision - revision % 2);
+    }
+    assert_eq!(total(), vectors.statistics().bytes);
+    drop(vectors.begin(&NAME, ""));
+    vectors.evict();
+    assert_eq!(total(), 0);
+}
