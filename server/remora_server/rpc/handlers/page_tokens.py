@@ -1,4 +1,6 @@
-"""Page tokens: where a list continues. They are authenticated, so that callers can neither make nor change one."""
+"""Page tokens: where a list continues. They are encrypted, because a position may hold ids, which do not belong into
+logs, and authenticated, so that callers can neither make nor change one.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ _length = struct.Struct(">Q").pack
 
 class PageTokens:
     """Makes and reads page tokens: a position and a code (BLAKE2b with a key of 1 to 64 bytes) over it, the method, the
-    tenant and the request's other fields.
+    tenant and the request's other fields. The code is also the synthetic initialization vector with which the position
+    is encrypted (the construction of RFC 5297), by a stream of SHAKE256.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -62,20 +65,28 @@ class PageTokens:
     def make(self, call: Call, request: ListRequest, position: object) -> str:
         """The token of the page that begins at a position: a number, a tuple or a Struct, in MessagePack."""
         encoded = msgpack.encode(position)
-        return _encoded(encoded + self._code(call, request, encoded))
+        code = self._code(call, request, encoded)
+        return _encoded(self._encrypted(encoded, code) + code)
 
     def position(self, call: Call, request: ListRequest, kind: type[P]) -> P | None:
         """Where the page begins that the request asks for, None for the first. Raises InvalidPageToken."""
         if not request.page_token:
             return None
         token = _decoded(request.page_token)
-        encoded, code = token[:-_CODE_BYTES], token[-_CODE_BYTES:]
+        code = token[-_CODE_BYTES:]
+        encoded = self._encrypted(token[:-_CODE_BYTES], code)
         if not hmac.compare_digest(code, self._code(call, request, encoded)):
             raise InvalidPageToken
         try:
             return msgpack.decode(encoded, type=kind)
         except DecodeError:  # a position as another version of the server made it
             raise InvalidPageToken from None
+
+    def _encrypted(self, position: bytes, code: bytes) -> bytes:
+        """The position encrypted, or decrypted if it is encrypted."""
+        size = len(position)
+        stream = hashlib.shake_256(b"position" + self._key + code).digest(size)
+        return (int.from_bytes(position) ^ int.from_bytes(stream)).to_bytes(size)
 
     def _code(self, call: Call, request: ListRequest, position: bytes) -> bytes:
         method, tenant, others = call.method.encode(), call.tenant_id.encode(), _other_fields(request)
