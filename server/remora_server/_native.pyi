@@ -939,6 +939,12 @@ class SearchResult:
         """How many messages of the scope have text, came without a vector, and have none of the model yet."""
 
     @property
+    def background(self) -> tuple[float, float, float, float]:
+        """Of a hybrid search: how many messages the scope has, what the query's words weigh together (idf), what those
+        weigh that one message has, at most, and the mean cosine. Zeros of others.
+        """
+
+    @property
     def complete(self) -> bool:
         """Whether the whole scope was in memory; where it was not, load it and search again.
 
@@ -1100,11 +1106,13 @@ class Recall:
         k: int,
         threshold: float | None,
         weights: dict[str, float],
+        half_life: float | None,
         roles: Sequence[str],
         sent: tuple[int | None, int | None],
         received: tuple[int | None, int | None],
         expression: tuple[Any, ...] | None,
         exclude: Sequence[tuple[int, int]],
+        seen: Sequence[tuple[int, int]],
         published: int,
     ) -> SearchResult:
         """Return the best `k` messages of the scope.
@@ -1113,8 +1121,9 @@ class Recall:
         messages that share a word). hybrid is cosine + 0.3 * words and the rules that have a weight; words is
         (BM25 / max(best BM25, half of what a message of average length with all words gets))^1.5. Without a vector the
         weight of words is 1, and messages that score 0 are left out. Statistics and the best are
-        those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and
-        `exclude` (uid, sequence).
+        those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and `seen`
+        (uid, sequence). Messages in `exclude` are no candidates either, and count as if they had no words and no
+        vector. `half_life`, in seconds, is that of the component recency.
 
         An expression on attributes is ("all" | "any", [expression, ...]), ("not", expression) or ("condition", key,
         operator, values), with values of None, bool, int, float or str; at most 32 levels deep.

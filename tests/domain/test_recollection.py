@@ -11,7 +11,7 @@ from remora_server.domain.errors import ModelUnavailable, ModelUnreachable
 from remora_server.domain.models import PerTenant
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import (
-    PASSING_ON,
+    UNASKED,
     WEIGHTS,
     EmbeddingFailed,
     OfTenant,
@@ -161,7 +161,7 @@ def test_components_that_pass_on_what_others_give_leave_nothing_without_these(pr
     nothing = dict.fromkeys(WEIGHTS[profile], 0.0)
     assert leave_nothing(profile, nothing)
     for name in nothing:
-        assert leave_nothing(profile, {**nothing, name: 1.0}) == (name in PASSING_ON)
+        assert leave_nothing(profile, {**nothing, name: 1.0}) == (name in UNASKED)
         assert not leave_nothing(profile, {name: 0.0})
     assert not leave_nothing(profile, {})
 

@@ -84,6 +84,13 @@ impl Statistics {
         self.frequencies.iter().map(weight).sum()
     }
 
+    /// The weight of each of the terms, in their order, also those that no document has.
+    pub fn weights(&self) -> impl Iterator<Item = (Term, f64)> {
+        let frequencies = self.frequencies.iter();
+        frequencies
+            .map(|&(term, documents)| (term, inverse_document_frequency(self.documents, documents)))
+    }
+
     pub fn documents(&self) -> u64 {
         self.documents
     }

@@ -195,8 +195,8 @@ impl PyRecall {
         Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
     }
 
-    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, roles, sent, received,
-                        expression, exclude, published))]
+    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, half_life, roles, sent, received,
+                        expression, exclude, seen, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
         &self,
@@ -212,13 +212,18 @@ impl PyRecall {
         k: usize,
         threshold: Option<f64>,
         weights: HashMap<String, f64>,
+        half_life: Option<f64>,
         roles: Vec<String>,
         sent: (Option<i64>, Option<i64>),
         received: (Option<i64>, Option<i64>),
         expression: Option<&Bound<'_, PyAny>>,
         exclude: Vec<(u64, u64)>,
+        seen: Vec<(u64, u64)>,
         published: u64,
     ) -> PyResult<SearchResult> {
+        if half_life.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
+            return Err(PyValueError::new_err("half_life must be above 0"));
+        }
         if threshold.is_some_and(f64::is_nan) {
             return Err(PyValueError::new_err("threshold must be a number"));
         }
@@ -236,6 +241,7 @@ impl PyRecall {
             k,
             threshold,
             weights: named_weights(&weights)?,
+            half_life,
             filter: Filter {
                 roles,
                 sent: sent.into(),
@@ -243,6 +249,7 @@ impl PyRecall {
                 expression: expression.map(self::expression).transpose()?,
             },
             exclude: &exclude,
+            seen: &seen,
             published,
         };
         let recall = self.recall()?;
@@ -299,6 +306,8 @@ struct SearchResult {
     pending: usize,
     #[pyo3(get)]
     complete: bool,
+    #[pyo3(get)]
+    background: (f64, f64, f64, f64),
 }
 
 impl SearchResult {
@@ -311,6 +320,12 @@ impl SearchResult {
             hits: hits.collect::<PyResult<_>>()?,
             pending: found.pending,
             complete: found.complete,
+            background: (
+                found.background.documents,
+                found.background.whole,
+                found.background.most,
+                found.background.cosine,
+            ),
         })
     }
 }

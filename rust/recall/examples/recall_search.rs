@@ -21,17 +21,19 @@ const RULES: Weights = Weights {
     cosine: 1.0,
     late: 0.0,
     bm25: 0.2,
-    exact: 0.2,
+    exact: 0.8,
+    identifier: 0.6,
     answer: 0.3,
     next: 0.1,
     speaker: 0.3,
     temporal: 0.2,
     date: 0.3,
-    named: 0.1,
+    named: 0.15,
     passage: 0.2,
     session: 0.3,
-    nearby: 0.1,
+    nearby: 0.15,
     newer: 1.0,
+    recency: 0.0,
 };
 
 const LATE: Weights = Weights {
@@ -104,6 +106,8 @@ fn measure(recall: &Recall, profile: Profile, weights: Weights) -> Result<(f64, 
         weights,
         filter: Filter::default(),
         exclude: &[],
+        seen: &[],
+        half_life: None,
         published: 0,
     };
     let started = Instant::now();

@@ -31,16 +31,18 @@ _RULES = {
     "speaker": 0.3,
     "temporal": 0.2,
     "date": 0.3,
-    "named": 0.1,
+    "named": 0.15,
     "passage": 0.2,
     "session": 0.3,
-    "nearby": 0.1,
+    "nearby": 0.15,
+    "identifier": 0.6,
     "newer": 1.0,
+    "recency": 0.3,
 }
 
 WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
-    Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, "exact": 0.2, **_RULES},
-    Profile.HYBRID_LATE: {"cosine": 0.5, "late": 0.5, "bm25": 0.1, "exact": 0.2, **_RULES},
+    Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, "exact": 0.8, **_RULES},
+    Profile.HYBRID_LATE: {"cosine": 0.5, "late": 0.5, "bm25": 0.1, "exact": 0.8, **_RULES},
     Profile.VECTOR: {},
     Profile.LEXICAL: {},
 }
@@ -49,8 +51,8 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
 Those of the hybrid ones are round on purpose: they were chosen on some conversations and not fitted further to these.
 memory_service.proto, `Weights`, explains the components.
 """
-PASSING_ON = frozenset({"answer", "next", "session", "nearby", "newer"})
-"""Components that spread the scores of others. Alone they score nothing."""
+UNASKED = frozenset({"answer", "next", "session", "nearby", "newer", "recency"})
+"""Components that spread the scores of others, and the one that asks nothing of the query. Alone they rank nothing."""
 
 
 def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]:
@@ -62,7 +64,7 @@ def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]
 def leave_nothing(profile: Profile, given: Mapping[str, float]) -> bool:
     """Whether the weights given leave the profile nothing to rank by: no message would score above 0."""
     weights = weights_of(profile, given)
-    return bool(weights) and not any(weights[name] for name in weights.keys() - PASSING_ON)
+    return bool(weights) and not any(weights[name] for name in weights.keys() - UNASKED)
 
 
 class MessageFilter(Struct, frozen=True):
@@ -95,13 +97,16 @@ Scope: TypeAlias = InConversation | OfUser | OfTenant
 
 
 class SearchOptions(Struct, frozen=True):
-    """How to rank and filter. `weights` replaces those of WEIGHTS, by component."""
+    """How to rank and filter. `weights` replaces those of WEIGHTS, by component; with a `half_life`, in seconds,
+    being recent counts.
+    """
 
     k: int = 10
     profile: Profile = Profile.HYBRID
     threshold: float | None = None
     filter: MessageFilter = field(default_factory=MessageFilter)
     weights: Mapping[str, float] = field(default_factory=dict)
+    half_life: float | None = None
 
 
 class QueryVector(Struct, frozen=True):
@@ -120,8 +125,9 @@ class QueryVector(Struct, frozen=True):
 class SearchQuery(Struct, frozen=True):
     """A search of messages: by text (empty: none), by the caller's vector, or both where the server embeds the text.
 
-    `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude`, as
-    (conversation uid, sequence), are no candidates. `words_only` is why there is no vector.
+    `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude` and in
+    `seen`, as (conversation uid, sequence), are no candidates; those in `exclude` pass nothing on to others either.
+    `words_only` is why there is no vector.
     """
 
     scope: Scope
@@ -130,6 +136,7 @@ class SearchQuery(Struct, frozen=True):
     options: SearchOptions
     index_wait: float
     exclude: tuple[tuple[int, int], ...] = ()
+    seen: tuple[tuple[int, int], ...] = ()
     words_only: WordsOnly | None = None
 
 
@@ -171,6 +178,19 @@ class IndexState(Struct, frozen=True):
     words_only: WordsOnly | None
 
 
+class Background(Struct, frozen=True):
+    """What the scope of a search as a whole has of the query, for its hits to be compared with; of hybrid profiles.
+
+    `messages` is how many there are, `whole` what the query's words weigh together (idf), `most` what those weigh
+    that one message has, at most, and `cosine` the mean of all messages.
+    """
+
+    messages: float = 0.0
+    whole: float = 0.0
+    most: float = 0.0
+    cosine: float = 0.0
+
+
 class SearchResult(Struct, frozen=True):
     """Hits, best first; ties by conversation uid, then sequence."""
 
@@ -178,6 +198,7 @@ class SearchResult(Struct, frozen=True):
     index: IndexState
     profile: Profile
     revision: int
+    background: Background = Background()
 
 
 class TextVector(Struct, frozen=True):

@@ -119,6 +119,12 @@ impl Content {
         &self.order
     }
 
+    /// The slot of the document at a sequence.
+    pub(crate) fn slot(&self, sequence: u64) -> Option<usize> {
+        let index = self.find(sequence).ok()?;
+        Some(self.order[index].1 as usize)
+    }
+
     /// The documents with their slots, by slot.
     pub(crate) fn documents(&self) -> impl Iterator<Item = (u32, &Document)> {
         let slots = (0..).zip(&self.documents);

@@ -1,20 +1,24 @@
 //! The rules that the hybrid profile may add to its scores, in the order in which they build on each other: what a message
 //! inherits, who speaks, times, dates, names, the passage, and last the session and what is nearby, which see all others.
 
+mod identified;
 mod inheritance;
 mod nearby;
 pub(crate) mod newer;
 mod passages;
+pub(crate) mod recency;
 mod session;
 mod speaker;
 
 use rustc_hash::FxHashSet;
 
+use crate::memory::View;
 use crate::scoring::{ABSENT, Column, Corpus, Draft, Write};
 use crate::text::english::{dates, named, temporal};
 use crate::text::signs::Signs;
 use crate::text::words::{Word, words};
 use crate::values::Weights;
+use identified::identified;
 use passages::Passages;
 use speaker::Asked;
 
@@ -27,30 +31,25 @@ pub(crate) struct Rules<'a> {
     /// Those who speak in the scope.
     pub(crate) speakers: &'a FxHashSet<&'a str>,
     pub(crate) weights: &'a Weights,
+    /// How far shared words are to be trusted.
+    pub(crate) trust: f64,
 }
 
 impl<'a> Rules<'a> {
-    /// The rules that have a weight and apply, in stages: each sees what all before give, besides what words and vectors
-    /// say.
-    pub(crate) fn stages(&self) -> Vec<Vec<Draft<'a>>> {
-        if self.weights.have_no_rules() {
-            return Vec::new();
-        }
-        vec![self.inherited(), self.asked(), self.around()]
-    }
-
-    fn inherited(&self) -> Vec<Draft<'a>> {
+    /// What a message inherits of what words and vectors give to others, as far as that is above `base`.
+    pub(crate) fn inherited(&self, base: f64) -> Vec<Draft<'a>> {
         let weights = self.weights;
         let answer = self.rule(
             "answer",
             weights.answer,
-            Box::new(inheritance::write_answers),
+            above(base, inheritance::write_answers),
         );
-        let next = self.rule("next", weights.next, Box::new(inheritance::write_nexts));
+        let next = self.rule("next", weights.next, above(base, inheritance::write_nexts));
         answer.into_iter().chain(next).collect()
     }
 
-    fn asked(&self) -> Vec<Draft<'a>> {
+    /// What the question asks for, and the passage.
+    pub(crate) fn asked(&self) -> Vec<Draft<'a>> {
         let lower = self.text.to_lowercase();
         let question = words(&lower);
         let weights = self.weights;
@@ -59,6 +58,7 @@ impl<'a> Rules<'a> {
             ("temporal", weights.temporal, times(&question)),
             ("date", weights.date, dates(&question)),
             ("named", weights.named, names(&question)),
+            ("identifier", weights.identifier, self.identified()),
         ];
         let rules = written.into_iter();
         let rules = rules.filter_map(|(name, weight, write)| self.rule(name, weight, write?));
@@ -66,10 +66,11 @@ impl<'a> Rules<'a> {
         rules.chain(passages).collect()
     }
 
-    fn around(&self) -> Vec<Draft<'a>> {
+    /// What the best around a message gives it, as far as that is above `base`.
+    pub(crate) fn around(&self, base: f64) -> Vec<Draft<'a>> {
         let weights = self.weights;
-        let session = self.rule("session", weights.session, Box::new(session::write_best));
-        let nearby = self.rule("nearby", weights.nearby, Box::new(nearby::write_nearby));
+        let session = self.rule("session", weights.session, above(base, session::write_best));
+        let nearby = self.rule("nearby", weights.nearby, above(base, nearby::write_nearby));
         session.into_iter().chain(nearby).collect()
     }
 
@@ -101,6 +102,14 @@ impl<'a> Rules<'a> {
         }))
     }
 
+    /// The identifiers that the question names.
+    fn identified(&self) -> Option<Write<'a>> {
+        let values = identified(self.corpus, self.text)?;
+        Some(Box::new(move |view, _, own| {
+            own.copy_from_slice(&values[view.range()]);
+        }))
+    }
+
     fn passages(&self) -> Draft<'a> {
         let Corpus {
             analyzer, buffers, ..
@@ -110,7 +119,7 @@ impl<'a> Rules<'a> {
         let pairs = analyzer.pairs(self.words);
         let ideal = passages.write(analyzer.analyze(self.words), &pairs, &mut values);
         passages.give_back(buffers);
-        Draft::shares("passage", self.weights.passage, values, ideal)
+        Draft::shares("passage", self.weights.passage, values, ideal, self.trust)
     }
 }
 
@@ -153,4 +162,19 @@ fn dates<'a>(question: &[Word<'_>]) -> Option<Write<'a>> {
         }
     });
     Some(write)
+}
+
+/// What a rule passes on, as far as it is above `base`.
+fn above<'a>(
+    base: f64,
+    write: impl Fn(&View<'_>, &[f64], &mut [f32]) + Send + Sync + 'a,
+) -> Write<'a> {
+    Box::new(move |view, scores, values| {
+        write(view, scores, values);
+        if base.is_finite() {
+            for value in values.iter_mut().filter(|value| !value.is_nan()) {
+                *value = (*value - base as f32).max(0.0);
+            }
+        }
+    })
 }

@@ -1,11 +1,22 @@
 //! Component `newer`: what was said again later goes before what was said first.
 //!
 //! Where a fact has changed, the newest message has what holds now. A later message takes the place before one of the best
-//! if it says nearly the same (their cosine), has nearly as much of the question's words, and says by itself nearly as much
-//! to the question. All three are asked for: of messages that are merely about one subject, none is newer.
+//! if both are of one speaker, it has the words that the question and the other share, and it says nearly the same. If it
+//! says that something has changed, less is asked of it: the rarest of the words, the names and numbers among them, and
+//! to be about the same thing. Of messages that are merely about one subject, none is newer.
+
+use std::cell::OnceCell;
+
+use prost::Message as _;
+use remora_lexical::{Analyzer, Term};
+use remora_wire as wire;
+use rustc_hash::FxHashSet;
 
 use crate::memory::View;
 use crate::scoring::{ABSENT, Corpus, Sheet};
+use crate::text::english::changes::speaks_of_change;
+use crate::text::words::words;
+use crate::values::Symbol;
 
 /// The messages with the best scores, which may go before one another: a search's default. What is found does not change,
 /// only its order.
@@ -14,36 +25,72 @@ const COMPARED: usize = 10;
 /// The best of these, before which they may go.
 const BEST: usize = 3;
 
-/// How much less than the older message it may have by itself.
-const NEARLY_AS_MUCH: f64 = 0.15;
-
-/// The share of the older message's coverage that it has at least: nine tenths of the words' weight, to the power of 8.
-const NEARLY_AS_MANY_WORDS: f64 = 0.43;
-
-/// The least cosine of two messages of which one says what the other says.
-const NEARLY_THE_SAME: f64 = 0.6;
-
 /// How much a message gets beyond the score of that before which it goes.
 const STEP: f64 = 1e-3;
 
-/// The components that a message has by itself.
-const OWN: [&str; 4] = ["cosine", "late", "bm25", "exact"];
+/// The components by which a message is near to the question.
+const NEAR: [&str; 2] = ["cosine", "late"];
+
+/// What a later message needs.
+struct Demand {
+    /// The least cosine of the two messages.
+    alike: f64,
+    /// How much farther from the question it may be than the older one.
+    farther: f64,
+    /// The share that it has of the weight of the question's words that the older one has.
+    words: f64,
+    /// The least weight of a word that it has, relative to the rarest of these.
+    rarest: f64,
+}
+
+/// Of a message that says nearly the same.
+const SAID_AGAIN: Demand = Demand {
+    alike: 0.45,
+    farther: 0.3,
+    words: 0.98,
+    rarest: 1.0,
+};
+
+/// Of one that says that something has changed.
+const CHANGED: Demand = Demand {
+    alike: 0.4,
+    farther: 0.4,
+    words: 0.3,
+    rarest: 0.85,
+};
+
+/// The share of the weight of the question's words that the older message has at least: it answers the question.
+const MUCH: f64 = 0.3;
 
 /// A message that is compared.
 struct Candidate<'a> {
     row: usize,
+    view: usize,
     time: i64,
+    speaker: Symbol,
     score: f64,
-    /// What it has by itself.
-    own: f64,
-    /// How much of the question's words it has.
-    coverage: f64,
+    near: f64,
     vector: &'a [f32],
+    encoded: bytes::Bytes,
+    read: OnceCell<Text>,
+}
+
+/// What is read of a message's text.
+struct Text {
+    terms: FxHashSet<Term>,
+    /// Its names and numbers.
+    names: FxHashSet<Term>,
+    changes: bool,
 }
 
 /// The values of all documents of a scope, given the totals of all other components. `model` and `dim` are those of the
-/// vectors that are compared.
-pub(crate) fn lifts(corpus: Corpus<'_>, sheet: &Sheet, model: &str, dim: usize) -> Vec<f32> {
+/// vectors that are compared, `asked` the question's words with their weights.
+pub(crate) fn lifts(
+    corpus: Corpus<'_>,
+    sheet: &Sheet,
+    (model, dim): (&str, usize),
+    asked: &[(Term, f64)],
+) -> Vec<f32> {
     let mut values = corpus.buffers.columns.take(corpus.rows, ABSENT);
     let mut candidates: Vec<_> = best_rows(corpus, sheet.totals())
         .into_iter()
@@ -57,7 +104,9 @@ pub(crate) fn lifts(corpus: Corpus<'_>, sheet: &Sheet, model: &str, dim: usize) 
     candidates.sort_by_key(|candidate| (candidate.time, candidate.row));
     let mut lifted: Vec<f64> = candidates.iter().map(|candidate| candidate.score).collect();
     for (at, newer) in candidates.iter().enumerate() {
-        let goes_before = |older: &Candidate<'_>| older.score >= least && newer.replaces(older);
+        let goes_before = |older: &Candidate<'_>| {
+            older.score >= least && newer.replaces(older, corpus.analyzer, asked)
+        };
         let older = candidates[..at].iter().zip(&lifted);
         let passed = older.filter(|(older, _)| goes_before(older));
         let score = passed
@@ -100,31 +149,92 @@ impl<'a> Candidate<'a> {
         model: &str,
         dim: usize,
     ) -> Option<Self> {
-        let view = &views[views.partition_point(|view| view.range().end <= row)];
+        let number = views.partition_point(|view| view.range().end <= row);
+        let view = &views[number];
         let slot = (row - view.base) as u32;
-        let own = sheet.explain(row).into_iter();
-        let own = own.filter(|component| OWN.contains(&component.name));
+        let traits = view.content.traits(slot);
+        let near = sheet.explain(row).into_iter();
+        let near = near.filter(|component| NEAR.contains(&component.name));
         Some(Self {
             row,
-            time: view.content.traits(slot).time,
+            view: number,
+            time: traits.time,
+            speaker: traits.speaker,
             score: sheet.totals()[row],
-            own: own
+            near: near
                 .map(|component| component.value * component.weight)
                 .sum(),
-            coverage: sheet
-                .values("exact")
-                .map_or(1.0, |values| f64::from(values[row])),
             vector: view.content.vectors(model, dim)?.get(slot)?,
+            encoded: view.content.encoded(slot),
+            read: OnceCell::new(),
         })
     }
 
-    /// Whether it says what an older message says.
-    fn replaces(&self, older: &Self) -> bool {
-        older.time < self.time
-            && older.own - self.own <= NEARLY_AS_MUCH
-            && self.coverage >= older.coverage * NEARLY_AS_MANY_WORDS
-            && cosine(older.vector, self.vector) >= NEARLY_THE_SAME
+    /// Whether it says what now holds of what an older message says.
+    fn replaces(&self, older: &Self, analyzer: &Analyzer, asked: &[(Term, f64)]) -> bool {
+        let same_speaker = self.view != older.view || self.speaker == older.speaker;
+        let alike = cosine(older.vector, self.vector);
+        if older.time >= self.time || !same_speaker || alike < CHANGED.alike {
+            return false;
+        }
+        let (text, before) = (self.text(analyzer), older.text(analyzer));
+        let demand = if text.changes { CHANGED } else { SAID_AGAIN };
+        alike >= demand.alike
+            && older.near - self.near <= demand.farther
+            && text.meets(before, &demand, asked)
     }
+
+    fn text(&self, analyzer: &Analyzer) -> &Text {
+        self.read.get_or_init(|| Text::of(&self.encoded, analyzer))
+    }
+}
+
+impl Text {
+    fn of(encoded: &[u8], analyzer: &Analyzer) -> Self {
+        let text = wire::Message::decode(encoded).map(|message| message.text);
+        let text = text.unwrap_or_default();
+        Self {
+            terms: analyzer.analyze(&text).into_iter().collect(),
+            names: names(&text)
+                .flat_map(|name| analyzer.analyze(name))
+                .collect(),
+            changes: !text.contains('?') && speaks_of_change(&text),
+        }
+    }
+
+    /// Whether it has enough of the question's words that the text before has.
+    fn meets(&self, before: &Self, demand: &Demand, asked: &[(Term, f64)]) -> bool {
+        let shared = || asked.iter().filter(|(term, _)| before.terms.contains(term));
+        let kept = || shared().filter(|(term, _)| self.terms.contains(term));
+        let whole: f64 = shared().map(|(_, weight)| weight).sum();
+        let all: f64 = asked.iter().map(|(_, weight)| weight).sum();
+        let rarest = |words: &mut dyn Iterator<Item = f64>| words.fold(0.0, f64::max);
+        let names_kept = shared()
+            .filter(|(term, _)| before.names.contains(term))
+            .all(|(term, _)| self.terms.contains(term));
+        whole > 0.0
+            && whole >= MUCH * all
+            && names_kept
+            && kept().map(|(_, weight)| weight).sum::<f64>() >= demand.words * whole
+            && rarest(&mut kept().map(|(_, weight)| *weight))
+                >= demand.rarest * rarest(&mut shared().map(|(_, weight)| *weight)) - 1e-9
+    }
+}
+
+/// Words with digits, joined words, and words with a capital letter within a sentence.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let mut before = "";
+    let words = words(text).into_iter();
+    words.filter_map(move |word| {
+        let within = before.ends_with(char::is_lowercase) && matches!(word.gap, " " | ", ");
+        let joined = matches!(word.gap, "-" | "." | "@") || word.text.contains('_');
+        before = word.text;
+        let named = within && word.text.starts_with(char::is_uppercase);
+        let numbered = word
+            .text
+            .contains(|character: char| character.is_ascii_digit());
+        (named || numbered || joined).then_some(word.text)
+    })
 }
 
 fn cosine(left: &[f32], right: &[f32]) -> f64 {

@@ -8,6 +8,8 @@ use crate::scoring::{Buffers, Corpus, PAIR};
 /// The passages of a scope, and a count for each of them.
 pub(crate) struct Passages<'a> {
     views: &'a [View<'a>],
+    /// The rows of messages whose words do not count, in ascending order.
+    excluded: &'a [usize],
     documents: usize,
     /// What each passage's length adds to the denominator.
     norms: Vec<f64>,
@@ -21,6 +23,7 @@ impl<'a> Passages<'a> {
             views,
             rows,
             buffers,
+            excluded,
             ..
         } = corpus;
         for view in views {
@@ -39,6 +42,7 @@ impl<'a> Passages<'a> {
         }
         Self {
             views,
+            excluded,
             documents,
             norms,
             counts: buffers.counts.take(rows, 0),
@@ -71,7 +75,7 @@ impl<'a> Passages<'a> {
     fn add(&mut self, term: Term, values: &mut [f32]) -> f64 {
         let views = self.views.iter();
         let having: Vec<_> = views
-            .filter(|view| count(view, term, &mut self.counts[view.range()]))
+            .filter(|view| count(view, term, self.excluded, &mut self.counts[view.range()]))
             .collect();
         let counts = having.iter().flat_map(|view| &self.counts[view.range()]);
         let passages = counts.filter(|count| **count > 0).count();
@@ -89,12 +93,15 @@ impl<'a> Passages<'a> {
 }
 
 /// Counts a term in the passages of a view; whether there is any.
-fn count(view: &View<'_>, term: Term, counts: &mut [u32]) -> bool {
+fn count(view: &View<'_>, term: Term, excluded: &[usize], counts: &mut [u32]) -> bool {
     let surroundings = &view.content.layout().surroundings;
     let mut some = false;
     view.content.words().each_posting(term, |slot, count| {
-        some = true;
         let slot = slot as usize;
+        if excluded.binary_search(&(view.base + slot)).is_ok() {
+            return;
+        }
+        some = true;
         counts[slot] += u32::from(count);
         for other in surroundings.around(slot) {
             counts[other] += u32::from(count);

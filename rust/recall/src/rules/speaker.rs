@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::memory::View;
-use crate::text::english::persons::is_in_first_person;
+use crate::text::english::persons::{asks_for_advice, is_in_first_person};
 use crate::text::names::name_words;
 use crate::text::words::Word;
 
@@ -26,7 +26,7 @@ impl<'a> Asked<'a> {
             words.iter().any(|word| asked.contains(word.as_str()))
         };
         let named: FxHashSet<_> = speakers.iter().filter(is_named).copied().collect();
-        if named.is_empty() && is_in_first_person(question) {
+        if named.is_empty() && is_in_first_person(question) && !asks_for_advice(question) {
             Self::User
         } else if named.is_empty() || named.len() == speakers.len() {
             Self::Anybody

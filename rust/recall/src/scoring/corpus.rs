@@ -23,6 +23,8 @@ pub(crate) struct Corpus<'a> {
     pub(crate) analyzer: &'a Analyzer,
     pub(crate) kernels: &'static Kernels,
     pub(crate) buffers: &'a Buffers,
+    /// The rows of documents that count as if they had no words and no vector, in ascending order.
+    pub(crate) excluded: &'a [usize],
 }
 
 impl Corpus<'_> {
@@ -30,9 +32,32 @@ impl Corpus<'_> {
     pub(crate) fn cosines(&self, model: &str, vector: &index::Query) -> Vec<f32> {
         let mut values = self.buffers.columns.take_any(self.rows);
         for view in self.views {
-            write_cosines(view, model, vector, &mut values[view.range()]);
+            self.write_cosines(view, model, vector, &mut values[view.range()]);
         }
         values
+    }
+
+    /// Writes the cosine of each document of a view that has a vector of the model.
+    pub(crate) fn write_cosines(
+        &self,
+        view: &View<'_>,
+        model: &str,
+        vector: &index::Query,
+        values: &mut [f32],
+    ) {
+        values.fill(ABSENT);
+        if let Some(vectors) = view.content.vectors(model, vector.dim()) {
+            vectors.scores(vector, values);
+        }
+        let range = view.range();
+        for row in self.excluded.iter().filter(|row| range.contains(row)) {
+            values[row - view.base] = ABSENT;
+        }
+    }
+
+    /// How much of the weight of a question's words every document has.
+    pub(crate) fn present(&self, asked: &AskedWords) -> Vec<f32> {
+        self.word_scores(&asked.query(Parameters::PRESENCE))
     }
 
     /// (1 + cosine) / 2 of every document with a vector of the model, from 0 to 1 however the cosine is rounded.
@@ -57,6 +82,9 @@ impl Corpus<'_> {
             view.content
                 .words()
                 .score_into(query, &mut values[view.base..]);
+        }
+        for row in self.excluded {
+            values[*row] = 0.0;
         }
         values
     }
@@ -103,6 +131,19 @@ impl AskedWords {
             })
     }
 
+    /// The weight of each word, by term in ascending order.
+    pub(crate) fn weights(&self) -> Vec<(Term, f64)> {
+        let weights = self.statistics.weights();
+        weights
+            .map(|(term, weight)| (term, weight * self.share(term)))
+            .collect()
+    }
+
+    /// How many documents there are.
+    pub(crate) fn documents(&self) -> f64 {
+        self.statistics.documents() as f64
+    }
+
     /// The weight of all words.
     pub(crate) fn whole(&self) -> f64 {
         self.statistics.ideal(|term| self.share(term))
@@ -114,18 +155,5 @@ impl AskedWords {
         } else {
             NAME
         }
-    }
-}
-
-/// Writes the cosine of each document of a view that has a vector of the model.
-pub(crate) fn write_cosines(
-    view: &View<'_>,
-    model: &str,
-    vector: &index::Query,
-    values: &mut [f32],
-) {
-    values.fill(ABSENT);
-    if let Some(vectors) = view.content.vectors(model, vector.dim()) {
-        vectors.scores(vector, values);
     }
 }

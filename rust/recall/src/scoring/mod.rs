@@ -2,12 +2,14 @@
 //! It knows what is in memory, and no rule.
 
 mod buffers;
+mod chance;
 mod corpus;
 pub(crate) mod late;
 pub(crate) mod parallel;
 mod sheet;
 
 pub(crate) use buffers::Buffers;
-pub(crate) use corpus::{AskedWords, Corpus, PAIR, write_cosines};
+pub(crate) use chance::Chance;
+pub(crate) use corpus::{AskedWords, Corpus, PAIR};
 pub use sheet::Component;
 pub(crate) use sheet::{ABSENT, Column, Draft, Sheet, Write};

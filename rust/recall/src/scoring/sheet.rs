@@ -47,8 +47,15 @@ pub(crate) struct Draft<'a> {
 impl Draft<'_> {
     /// A column of shares: scores of words that are to be divided by the best of them, or by half of what all words of the
     /// question would give where that is more, and taken to the power of 1.5. What has half of the words that the best has
-    /// in common with the question says less than half as much; where the best has few of its words, none says much.
-    pub(crate) fn shares(name: &'static str, weight: f64, values: Vec<f32>, ideal: f64) -> Self {
+    /// in common with the question says less than half as much; where the best has few of its words, none says much. All
+    /// of it times `trust`, from 0 to 1.
+    pub(crate) fn shares(
+        name: &'static str,
+        weight: f64,
+        values: Vec<f32>,
+        ideal: f64,
+        trust: f64,
+    ) -> Self {
         let best = values.iter().copied().fold(0.0, f32::max);
         let enough = (ideal * ENOUGH) as f32;
         let divisor = best.max(enough).max(f32::MIN_POSITIVE);
@@ -57,20 +64,26 @@ impl Draft<'_> {
             write: Box::new(move |_, _, values| {
                 for value in values {
                     let share = *value / divisor;
-                    *value = share * share.sqrt();
+                    *value = share * share.sqrt() * trust as f32;
                 }
             }),
         }
     }
 
-    /// A column of coverages: of all words' weight, how much a message has, to the power of 8.
-    pub(crate) fn coverage(name: &'static str, weight: f64, values: Vec<f32>, ideal: f64) -> Self {
+    /// A column of coverages: of all words' weight, how much a message has, to the power of 8, times `sureness`.
+    pub(crate) fn coverage(
+        name: &'static str,
+        weight: f64,
+        values: Vec<f32>,
+        ideal: f64,
+        sureness: f64,
+    ) -> Self {
         let divisor = (ideal as f32).max(f32::MIN_POSITIVE);
         Self {
             column: Column::new(name, weight, values),
             write: Box::new(move |_, _, values| {
                 for value in values {
-                    *value = nearly_all((*value / divisor).min(1.0));
+                    *value = nearly_all((*value / divisor).min(1.0)) * sureness as f32;
                 }
             }),
         }

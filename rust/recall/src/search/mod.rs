@@ -30,6 +30,21 @@ pub struct Found {
     pub pending: usize,
     /// Whether the whole scope was in memory; otherwise there may be better hits that are not.
     pub complete: bool,
+    /// What the hits compare with; of the hybrid profiles only.
+    pub background: Background,
+}
+
+/// What a scope as a whole has of a question: what its hits compare with.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Background {
+    /// How many documents the scope has.
+    pub documents: f64,
+    /// What all words of the question weigh together (idf).
+    pub whole: f64,
+    /// What those weigh that one document has, at most.
+    pub most: f64,
+    /// The mean cosine of the documents.
+    pub cosine: f64,
 }
 
 /// A message that was found.
@@ -57,13 +72,15 @@ impl Recall {
         let parts = self.use_parts(search.tenant, search.scope);
         let views = self.views(&parts, search.published);
         failpoints::hit(Point::RecallScoring);
+        let excluded = rows(&views, search.exclude);
         let scoring = Scoring {
-            corpus: self.corpus(&views),
+            corpus: self.corpus(&views, &excluded),
             search,
             vector: vector.as_ref(),
         };
         let scores = scoring.score();
         let hits = hits(&views, search, &scores);
+        let background = scores.background;
         scores.sheet.give_back(&self.buffers);
         let pending = views
             .iter()
@@ -79,18 +96,33 @@ impl Recall {
             hits,
             pending,
             complete: parts.complete,
+            background,
         })
     }
 
-    fn corpus<'a>(&'a self, views: &'a [View<'a>]) -> Corpus<'a> {
+    fn corpus<'a>(&'a self, views: &'a [View<'a>], excluded: &'a [usize]) -> Corpus<'a> {
         Corpus {
             views,
             rows: views.last().map_or(0, |view| view.range().end),
             analyzer: &self.analyzer,
             kernels: self.kernels,
             buffers: &self.buffers,
+            excluded,
         }
     }
+}
+
+/// The rows of messages, by (uid, sequence), in ascending order.
+fn rows(views: &[View<'_>], messages: &[(u64, u64)]) -> Vec<usize> {
+    let mut rows: Vec<usize> = views
+        .iter()
+        .flat_map(|view| {
+            let own = messages.iter().filter(|(uid, _)| *uid == view.part.uid());
+            own.filter_map(|(_, sequence)| Some(view.base + view.content.slot(*sequence)?))
+        })
+        .collect();
+    rows.sort_unstable();
+    rows
 }
 
 /// The best candidates that pass the filter and are not excluded.
@@ -98,7 +130,7 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
     if search.k == 0 {
         return Vec::new();
     }
-    let excluded: FxHashSet<_> = search.exclude.iter().copied().collect();
+    let excluded: FxHashSet<_> = search.exclude.iter().chain(search.seen).copied().collect();
     let mut best = Best::new(search.k, search.threshold);
     for (number, view) in (0..).zip(views) {
         if !scores

@@ -7,12 +7,13 @@ use remora_late as late;
 use remora_lexical::Parameters;
 use rustc_hash::FxHashSet;
 
+use super::Background;
 use super::query::Search;
 use crate::memory::{View, speakers};
-use crate::rules::{Rules, newer};
+use crate::rules::{Rules, newer, recency};
 use crate::scoring::late::Late;
 use crate::scoring::parallel::{join, scope};
-use crate::scoring::{ABSENT, AskedWords, Column, Corpus, Draft, Sheet, write_cosines};
+use crate::scoring::{ABSENT, AskedWords, Chance, Column, Corpus, Draft, Sheet};
 use crate::text::names::Names;
 use crate::values::Profile;
 
@@ -29,6 +30,7 @@ enum Candidates {
 /// The scores of all documents of a scope.
 pub(crate) struct Scores {
     pub(crate) sheet: Sheet,
+    pub(crate) background: Background,
     candidates: Candidates,
 }
 
@@ -49,6 +51,27 @@ impl Scores {
     pub(crate) fn totals(&self, view: &View<'_>) -> &[f64] {
         &self.sheet.totals()[view.range()]
     }
+}
+
+/// The mean of the values that there are; 0 where there is none.
+fn mean(values: &[f32]) -> f64 {
+    let known = || values.iter().filter(|value| !value.is_nan());
+    let sum: f64 = known().map(|value| f64::from(*value)).sum();
+    sum / known().count().max(1) as f64
+}
+
+/// In a scope of more messages than these, only so many of the best pass something on: among many, what is not far ahead
+/// of the others is so by chance.
+const PASSING_ON: usize = 1_000;
+
+/// The total above which messages pass something on; none where all do.
+fn least_passed_on(sheet: &Sheet) -> f64 {
+    if sheet.totals().len() <= PASSING_ON {
+        return f64::NEG_INFINITY;
+    }
+    let mut totals = sheet.totals().to_vec();
+    let by_total = |left: &f64, right: &f64| right.total_cmp(left);
+    *totals.select_nth_unstable_by(PASSING_ON, by_total).1
 }
 
 /// A search of a scope that is held still.
@@ -78,7 +101,11 @@ impl<'a> Scoring<'a> {
     fn one(&self, name: &'static str, values: Vec<f32>, candidates: Candidates) -> Scores {
         let mut sheet = Sheet::new(self.corpus.rows, self.corpus.buffers);
         sheet.add(Column::new(name, 1.0, values));
-        Scores { sheet, candidates }
+        Scores {
+            sheet,
+            candidates,
+            background: Background::default(),
+        }
     }
 
     fn hybrid(&self) -> Scores {
@@ -89,24 +116,48 @@ impl<'a> Scoring<'a> {
             _ => speakers(self.corpus.views),
         };
         let words = self.without_names(&speakers);
+        let asked = AskedWords::of(self.corpus, self.search.text, &words);
+        let present = self.corpus.present(&asked);
+        let most = f64::from(present.iter().copied().fold(0.0, f32::max));
+        let chance = Chance::among(asked.documents());
+        let trust = match self.vector {
+            Some(_) => chance.trust(most, asked.whole()),
+            None => 1.0,
+        };
         let rules = Rules {
             corpus: self.corpus,
             words: &words,
             text: self.search.text,
             speakers: &speakers,
             weights,
+            trust,
         };
-        let (own, others) = join(|| self.own(&words), || rules.stages());
-        let mut stages = vec![own];
+        let has_rules = !weights.have_no_rules();
+        let (own, rules_asked) = join(
+            || self.own(&asked, present, trust, chance),
+            || has_rules.then(|| rules.asked()),
+        );
+        sheet.add_stages(self.corpus.views, vec![own]);
         if self.is_late() {
-            sheet.add_stages(self.corpus.views, std::mem::take(&mut stages));
             self.add_late(&mut sheet);
         }
-        stages.extend(others);
-        sheet.add_stages(self.corpus.views, stages);
-        self.add_newer(&mut sheet);
+        if let Some(rules_asked) = rules_asked {
+            let inherited = rules.inherited(least_passed_on(&sheet));
+            sheet.add_stages(self.corpus.views, vec![inherited, rules_asked]);
+            let around = rules.around(least_passed_on(&sheet));
+            sheet.add_stages(self.corpus.views, vec![around]);
+        }
+        let background = Background {
+            documents: asked.documents(),
+            whole: asked.whole(),
+            most,
+            cosine: mean(sheet.values("cosine").unwrap_or_default()),
+        };
+        self.add_recency(&mut sheet);
+        self.add_newer(&mut sheet, &asked);
         Scores {
             sheet,
+            background,
             candidates: match self.vector {
                 None => Candidates::Positive,
                 Some(_) => Candidates::All,
@@ -115,7 +166,13 @@ impl<'a> Scoring<'a> {
     }
 
     /// What a message has of itself: meaning and words.
-    fn own(&self, words: &str) -> Vec<Draft<'_>> {
+    fn own(
+        &self,
+        asked: &AskedWords,
+        present: Vec<f32>,
+        trust: f64,
+        chance: Chance,
+    ) -> Vec<Draft<'_>> {
         let weights = &self.search.weights;
         let cosines = self.vector.filter(|_| weights.cosine != 0.0);
         let words_weight = self.vector.map_or(1.0, |_| weights.bm25);
@@ -126,17 +183,17 @@ impl<'a> Scoring<'a> {
                 self.corpus.buffers.columns.take_any(self.corpus.rows),
             ),
             write: Box::new(|view, _, values| {
-                write_cosines(view, self.search.model, vector, values);
+                self.corpus
+                    .write_cosines(view, self.search.model, vector, values);
             }),
         });
-        let asked = AskedWords::of(self.corpus, self.search.text, words);
         let words = (words_weight != 0.0).then(|| {
             let values = self.corpus.word_scores(&asked.query(Parameters::default()));
-            Draft::shares("bm25", words_weight, values, asked.ideal())
+            Draft::shares("bm25", words_weight, values, asked.ideal(), trust)
         });
         let exact = (weights.exact != 0.0).then(|| {
-            let values = self.corpus.word_scores(&asked.query(Parameters::PRESENCE));
-            Draft::coverage("exact", weights.exact, values, asked.whole())
+            let sureness = chance.sureness(asked.whole());
+            Draft::coverage("exact", weights.exact, present, asked.whole(), sureness)
         });
         cosines.into_iter().chain(words).chain(exact).collect()
     }
@@ -155,11 +212,29 @@ impl<'a> Scoring<'a> {
         sheet.add(Column::new("late", self.search.weights.late, values));
     }
 
+    /// Adds what messages get for being recent: 1 for the newest of the scope, half for those that are older by the half-life.
+    fn add_recency(&self, sheet: &mut Sheet) {
+        let weight = self.search.weights.recency;
+        let Some(half_life) = self.search.half_life.filter(|_| weight != 0.0) else {
+            return;
+        };
+        let Corpus {
+            views,
+            rows,
+            buffers,
+            ..
+        } = self.corpus;
+        let mut values = buffers.columns.take(rows, ABSENT);
+        recency::write(views, half_life, &mut values);
+        sheet.add(Column::new("recency", weight, values));
+    }
+
     /// Adds what later messages get that say again what the best say, as far as vectors are compared.
-    fn add_newer(&self, sheet: &mut Sheet) {
+    fn add_newer(&self, sheet: &mut Sheet, asked: &AskedWords) {
         let weight = self.search.weights.newer;
         if let Some(vector) = self.vector.filter(|_| weight != 0.0) {
-            let lifts = newer::lifts(self.corpus, sheet, self.search.model, vector.dim());
+            let vectors = (self.search.model, vector.dim());
+            let lifts = newer::lifts(self.corpus, sheet, vectors, &asked.weights());
             sheet.add(Column::new("newer", weight, lifts));
         }
     }

@@ -29,10 +29,15 @@ pub struct Search<'a> {
     pub threshold: Option<f64>,
     /// The weights of the hybrid profiles' components.
     pub weights: Weights,
+    /// After how many seconds the component `recency` is half; without it, there is none.
+    pub half_life: Option<f64>,
     /// Which documents are candidates.
     pub filter: Filter,
-    /// Documents that are no candidates, by (uid, sequence).
+    /// Documents that are no candidates, by (uid, sequence). They have no words and no vector either, so that nothing
+    /// of them is passed on to others.
     pub exclude: &'a [(u64, u64)],
+    /// Documents that are no candidates because they were found before, by (uid, sequence).
+    pub seen: &'a [(u64, u64)],
     /// The revision up to which changes are visible.
     pub published: u64,
 }

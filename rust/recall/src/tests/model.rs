@@ -201,6 +201,8 @@ pub(super) struct Question {
     pub(super) weights: Weights,
     pub(super) filter: Filter,
     pub(super) exclude: Vec<(u64, u64)>,
+    pub(super) seen: Vec<(u64, u64)>,
+    pub(super) half_life: Option<f64>,
 }
 
 impl Question {
@@ -215,6 +217,8 @@ impl Question {
             weights: Weights::default(),
             filter: Filter::default(),
             exclude: Vec::new(),
+            seen: Vec::new(),
+            half_life: None,
         }
     }
 
@@ -236,6 +240,8 @@ impl Question {
             weights: self.weights,
             filter: self.filter.clone(),
             exclude: &self.exclude,
+            seen: &self.seen,
+            half_life: self.half_life,
             published,
         };
         recall.search(&search).expect("the query has a direction")
@@ -248,6 +254,7 @@ pub(super) const RULES: Weights = Weights {
     late: 0.0,
     bm25: 0.3,
     exact: 0.2,
+    identifier: 0.6,
     answer: 0.3,
     next: 0.1,
     speaker: 0.3,
@@ -258,6 +265,7 @@ pub(super) const RULES: Weights = Weights {
     session: 0.3,
     nearby: 0.1,
     newer: 0.0,
+    recency: 0.3,
 };
 
 /// The places of the hits, best first.

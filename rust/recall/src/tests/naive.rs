@@ -37,6 +37,20 @@ pub(super) fn relative(bm25: f64, best: f64, ideal: f64) -> f64 {
     }
 }
 
+/// How far words are trusted in a small scope: a quarter of the question's weight is too little and half is enough, or, of
+/// what chance explains, 1 less is too little and all of it enough.
+pub(super) fn trust(rows: &[Naive], whole: f64) -> f64 {
+    let share = rows.iter().map(|row| row.coverage).fold(0.0, f64::max);
+    let excess = share * whole - (rows.len().max(1) as f64).ln();
+    (4.0 * share - 1.0).max(excess + 1.0).clamp(0.0, 1.0)
+}
+
+/// The share of what all words of a question give that chance leaves.
+fn sureness(documents: usize, whole: f64) -> f64 {
+    let excess = whole - (documents.max(1) as f64).ln();
+    0.25 + 0.75 * (excess / 20.0).clamp(0.0, 1.0)
+}
+
 /// The words of a text, each with the share of its weight that it has: those of names 0.6.
 pub(super) fn words_asked(text: &str, without_names: &str) -> BTreeMap<String, f64> {
     let analyzer = Analyzer::new();
@@ -222,13 +236,15 @@ pub(super) fn ruled(
     let scored = naive_of(rows, &asked, vector);
     let ideal = ideal(&documents(rows), &asked);
     let best = scored.iter().map(|row| row.bm25).fold(0.0, f64::max);
+    let trust = vector.map_or(1.0, |_| trust(&scored, ideal));
+    let sureness = sureness(rows.len(), ideal);
     let bm25 = if vector.is_some() { weights.bm25 } else { 1.0 };
     let base: Vec<f64> = scored
         .iter()
         .map(|row| {
             weights.cosine * row.cosine.unwrap_or(0.0)
-                + bm25 * relative(row.bm25, best, ideal)
-                + weights.exact * row.coverage.powi(8)
+                + bm25 * relative(row.bm25, best, ideal) * trust
+                + weights.exact * row.coverage.powi(8) * sureness
         })
         .collect();
     let sessions = sessions(rows);
@@ -247,7 +263,7 @@ pub(super) fn ruled(
     let neighbours = neighbours(&sessions, rows);
     let passages = passages(rows, &neighbours, words);
     for (score, passage) in scores.iter_mut().zip(passages) {
-        *score += weights.passage * passage;
+        *score += weights.passage * passage * trust;
     }
     let nearby: Vec<f64> = neighbours
         .iter()

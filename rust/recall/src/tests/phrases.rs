@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::Names;
+use crate::text::identifiers::identifiers;
 use crate::text::names;
 use crate::text::signs::{asks, is_short};
 
@@ -63,4 +64,32 @@ fn role_words_and_single_letters_are_no_names() {
 
     assert_eq!(names, Names::of(["Doe"]));
     assert!(names::is_role("User") && !names::is_role("users"));
+}
+
+#[test]
+fn identifiers_are_numbers_codes_files_and_addresses() {
+    for (text, found) in [
+        ("ticket 1234, please", vec!["1234"]),
+        ("Where is PO 95078?", vec!["95078"]),
+        ("open (draft_v9.2.docx)", vec!["draft_v9.2.docx"]),
+        (
+            "mail to eriksen80@example.org.",
+            vec!["eriksen80@example.org"],
+        ),
+        (
+            "report.pdf and walk_tree()",
+            vec!["report.pdf", "walk_tree"],
+        ),
+        ("error E-1005 in v7.63.0", vec!["E-1005", "v7.63.0"]),
+    ] {
+        assert_eq!(identifiers(text).collect::<Vec<_>>(), found);
+    }
+    for text in [
+        "on 3 May 2023 at 10:20",
+        "the 3rd, 7pm, 90s, 20%, 5kg",
+        "a well-known fact. Then U.S. law, e.g. this",
+        "",
+    ] {
+        assert_eq!(identifiers(text).collect::<Vec<_>>(), [""; 0], "{text}");
+    }
 }

@@ -307,10 +307,11 @@ fn neighbours_that_a_filter_hides_still_lend_their_scores() {
     assert_eq!(found.hits[0].score, 0.3);
 }
 
-/// Two messages a day apart of the words and vectors given, and a question that is near both.
+/// Two messages a day apart of the words and vectors given, and a question that is near both; and one of something else.
 fn order_of(first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)> {
     let mut store = Store::default();
-    for (number, (text, vector)) in (1..).zip([first, second]) {
+    let other = ("a code review", [-1.0, 0.0]);
+    for (number, (text, vector)) in (1..).zip([first, second, other]) {
         let mut row = Row::new(number, number, text);
         row.time = EVENING + number as i64 * 24 * HOUR;
         row.vectors.insert(MODEL.to_owned(), vector.to_vec());
@@ -319,6 +320,7 @@ fn order_of(first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)
     let mut question = Question::new(Profile::Hybrid, "door code", Some(&[1.0, 0.0]));
     question.weights.exact = 0.2;
     question.weights.newer = 1.0;
+    question.k = 2;
     places(&question.ask(&store.fresh(), ANN))
 }
 
@@ -343,4 +345,157 @@ fn what_has_fewer_words_of_the_question_or_says_something_else_is_not_newer() {
         order_of(first, ("the door code", [0.9, -2.0])),
         [(1, 1), (1, 2)]
     );
+}
+
+#[test]
+fn what_says_that_something_has_changed_needs_fewer_words() {
+    let first = ("the door code is 1234", [1.0, 0.1]);
+    let changed = ("the door has a new lock, 5678 opens it", [1.0, 1.2]);
+    let asks = ("is there a new door?", [1.0, 1.2]);
+
+    assert_eq!(order_of(first, changed), [(1, 2), (1, 1)]);
+    assert_eq!(order_of(first, asks), [(1, 1), (1, 2)]);
+}
+
+#[test]
+fn what_has_another_name_or_number_is_not_newer() {
+    let first = ("the garage on door Code wants 9 euros", [1.0, 0.1]);
+    let other = ("the door moved, they want 10 euros now", [1.0, 0.2]);
+
+    assert_eq!(order_of(first, other), [(1, 1), (1, 2)]);
+}
+
+/// A store of messages with vectors, a minute apart, and a question with one.
+fn asked(messages: &[(&str, [f32; 2])], question: &str) -> (Store, Question) {
+    let mut store = Store::default();
+    for (number, (text, vector)) in (1..).zip(messages) {
+        let mut row = Row::new(number, number, text);
+        row.time = EVENING + number as i64 * HOUR / 60;
+        row.vectors.insert(MODEL.to_owned(), vector.to_vec());
+        store.put("ann", 1, row);
+    }
+    (
+        store,
+        Question::new(Profile::Hybrid, question, Some(&[1.0, 0.0])),
+    )
+}
+
+#[test]
+fn the_message_with_the_identifier_leads() {
+    let messages = [
+        ("your parcel ORD-428555 arrives on Tuesday", [1.0, 0.3]),
+        ("please note ORD-220319 for the tablet", [1.0, 1.5]),
+        ("a parcel arrives", [1.0, 0.1]),
+    ];
+    let (store, mut question) = asked(&messages, "when will ORD-220319 arrive?");
+    question.weights.identifier = 0.6;
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    assert_eq!(places(&found)[0], (1, 2));
+    assert!(names(&found, 0).contains(&"identifier"));
+    question.text = "when will the parcel of 2023 arrive?".to_owned();
+    let found = question.ask(&store.fresh(), ANN);
+    assert!(!names(&found, 0).contains(&"identifier"));
+}
+
+#[test]
+fn an_identifier_that_most_messages_have_says_little() {
+    let messages = [
+        ("api-2 is down", [1.0, 1.0]),
+        ("api-2 is up", [1.0, 1.0]),
+        ("all is well", [1.0, 0.0]),
+    ];
+    let (store, mut question) = asked(&messages, "how is api-2?");
+    question.weights = Weights {
+        cosine: 0.0,
+        bm25: 0.0,
+        identifier: 1.0,
+        ..Weights::default()
+    };
+
+    let scores: Vec<f64> = question
+        .ask(&store.fresh(), ANN)
+        .hits
+        .iter()
+        .map(|hit| hit.score)
+        .collect();
+
+    assert!(0.0 < scores[0] && scores[0] < 0.3, "{scores:?}");
+    assert_eq!(scores[2], 0.0);
+}
+
+#[test]
+fn what_is_recent_counts_by_its_half_life() {
+    let messages = [("boat", [1.0, 0.0]), ("lantern", [1.0, 0.0])];
+    let (store, mut question) = asked(&messages, "river");
+    question.weights.recency = 0.3;
+    let recall = store.fresh();
+
+    assert_eq!(places(&question.ask(&recall, ANN)), [(1, 1), (1, 2)]);
+    question.half_life = Some(30.0);
+    let found = question.ask(&recall, ANN);
+
+    assert_eq!(places(&found), [(1, 2), (1, 1)]);
+    let recency = |place: usize| {
+        let mut parts = found.hits[place].components.iter();
+        parts
+            .find(|part| part.name == "recency")
+            .map(|part| part.value)
+    };
+    assert_eq!((recency(0), recency(1)), (Some(1.0), Some(0.25)));
+}
+
+#[test]
+fn a_message_that_is_excluded_lends_nothing() {
+    let messages = [
+        ("which colour has the boat?", [1.0, 0.0]),
+        ("red", [0.0, 1.0]),
+        ("the boat", [0.5, 1.0]),
+    ];
+    let (store, mut question) = asked(&messages, "which colour has the boat?");
+    question.weights = RULES;
+    let recall = store.fresh();
+    let whole = question.ask(&recall, ANN);
+    question.exclude = vec![(1, 1)];
+
+    let found = question.ask(&recall, ANN);
+
+    assert_eq!(places(&found), [(1, 3), (1, 2)]);
+    let score = |found: &Found, sequence| {
+        let mut hits = found.hits.iter();
+        hits.find(|hit| hit.sequence == sequence)
+            .map(|hit| hit.score)
+    };
+    assert!(score(&found, 2) < score(&whole, 2));
+    assert!(score(&found, 3) > Some(0.0));
+}
+
+#[test]
+fn in_a_large_scope_only_the_best_thousand_pass_something_on() {
+    let mut store = Store::default();
+    for number in 1..=1_200 {
+        let near = number <= 1_100;
+        let text = if number % 2 == 0 { "yes" } else { "really?" };
+        let vector = if near { [1.0, 0.1] } else { [0.1, 1.0] };
+        store.put(
+            "ann",
+            1,
+            Row::new(number, number, text).embedded(MODEL, &vector),
+        );
+    }
+    let mut question = Question::new(Profile::Hybrid, "river", Some(&[1.0, 0.0]));
+    question.weights.answer = 0.3;
+
+    let found = question.ask(&store.fresh(), ANN);
+
+    let answer = |hit: &crate::FoundMessage| {
+        let mut parts = hit.components.iter();
+        parts
+            .find(|part| part.name == "answer")
+            .map(|part| part.value)
+    };
+    let answers: Vec<_> = found.hits.iter().filter_map(answer).collect();
+    assert!(!answers.is_empty());
+    assert!(answers.iter().all(|value| *value == 0.0), "{answers:?}");
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::model::{MODEL, Question, Row, Store, TENANT, key, pieces, places, recall, vector};
-use super::naive::{Naive, documents, ideal, naive, relative, words_asked};
+use super::naive::{Naive, documents, ideal, naive, relative, trust, words_asked};
 use crate::scoring::late::COMPARED;
 use crate::{Filter, Found, FoundMessage, Profile, Scope, Weights};
 
@@ -51,11 +51,11 @@ pub(super) fn rows_of(store: &Store) -> Vec<(u64, Row)> {
 fn expected(
     profile: Profile,
     weights: Weights,
-    (best, ideal): (f64, f64),
+    (best, ideal, trust): (f64, f64, f64),
     row: &Naive,
     with_vector: bool,
 ) -> Option<f64> {
-    let relative = relative(row.bm25, best, ideal);
+    let relative = relative(row.bm25, best, ideal) * if with_vector { trust } else { 1.0 };
     match profile {
         Profile::Lexical => (row.bm25 > 0.0).then_some(row.bm25),
         Profile::Vector => row.cosine.map(|cosine| (1.0 + cosine) / 2.0),
@@ -118,11 +118,12 @@ proptest! {
         let scored = naive(&rows_of(&store), &query, values.as_deref());
         let best = scored.iter().map(|row| row.bm25).fold(0.0, f64::max);
         let ideal = ideal(&documents(&rows_of(&store)), &words_asked(&query, &query));
+        let trust = trust(&scored, ideal);
 
         let found = question.ask(&store.fresh(), ANN);
 
         let expected = scored.iter().filter_map(|row| {
-            let score = expected(profile, weights, (best, ideal), row, values.is_some())?;
+            let score = expected(profile, weights, (best, ideal, trust), row, values.is_some())?;
             Some((score, (row.uid, row.row.sequence)))
         });
         assert_agrees(&found, expected.collect());
@@ -170,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn filters_and_exclusions_take_hits_out_and_change_no_score(
+    fn filters_and_what_was_seen_take_hits_out_and_change_no_score(
         store in store(), profile in profile(), query in text(), values in direction(), after in 0i64..20, excluded in 1u64..20,
     ) {
         let mut store = store;
@@ -184,10 +185,10 @@ proptest! {
         let mut all = question.ask(&recall, ANN).hits;
 
         question.filter = Filter { sent: (Some(after), None).into(), ..Filter::default() };
-        question.exclude = vec![(1, excluded), (2, excluded), (9, 9)];
+        question.seen = vec![(1, excluded), (2, excluded), (9, 9)];
         let some = question.ask(&recall, ANN).hits;
 
-        all.retain(|hit| hit.sequence as i64 > after && !question.exclude.contains(&(hit.uid, hit.sequence)));
+        all.retain(|hit| hit.sequence as i64 > after && !question.seen.contains(&(hit.uid, hit.sequence)));
         prop_assert_eq!(some, all);
     }
 }
@@ -307,6 +308,8 @@ fn a_query_without_direction_is_refused() {
         weights: Weights::default(),
         filter: Filter::default(),
         exclude: &[],
+        seen: &[],
+        half_life: None,
         published: 0,
     };
 

@@ -46,9 +46,11 @@ pub struct Weights {
     /// Of shared words: BM25 over the best BM25 of the scope, or over half of what a message of average length would
     /// score that has all words of the question where that is more; to the power of 1.5. 0.3 by default.
     pub bm25: f64,
-    /// Of having all words of the question: how much of their weight the message has, to the power of 8, from 0 to 1. 0
-    /// by default, as all that follow.
+    /// Of having all words of the question: how much of their weight the message has, to the power of 8, times how little
+    /// chance explains that; from 0 to 1. 0 by default, as all that follow.
     pub exact: f64,
+    /// Of having the identifiers that the question names, from 0 to 1.
+    pub identifier: f64,
     /// Of the question before, if this message follows one: what the four above give it.
     pub answer: f64,
     /// Of the message after: what the same four give it.
@@ -69,6 +71,8 @@ pub struct Weights {
     pub nearby: f64,
     /// Of saying again, later, what one of the best says: what is missing to take the place before it.
     pub newer: f64,
+    /// Of being recent, where a search names a half-life.
+    pub recency: f64,
 }
 
 impl Default for Weights {
@@ -78,6 +82,7 @@ impl Default for Weights {
             late: 0.0,
             bm25: 0.3,
             exact: 0.0,
+            identifier: 0.0,
             answer: 0.0,
             next: 0.0,
             speaker: 0.0,
@@ -88,6 +93,7 @@ impl Default for Weights {
             session: 0.0,
             nearby: 0.0,
             newer: 0.0,
+            recency: 0.0,
         }
     }
 }
@@ -100,6 +106,7 @@ impl Weights {
             "late" => &mut self.late,
             "bm25" => &mut self.bm25,
             "exact" => &mut self.exact,
+            "identifier" => &mut self.identifier,
             "answer" => &mut self.answer,
             "next" => &mut self.next,
             "speaker" => &mut self.speaker,
@@ -110,6 +117,7 @@ impl Weights {
             "session" => &mut self.session,
             "nearby" => &mut self.nearby,
             "newer" => &mut self.newer,
+            "recency" => &mut self.recency,
             _ => return None,
         })
     }
@@ -122,6 +130,7 @@ impl Weights {
             bm25: self.bm25,
             exact: self.exact,
             newer: self.newer,
+            recency: self.recency,
             ..Self::default()
         };
         *self == plain

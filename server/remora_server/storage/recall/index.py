@@ -12,6 +12,7 @@ from remora_server._native import Core
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import (
+    Background,
     Component,
     Hit,
     InConversation,
@@ -139,6 +140,7 @@ class LoadedScope:
             index=self._index_state(query, found.pending, revision),
             profile=query.options.profile,
             revision=revision,
+            background=Background(*found.background),
         )
 
     def _wait_for_vectors(self, query: SearchQuery) -> None:
@@ -205,11 +207,13 @@ class LoadedScope:
             k=options.k,
             threshold=options.threshold,
             weights=dict(options.weights),
+            half_life=options.half_life,
             roles=list(options.filter.roles),
             sent=(options.filter.sent.after, options.filter.sent.before),
             received=(options.filter.received.after, options.filter.received.before),
             expression=None if options.filter.where is None else expression(options.filter.where),
             exclude=list(query.exclude),
+            seen=list(query.seen),
             published=revision,
         )
         return revision, found

@@ -1,6 +1,7 @@
 //! What rules know of English: its times, dates, persons, and what has a name. A text in another language shows none of it,
 //! and is ranked by everything else.
 
+pub(crate) mod changes;
 pub(crate) mod dates;
 pub(crate) mod named;
 pub(crate) mod persons;

@@ -17,6 +17,16 @@ const ENGLISH: &[&str] = &[
     "your",
 ];
 
+/// Words behind which "I" or "we" asks what to do, and says nothing of who asks.
+const ADVICE: [&str; 6] = ["should", "shall", "can", "could", "may", "must"];
+
+/// Whether a question, in lower case, asks for advice: "what should I do", "can we". The answer is what others said.
+pub(crate) fn asks_for_advice(question: &[Word<'_>]) -> bool {
+    question.windows(2).any(|pair| {
+        ADVICE.contains(&pair[0].text) && matches!(pair[1].text, "i" | "we") && pair[1].follows()
+    })
+}
+
 /// Whether a question, in lower case, is asked in the first person.
 pub(crate) fn is_in_first_person(question: &[Word<'_>]) -> bool {
     let has = |word: &str| question.iter().any(|asked| asked.text == word);

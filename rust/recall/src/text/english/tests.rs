@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::changes::speaks_of_change;
 use super::dates::{closeness, day_of, named_dates};
 use super::named::{asks_for_name, names_something};
-use super::persons::is_in_first_person;
+use super::persons::{asks_for_advice, is_in_first_person};
 use super::temporal::{asks_when, speaks_of_time};
 use crate::tests::naive::{calendar, times};
 use crate::text::words::words;
@@ -282,5 +283,33 @@ fn a_capital_letter_within_a_sentence_is_a_name() {
         "  Oslo ",
     ] {
         assert!(!names_something(text), "{text}");
+    }
+}
+
+#[test]
+fn who_asks_for_advice_does_not_ask_about_themselves() {
+    for (question, advice) in [
+        ("what should i do about the boat?", true),
+        ("can we sail tonight", true),
+        ("where do i live?", false),
+        ("should my boat stay", false),
+        ("i can sail", false),
+    ] {
+        assert_eq!(asks_for_advice(&words(question)), advice, "{question}");
+    }
+}
+
+#[test]
+fn a_change_is_told_in_a_word_or_a_phrase() {
+    for (text, changes) in [
+        ("I live in Oslo now.", true),
+        ("He no longer sails", true),
+        ("They RENAMED the boat", true),
+        ("It went up to 10", true),
+        ("I know a renowned boat", false),
+        ("up and down", false),
+        ("", false),
+    ] {
+        assert_eq!(speaks_of_change(text), changes, "{text}");
     }
 }
