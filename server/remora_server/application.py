@@ -263,7 +263,7 @@ def _handlers(
         VectorHandlers(store.vectors, store.collections, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         UserHandlers(store.users),
-        MemoryHandlers(recollection, assembler, reader, tokens),
+        MemoryHandlers(recollection, assembler, reader, tokens, page_tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TransferHandlers(store.exports, store.imports, page_tokens),
         AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started(), failures), store.backups),

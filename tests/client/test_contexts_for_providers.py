@@ -33,6 +33,7 @@ from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.storage.schema.message_reader import StoredMessageReader
 
 COUNTER = NativeTokenCounter()
@@ -105,7 +106,7 @@ def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
     assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader())
     reader = ConversationReader(store, store, store, wire.listed)
-    handlers = MemoryHandlers(store, assembler, reader, COUNTER)
+    handlers = MemoryHandlers(store, assembler, reader, COUNTER, PageTokens(b"key"))
     call = Call("AssembleContext", "acme", deadline=math.inf)
     try:
         reply = handlers.assemble_context(call, request)

@@ -44,6 +44,8 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "received": (None, None),
         "expression": None,
         "exclude": [],
+        "seen": [],
+        "half_life": None,
         "published": 0,
     }
     return recall.search("acme", **(asked | changes))

@@ -475,6 +475,19 @@ _PASSED_ON: list[Json] = [{}, {"answer": 1.0, "next": 1.0}, {"session": 1.0, "ne
 _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     *((None, _by_vector(profile=profile)) for profile in (0, 2)),
     *(("options.profile", _by_vector(profile=profile)) for profile in (1, 3, 4)),
+    ("options.recency_half_life", _by_vector(recency_half_life=Duration(seconds=86_400))),
+    *(
+        (
+            "options.recency_half_life",
+            _searched(options={"profile": profile, "recency_half_life": Duration(seconds=86_400)}),
+        )
+        for profile in (2, 3)
+    ),
+    *(
+        (None, _searched(options={"profile": profile, "recency_half_life": Duration(seconds=86_400)}))
+        for profile in (0, 1, 4)
+    ),
+    ("options.recency_half_life", _searched(options={"recency_half_life": Duration(nanos=999_999)})),
     (None, _by_vector(weights={})),
     ("options.weights", _by_vector(weights={"cosine": 1.0})),
     *((None, _searched(options={"profile": profile, "weights": {"bm25": 1.0}})) for profile in (0, 1, 4)),

@@ -138,9 +138,13 @@ def test_a_revision_that_was_never_given_out_is_out_of_range(
     assert answer.info.metadata["min_revision"] == str(revision)
 
 
+PAGE_OF_ONE: dict[str, dict[str, Any]] = {"SearchMessagesRequest": {"text": "night train", "options": {"k": 1}}}
+"""What asks for a page of one element, where that is no `page_size`."""
+
+
 def page_of(caller: WireCaller, request_name: str, **fields: object) -> tuple[Any, str]:
     """A request for pages of one element, and the token of the second."""
-    least_of = {**LEAST[request_name], **fields, "page_size": 1}
+    least_of = {**LEAST[request_name], **PAGE_OF_ONE.get(request_name, {"page_size": 1}), **fields}
     request: Any = GetMessageClass(REQUESTS[request_name])(**least_of)
     reply: Any = ask(caller, METHOD_OF[request_name], request)
     assert reply.next_page_token

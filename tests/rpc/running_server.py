@@ -103,7 +103,7 @@ class RunningServer:
             VectorHandlers(store.vectors, store.collections, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
             UserHandlers(store.users),
-            MemoryHandlers(self.searcher, self.assembler, reader, tokens),
+            MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens),
             TextHandlers(tokens, embedders),
             TransferHandlers(store.exports, store.imports, page_tokens),
             AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups),

@@ -38,6 +38,8 @@ from remora_server.domain.times import Between
 from remora_server.domain.tokens import CL100K_BASE, O200K_BASE, TokenEncoding
 
 VECTOR = struct.pack("<3f", 1, 2, 3)
+ONE_MORE = 1
+"""A hit beyond the page, which says that there is another page."""
 MESSAGE = Message(id="m", text="é" * 200, sequence=3)
 
 
@@ -49,7 +51,7 @@ def query_of(server: RunningServer, **fields: object) -> SearchQuery:
 def test_a_search_by_text_is_hybrid_and_waits_a_quarter_of_a_second(server: RunningServer) -> None:
     query = query_of(server, text="where")
 
-    assert query == SearchQuery(OfUser("u"), "where", None, SearchOptions(k=10), index_wait=0.25)
+    assert query == SearchQuery(OfUser("u"), "where", None, SearchOptions(k=10 + ONE_MORE), index_wait=0.25)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,61 @@ def test_a_text_is_ranked_as_asked(server: RunningServer, given: pb.Profile.Valu
 
 @pytest.mark.parametrize(("given", "k"), [(0, 10), (1, 1), (1_000, 1_000), (1_001, 1_000)])
 def test_ten_hits_are_wanted_unless_asked_otherwise_and_1000_at_most(server: RunningServer, given: int, k: int) -> None:
-    assert query_of(server, text="t", options=pb.SearchOptions(k=given)).options.k == k
+    assert query_of(server, text="t", options=pb.SearchOptions(k=given)).options.k == k + ONE_MORE
+
+
+def found(*sequences: int) -> SearchResult:
+    hits = tuple(Hit(1, "c", sequence, 0.5, (), MESSAGE.SerializeToString()) for sequence in sequences)
+    return SearchResult(hits, IndexState("minilm", 0, None), Profile.HYBRID, revision=7)
+
+
+def page_of(server: RunningServer, request: pb.SearchMessagesRequest) -> pb.SearchMessagesResponse:
+    reply = server.call("SearchMessages", request)
+    assert isinstance(reply, pb.SearchMessagesResponse)
+    return reply
+
+
+def test_a_page_begins_with_what_no_page_before_had(server: RunningServer) -> None:
+    request = pb.SearchMessagesRequest(user_id="u", text="t", options=pb.SearchOptions(k=2))
+    server.searcher.result = found(3, 1, 2)
+    first = page_of(server, request)
+    server.searcher.result = found(2)
+    request.page_token = first.next_page_token
+    second = page_of(server, request)
+
+    assert [query.seen for query in server.searcher.queries] == [(), ((1, 3), (1, 1))]
+    assert (len(first.hits), len(second.hits)) == (2, 1)
+    assert first.next_page_token
+    assert not second.next_page_token
+
+
+def test_a_page_token_is_of_one_request(server: RunningServer) -> None:
+    request = pb.SearchMessagesRequest(user_id="u", text="t", options=pb.SearchOptions(k=2))
+    server.searcher.result = found(3, 1, 2)
+    token = page_of(server, request).next_page_token
+
+    with pytest.raises(grpc.RpcError, match="page_token"):
+        query_of(server, text="another", options=pb.SearchOptions(k=2), page_token=token)
+
+
+def test_pages_end_after_1000_hits(server: RunningServer) -> None:
+    request = pb.SearchMessagesRequest(user_id="u", text="t", options=pb.SearchOptions(k=600))
+    server.searcher.result = found(*range(601))
+    request.page_token = page_of(server, request).next_page_token
+    server.searcher.result = found(*range(600, 1001))
+    last = page_of(server, request)
+
+    assert server.searcher.queries[-1].options.k == 400 + ONE_MORE
+    assert (len(last.hits), last.next_page_token) == (400, "")
+
+
+def test_a_half_life_is_taken_over_in_search_and_context(server: RunningServer) -> None:
+    options = pb.SearchOptions(recency_half_life=Duration(seconds=86_400))
+
+    assert query_of(server, text="t", options=options).options.half_life == 86_400.0
+    context = asked_for(server, search=options)
+    assert context.search is not None
+    assert context.search.half_life == 86_400.0
 
 
 def leaf(key: str, operator: filter_pb2.Operator.ValueType, *values: Scalar) -> filter_pb2.Filter:
@@ -152,7 +208,7 @@ def test_options_and_filters_are_taken_over(server: RunningServer) -> None:
         received=Between(3_000_000, None),
         where=AllOf((Condition("a", Operator.EQ, (None,)), AnyOf((is_in, Negated(is_absent))))),
     )
-    assert query.options == SearchOptions(threshold=0.0, filter=expected, weights={"bm25": 0.0})
+    assert query.options == SearchOptions(k=10 + ONE_MORE, threshold=0.0, filter=expected, weights={"bm25": 0.0})
     assert query.index_wait == 1.5
 
 

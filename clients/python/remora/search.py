@@ -51,13 +51,15 @@ class Weights(TypedDict, total=False):
         next: Of preceding a matching message. Default 0.1.
         speaker: Of a speaker whom the query names. Default 0.3.
         temporal: Of mentioning a time, if the query asks when. Default 0.2.
-        date: Of being sent around a date that the query names. Default 0.3.
-        named: Of containing a name, if the query asks for one. Default 0.1.
+        date: Of being sent around a date that the query names. Default 0.3; 0.4 in hybrid_late.
+        named: Of containing a name, if the query asks for one. Default 0.15.
         session: Of the best message around it in the same session. Default 0.3.
         passage: Of the words of the message and its neighbours together. Default 0.2.
-        nearby: Of the best of its neighbours. Default 0.1.
-        exact: Of having all words of the query. Default 0.2.
-        newer: Of saying again, later, what one of the best says. Default 1.
+        nearby: Of the best of its neighbours. Default 0.15.
+        exact: Of having all words of the query. Default 0.8.
+        identifier: Of having the identifiers that the query names: numbers, codes, files, addresses. Default 0.6.
+        newer: Of saying later what now holds of what one of the best says. Default 1.
+        recency: Of being recent, with `recency_half_life`. Default 0.3.
     """
 
     cosine: Weight
@@ -73,7 +75,9 @@ class Weights(TypedDict, total=False):
     passage: Weight
     nearby: Weight
     exact: Weight
+    identifier: Weight
     newer: Weight
+    recency: Weight
 
 
 Query: TypeAlias = Annotated[str, Name(32_768)]
@@ -84,10 +88,13 @@ class SearchOptions(TimeBounds, total=False):
     """How a search ranks and filters; the server chooses what is left out.
 
     Attributes:
-        k: How many hits at most, 1 to 1,000. Default 10.
+        k: How many hits at most, 1 to 1,000. Default 10. Of a search, on each page.
         profile: How messages are ranked: `hybrid` (the default), `hybrid_late`, `vector` or `lexical`.
         threshold: Only hits with at least this score, on the profile's own scale.
         weights: The weights of the components, as in `Weights`; only for the hybrid profiles.
+        recency_half_life: In how many seconds a message loses half of what it gets for being recent, counted from the
+            newest message: `timedelta(days=30).total_seconds()`. Without it, being recent counts for nothing. Only for
+            the hybrid profiles.
         roles: Only messages of these roles, at most 16.
         where: Only messages whose attributes match: a dict of attributes and their values, or a `Filter`, or several,
             which must all hold.
@@ -101,6 +108,7 @@ class SearchOptions(TimeBounds, total=False):
     profile: Profile
     threshold: Annotated[float, Finite()]
     weights: Weights
+    recency_half_life: Annotated[float, Between(0.001, 3_155_760_000)]
     roles: Annotated[Collection[RoleName], Items(16)]
     where: Where
 
@@ -110,12 +118,14 @@ def options_to_proto(options: SearchOptions) -> memory_service_pb2.SearchOptions
     where = where_to_proto(options.get("where", ()))
     message_filter = memory_service_pb2.MessageFilter(roles=options.get("roles", ()), where=where)
     put_bounds(options, message_filter)
+    half_life = options.get("recency_half_life")
     return memory_service_pb2.SearchOptions(
         k=options.get("k", 0),
         profile=_PROFILES[options.get("profile")],
         threshold=options.get("threshold"),
         weights=memory_service_pb2.Weights(**options["weights"]) if "weights" in options else None,
         filter=message_filter,
+        recency_half_life=None if half_life is None else to_duration(half_life),
     )
 
 
@@ -194,7 +204,10 @@ class SearchResult:
         profile: The profile that ranked.
         index: The state of the index, and how it was used.
         revision: The revision that the result shows.
-        truncated: Whether the last hits were left out because the reply would be larger than 3 MiB.
+        truncated: Whether the last hits were left out because the reply would be larger than 3 MiB; the next page has
+            them.
+        next_page_token: The `page_token` of the next page, with the same query and options; empty at the end, which is
+            after 1,000 hits at the latest.
     """
 
     hits: tuple[Hit, ...]
@@ -202,6 +215,7 @@ class SearchResult:
     index: IndexState
     revision: int
     truncated: bool = False
+    next_page_token: str = ""
 
     def __getitem__(self, position: int) -> Hit:
         return self.hits[position]
@@ -221,6 +235,7 @@ class SearchResult:
             index=IndexState.from_proto(response.index),
             revision=response.revision,
             truncated=response.truncated,
+            next_page_token=response.next_page_token,
         )
 
 
@@ -232,12 +247,13 @@ def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOp
 
 
 def search_request(
-    query: Query | Embedding, options: SearchOptions, *, explain: bool, index_wait: float | None
+    query: Query | Embedding, options: SearchOptions, *, explain: bool, index_wait: float | None, page_token: str
 ) -> memory_service_pb2.SearchMessagesRequest:
     """A request for a text or a vector, without its scope."""
     request = memory_service_pb2.SearchMessagesRequest(
         options=options_to_proto(options),
         explain=explain,
+        page_token=page_token,
         index_wait=None if index_wait is None else to_duration(index_wait),
     )
     if isinstance(query, str):

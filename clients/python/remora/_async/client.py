@@ -226,6 +226,7 @@ class AsyncRemora:
         query: Query | Embedding,
         *,
         user_id: Annotated[Id, IfMissing("search_all_users() searches the messages of all users")],
+        page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
@@ -237,13 +238,14 @@ class AsyncRemora:
         conversation.
         """
         return await AsyncUser(self._calls, user_id).search(
-            query, explain=explain, index_wait=index_wait, timeout=timeout, **options
+            query, page_token=page_token, explain=explain, index_wait=index_wait, timeout=timeout, **options
         )
 
     async def search_all_users(
         self,
         query: Query | Embedding,
         *,
+        page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
@@ -253,7 +255,7 @@ class AsyncRemora:
 
         No other call finds the messages of several users.
         """
-        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        request = search_request(query, options, explain=explain, index_wait=index_wait, page_token=page_token)
         request.tenant.CopyFrom(memory_service_pb2.TenantScope())
         response = await self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)

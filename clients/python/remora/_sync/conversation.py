@@ -122,13 +122,17 @@ class Conversation:
         self,
         query: Query | Embedding,
         *,
+        page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
-        """The messages of this conversation that answer a text or resemble a vector, best first."""
-        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        """The messages of this conversation that answer a text or resemble a vector, best first: a page of `k`.
+
+        The result's `next_page_token` is the `page_token` of the next page.
+        """
+        request = search_request(query, options, explain=explain, index_wait=index_wait, page_token=page_token)
         request.conversation.CopyFrom(
             memory_service_pb2.ConversationScope(conversation_id=self.id, user_id=self.user_id)
         )

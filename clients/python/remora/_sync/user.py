@@ -35,13 +35,17 @@ class User:
         self,
         query: Query | Embedding,
         *,
+        page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
-        """The user's messages, of all its conversations, that answer a text or resemble a vector, best first."""
-        request = search_request(query, options, explain=explain, index_wait=index_wait)
+        """The user's messages, of all its conversations, that answer a text or resemble a vector: the best `k`.
+
+        The result's `next_page_token` is the `page_token` of the next page.
+        """
+        request = search_request(query, options, explain=explain, index_wait=index_wait, page_token=page_token)
         request.user_id = self.id
         response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)

@@ -267,6 +267,7 @@ class SearchMessagesRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     INDEX_WAIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """All of one user's messages, 1 to 512 bytes."""
     text: _builtins.str
@@ -275,6 +276,11 @@ class SearchMessagesRequest(_message.Message):
     """Whether hits have the components of their scores."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same. The next page has the best of the
+    messages that no page before it had, as they rank now: no message is found twice, whatever is written between two
+    pages, and where nothing is, the pages together are what one search for all of them finds.
+    """
     @_builtins.property
     def conversation(self) -> Global___ConversationScope:
         """One user's messages of one conversation."""
@@ -313,10 +319,11 @@ class SearchMessagesRequest(_message.Message):
         explain: _builtins.bool = ...,
         min_revision: _builtins.int = ...,
         index_wait: _duration_pb2.Duration | None = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "index_wait", b"index_wait", "options", b"options", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "explain", b"explain", "index_wait", b"index_wait", "min_revision", b"min_revision", "options", b"options", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "explain", b"explain", "index_wait", b"index_wait", "min_revision", b"min_revision", "options", b"options", "page_token", b"page_token", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_query: _TypeAlias = _typing.Literal["text", "embedding"]  # noqa: Y015
     _WhichOneofArgType_query: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
@@ -340,8 +347,11 @@ class SearchOptions(_message.Message):
     THRESHOLD_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     WEIGHTS_FIELD_NUMBER: _builtins.int
+    RECENCY_HALF_LIFE_FIELD_NUMBER: _builtins.int
     k: _builtins.int
-    """How many hits at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    """How many hits at most: in SearchMessages, of a page. Default 10; more than 1,000 is lowered to 1,000; negative is
+    refused.
+    """
     profile: Global___Profile.ValueType
     """How messages are ranked. Default: hybrid."""
     threshold: _builtins.float
@@ -356,6 +366,13 @@ class SearchOptions(_message.Message):
         embedding: INVALID_ARGUMENT, INVALID_FIELD.
         """
 
+    @_builtins.property
+    def recency_half_life(self) -> _duration_pb2.Duration:
+        """How fast messages lose what they get for being recent, `recency` of Weights: half of it for each half-life that they
+        were sent before the newest message of the scope. Unset: being recent counts for nothing. From 1 ms to 100 years. With
+        another profile, or an embedding: INVALID_ARGUMENT, INVALID_FIELD.
+        """
+
     def __init__(
         self,
         *,
@@ -364,10 +381,11 @@ class SearchOptions(_message.Message):
         threshold: _builtins.float | None = ...,
         filter: Global___MessageFilter | None = ...,
         weights: Global___Weights | None = ...,
+        recency_half_life: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "threshold", b"threshold", "weights", b"weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "recency_half_life", b"recency_half_life", "threshold", b"threshold", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "k", b"k", "profile", b"profile", "threshold", b"threshold", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "k", b"k", "profile", b"profile", "recency_half_life", b"recency_half_life", "threshold", b"threshold", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
     _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
@@ -433,7 +451,7 @@ Global___MessageFilter: _TypeAlias = MessageFilter  # noqa: Y015
 class Weights(_message.Message):
     """Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
     profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session`, `nearby` and `newer`
-    pass on the values of others; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
+    pass on the values of others, and `recency` ranks by nothing that the query says; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
 
     Experimental: in a minor version a weight may get another name, meaning or default, or may go. The profiles stay.
     """
@@ -454,12 +472,15 @@ class Weights(_message.Message):
     NAMED_FIELD_NUMBER: _builtins.int
     EXACT_FIELD_NUMBER: _builtins.int
     NEWER_FIELD_NUMBER: _builtins.int
+    IDENTIFIER_FIELD_NUMBER: _builtins.int
+    RECENCY_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
     """Of the cosine, from -1 to 1. Default 1; 0.5 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
     """Of shared words: BM25 divided by the best BM25 of the scope or, where that is more, by half of what a message of average
     length gets that has all words of the query once (words that no message has count as the rarest); to the power of 1.5,
-    from 0 to 1. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 if the query has no vector.
+    from 0 to 1; less where no message has a good share of the query's words or more of them than chance explains among so
+    many messages. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 if the query has no vector.
     """
     answer: _builtins.float
     """Of the question before: the sum of `cosine`, `late`, `bm25` and `exact` of the message before this one, if it is a question of
@@ -471,7 +492,7 @@ class Weights(_message.Message):
     """
     speaker: _builtins.float
     """Of the speaker: 1 for messages of a speaker whom the query names, unless it names all speakers of the scope; if it
-    names none and says I, my or we, 1 for messages of the role `user`. As words, names of speakers then
+    names none, says I, my or we and asks for no advice ("should I"), 1 for messages of the role `user`. As words, names of speakers then
     have 0.6 of their weight. Default 0.3.
     """
     temporal: _builtins.float
@@ -479,7 +500,7 @@ class Weights(_message.Message):
     date: _builtins.float
     """Of a date: how well the sent time matches the dates that the query names, from 0 to 1: the day, the one before or the
     one after 1, up to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3.
-    Default 0.3.
+    Default 0.3; 0.4 in PROFILE_HYBRID_LATE.
     """
     session: _builtins.float
     """Of the session: the best sum of all other components but `nearby`, among this message and the 16 before and after it
@@ -499,17 +520,28 @@ class Weights(_message.Message):
     these has at most 200 words. Default 0.2.
     """
     nearby: _builtins.float
-    """Of the neighbours: the best sum of all other components but `session` among them. Default 0.1."""
+    """Of the neighbours: the best sum of all other components but `session` among them. Default 0.15."""
     named: _builtins.float
-    """Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.1."""
+    """Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.15."""
     exact: _builtins.float
-    """Of all words of the query: the share of their weight (idf) that the message has, to the power of 8, from 0 to 1. Default
-    0.2.
+    """Of all words of the query: the share of their weight (idf) that the message has, to the power of 8, times how little
+    chance explains it: from a quarter, where the words weigh no more than the logarithm of how many messages the scope
+    has, to 1, where they weigh 20 more. Default 0.8.
     """
     newer: _builtins.float
-    """Of saying again, later, what one of the three best messages says: what this one lacks to go before it. Both are among
-    the ten best of all other components; the cosine of the two is at least 0.6, the later one has at least 0.43 of the
-    other's `exact`, and its sum of `cosine`, `late`, `bm25` and `exact` is at most 0.15 lower. Default 1.
+    """Of saying later what now holds of what one of the three best messages says: what this one lacks to go before it. Both
+    are among the ten best of all other components, of one speaker, with a cosine of at least 0.45, and of the words
+    of the query this one has what the other one has. If it says that something has changed ("now", "moved to"; English
+    only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. Default 1.
+    """
+    identifier: _builtins.float
+    """Of the identifiers that the query names: numbers of three digits or more that are no year, words with letters and
+    digits, addresses, names of files. 1 for a message that has all parts of each; less where others have it, too: the
+    square of its weight (idf) over that of what one message has. Default 0.6.
+    """
+    recency: _builtins.float
+    """Of being recent, with `recency_half_life` of SearchOptions: 1 for the newest message of the scope, half of it for each
+    half-life that another one was sent before. Default 0.3.
     """
     def __init__(
         self,
@@ -528,10 +560,12 @@ class Weights(_message.Message):
         named: _builtins.float | None = ...,
         exact: _builtins.float | None = ...,
         newer: _builtins.float | None = ...,
+        identifier: _builtins.float | None = ...,
+        recency: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_identifier", b"_identifier", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_recency", b"_recency", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "identifier", b"identifier", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "recency", b"recency", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "_bm25", b"_bm25", "_cosine", b"_cosine", "_date", b"_date", "_exact", b"_exact", "_identifier", b"_identifier", "_late", b"_late", "_named", b"_named", "_nearby", b"_nearby", "_newer", b"_newer", "_next", b"_next", "_passage", b"_passage", "_recency", b"_recency", "_session", b"_session", "_speaker", b"_speaker", "_temporal", b"_temporal", "answer", b"answer", "bm25", b"bm25", "cosine", b"cosine", "date", b"date", "exact", b"exact", "identifier", b"identifier", "late", b"late", "named", b"named", "nearby", b"nearby", "newer", b"newer", "next", b"next", "passage", b"passage", "recency", b"recency", "session", b"session", "speaker", b"speaker", "temporal", b"temporal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
@@ -543,6 +577,8 @@ class Weights(_message.Message):
     _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
     _WhichOneofReturnType__exact: _TypeAlias = _typing.Literal["exact"]  # noqa: Y015
     _WhichOneofArgType__exact: _TypeAlias = _typing.Literal["_exact", b"_exact"]  # noqa: Y015
+    _WhichOneofReturnType__identifier: _TypeAlias = _typing.Literal["identifier"]  # noqa: Y015
+    _WhichOneofArgType__identifier: _TypeAlias = _typing.Literal["_identifier", b"_identifier"]  # noqa: Y015
     _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
     _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
     _WhichOneofReturnType__named: _TypeAlias = _typing.Literal["named"]  # noqa: Y015
@@ -555,6 +591,8 @@ class Weights(_message.Message):
     _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
     _WhichOneofReturnType__passage: _TypeAlias = _typing.Literal["passage"]  # noqa: Y015
     _WhichOneofArgType__passage: _TypeAlias = _typing.Literal["_passage", b"_passage"]  # noqa: Y015
+    _WhichOneofReturnType__recency: _TypeAlias = _typing.Literal["recency"]  # noqa: Y015
+    _WhichOneofArgType__recency: _TypeAlias = _typing.Literal["_recency", b"_recency"]  # noqa: Y015
     _WhichOneofReturnType__session: _TypeAlias = _typing.Literal["session"]  # noqa: Y015
     _WhichOneofArgType__session: _TypeAlias = _typing.Literal["_session", b"_session"]  # noqa: Y015
     _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
@@ -572,6 +610,8 @@ class Weights(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exact) -> _WhichOneofReturnType__exact | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__identifier) -> _WhichOneofReturnType__identifier | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__named) -> _WhichOneofReturnType__named | None: ...
@@ -583,6 +623,8 @@ class Weights(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__passage) -> _WhichOneofReturnType__passage | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recency) -> _WhichOneofReturnType__recency | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__session) -> _WhichOneofReturnType__session | None: ...
     @_typing.overload
@@ -603,12 +645,17 @@ class SearchMessagesResponse(_message.Message):
     INDEX_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision that the reply shows."""
     profile: Global___Profile.ValueType
     """The profile that ranked."""
     truncated: _builtins.bool
-    """Whether the last hits were left out because the reply would be larger than 3 MiB. It has at least one."""
+    """Whether the last hits of the page were left out because the reply would be larger than 3 MiB. It has at least one; the
+    next page begins with the others.
+    """
+    next_page_token: _builtins.str
+    """For the next page; empty at the end, which is after 1,000 hits at the latest."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hit]:
         """The hits, best first; ties by conversation uid, then sequence."""
@@ -625,10 +672,11 @@ class SearchMessagesResponse(_message.Message):
         index: Global___IndexState | None = ...,
         profile: Global___Profile.ValueType = ...,
         truncated: _builtins.bool = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "profile", b"profile", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "next_page_token", b"next_page_token", "profile", b"profile", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

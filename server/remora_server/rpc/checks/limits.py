@@ -126,6 +126,12 @@ def _values_fit(condition: Condition) -> None:
 _HYBRID = (memory.PROFILE_UNSPECIFIED, memory.PROFILE_HYBRID, memory.PROFILE_HYBRID_LATE)
 
 
+def _of_profile(options: memory.SearchOptions) -> None:
+    if options.HasField("recency_half_life") and options.profile not in _HYBRID:
+        raise Violation("only hybrid profiles count how recent a message is", "recency_half_life")
+    _weights_of_profile(options)
+
+
 def _weights_of_profile(options: memory.SearchOptions) -> None:
     given = {field.name: weight for field, weight in options.weights.ListFields()}
     if not given:
@@ -195,6 +201,11 @@ def _vector_profile(options: memory.SearchOptions, name: str) -> None:
     if options.weights.ListFields():
         raise Violation(
             "only the hybrid profiles have weights, and an embedding selects PROFILE_VECTOR", f"{name}.weights"
+        )
+    if options.HasField("recency_half_life"):
+        raise Violation(
+            "only the hybrid profiles count how recent a message is, and an embedding selects PROFILE_VECTOR",
+            f"{name}.recency_half_life",
         )
     if options.profile not in (memory.PROFILE_UNSPECIFIED, memory.PROFILE_VECTOR):
         raise Violation("an embedding is searched for with PROFILE_VECTOR", f"{name}.profile")
@@ -271,7 +282,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.SearchVectorsRequest": _finite_query,
     "remora.v1.CountVectorsRequest": _filter_of_vectors,
     "remora.v1.DeleteVectorsRequest": _filter_of_vectors,
-    "remora.v1.SearchOptions": _weights_of_profile,
+    "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
     "remora.v1.AssembleContextRequest": _context_by_vector,
     "remora.v1.ReadConversationRequest": _vectors_by_vector,

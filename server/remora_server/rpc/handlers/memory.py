@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from google.protobuf.message import Message as ProtobufMessage
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1.message_pb2 import Message
@@ -34,9 +35,13 @@ from remora_server.domain.search import (
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
+from remora_server.rpc.handlers.page_tokens import PageTokens
 
 DEFAULT_HITS, MAX_HITS = 10, 1_000
 DEFAULT_INDEX_WAIT = 0.25
+
+_Seen: TypeAlias = tuple[tuple[int, int], ...]
+"""The hits of the pages before, by (conversation uid, sequence)."""
 
 PROFILES = {
     pb.PROFILE_HYBRID: Profile.HYBRID,
@@ -84,15 +89,24 @@ class MemoryHandlers(Struct, frozen=True):
     assembler: Assembler
     reader: Reader
     tokens: TokenCounter
+    page_tokens: PageTokens
 
     def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
-        result = self.searcher.search(call.read(request), _query(request, _scope(request)))
-        hits = fitting((_hit(hit, explain=request.explain) for hit in result.hits), len)
+        seen = self.page_tokens.position(call, request, _Seen) or ()
+        query = replace(_query(request, _scope(request)), seen=seen)
+        page_size = min(query.options.k, MAX_HITS - len(seen))
+        one_more = replace(query.options, k=page_size + 1)
+        result = self.searcher.search(call.read(request), replace(query, options=one_more))
+        page = result.hits[:page_size]
+        hits = fitting((_hit(hit, explain=request.explain) for hit in page), len)
+        seen += tuple((hit.conversation_uid, hit.sequence) for hit in page[: len(hits)])
+        more = len(hits) < len(result.hits) and len(seen) < MAX_HITS
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
             index=_index(result.index),
             profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
-            truncated=len(hits) < len(result.hits),
+            truncated=len(hits) < len(page),
+            next_page_token=self.page_tokens.make(call, request, seen) if more else "",
         )
         return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
 
@@ -170,6 +184,7 @@ def _options(given: pb.SearchOptions, vector: QueryVector | None) -> SearchOptio
         threshold=given.threshold if given.HasField("threshold") else None,
         filter=_filter(given.filter),
         weights={field.name: value for field, value in given.weights.ListFields()},
+        half_life=decode.seconds(given.recency_half_life) if given.HasField("recency_half_life") else None,
     )
 
 

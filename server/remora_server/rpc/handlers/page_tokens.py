@@ -23,6 +23,7 @@ from remora.v1.history_service_pb2 import (
     ListTimelineEventsRequest,
     ListTracesRequest,
 )
+from remora.v1.memory_service_pb2 import SearchMessagesRequest
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.vector_service_pb2 import ListCollectionsRequest
 from remora.v1.workflow_service_pb2 import ListWorkflowIdsRequest, ListWorkflowRunsRequest, ListWorkflowStepsRequest
@@ -44,6 +45,7 @@ ListRequest: TypeAlias = (
     | ListWorkflowRunsRequest
     | ListWorkflowStepsRequest
     | ExportRecordsRequest
+    | SearchMessagesRequest
 )
 
 P = TypeVar("P")

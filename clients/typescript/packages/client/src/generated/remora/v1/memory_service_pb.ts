@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/memory_service.proto.
  */
 export const file_remora_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLYAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgcKBXNjb3BlQgcKBXF1ZXJ5IrQBCg1TZWFyY2hPcHRpb25zEgkKAWsYASABKAUSIwoHcHJvZmlsZRgCIAEoDjISLnJlbW9yYS52MS5Qcm9maWxlEhYKCXRocmVzaG9sZBgDIAEoAUgAiAEBEigKBmZpbHRlchgEIAEoCzIYLnJlbW9yYS52MS5NZXNzYWdlRmlsdGVyEiMKB3dlaWdodHMYBSABKAsyEi5yZW1vcmEudjEuV2VpZ2h0c0IMCgpfdGhyZXNob2xkIrUCCg1NZXNzYWdlRmlsdGVyEg0KBXJvbGVzGAEgAygJEi4KCnNlbnRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlbnRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5yZWNlaXZlZF9hZnRlchgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPcmVjZWl2ZWRfYmVmb3JlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgV3aGVyZRgJIAEoCzIRLnJlbW9yYS52MS5GaWx0ZXJKBAgCEAVSCmFmdGVyX3RpbWVSC2JlZm9yZV90aW1lUgpjb25kaXRpb25zIr0DCgdXZWlnaHRzEhMKBmNvc2luZRgBIAEoAUgAiAEBEhEKBGJtMjUYAiABKAFIAYgBARITCgZhbnN3ZXIYAyABKAFIAogBARIRCgRuZXh0GAQgASgBSAOIAQESFAoHc3BlYWtlchgFIAEoAUgEiAEBEhUKCHRlbXBvcmFsGAYgASgBSAWIAQESEQoEZGF0ZRgHIAEoAUgGiAEBEhQKB3Nlc3Npb24YCCABKAFIB4gBARIRCgRsYXRlGAkgASgBSAiIAQESFAoHcGFzc2FnZRgKIAEoAUgJiAEBEhMKBm5lYXJieRgLIAEoAUgKiAEBEhIKBW5hbWVkGAwgASgBSAuIAQESEgoFZXhhY3QYDSABKAFIDIgBARISCgVuZXdlchgOIAEoAUgNiAEBQgkKB19jb3NpbmVCBwoFX2JtMjVCCQoHX2Fuc3dlckIHCgVfbmV4dEIKCghfc3BlYWtlckILCglfdGVtcG9yYWxCBwoFX2RhdGVCCgoIX3Nlc3Npb25CBwoFX2xhdGVCCgoIX3Bhc3NhZ2VCCQoHX25lYXJieUIICgZfbmFtZWRCCAoGX2V4YWN0QggKBl9uZXdlciKmAQoWU2VhcmNoTWVzc2FnZXNSZXNwb25zZRIcCgRoaXRzGAEgAygLMg4ucmVtb3JhLnYxLkhpdBIQCghyZXZpc2lvbhgCIAEoBBIkCgVpbmRleBgDIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB3Byb2ZpbGUYBCABKA4yEi5yZW1vcmEudjEuUHJvZmlsZRIRCgl0cnVuY2F0ZWQYBSABKAgifAoDSGl0EiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIXCg9jb252ZXJzYXRpb25faWQYAiABKAkSDQoFc2NvcmUYAyABKAESKAoKY29tcG9uZW50cxgEIAMoCzIULnJlbW9yYS52MS5Db21wb25lbnQiOAoJQ29tcG9uZW50EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIncKCkluZGV4U3RhdGUSDQoFbW9kZWwYASABKAkSDwoHcGVuZGluZxgCIAEoAxISCgp3b3Jkc19vbmx5GAMgASgIEjUKEXdvcmRzX29ubHlfcmVhc29uGAQgASgOMhoucmVtb3JhLnYxLldvcmRzT25seVJlYXNvbiKDBAoWQXNzZW1ibGVDb250ZXh0UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVxdWVyeRgDIAEoCRISCgptYXhfdG9rZW5zGAQgASgFEiUKCGVuY29kaW5nGAUgASgLMhMucmVtb3JhLnYxLkVuY29kaW5nEhwKD3JlY2VudF9tZXNzYWdlcxgGIAEoBUgAiAEBEigKBnNlYXJjaBgHIAEoCzIYLnJlbW9yYS52MS5TZWFyY2hPcHRpb25zEhkKEXNlYXJjaF91c2VyX3Njb3BlGAggASgIEh8KBW1lcmdlGAkgASgOMhAucmVtb3JhLnYxLk1lcmdlEicKCXJlbmRlcmluZxgKIAEoDjIULnJlbW9yYS52MS5SZW5kZXJpbmcSFAoMbWluX3JldmlzaW9uGAsgASgEEi0KCmluZGV4X3dhaXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLQoPcXVlcnlfZW1iZWRkaW5nGA0gASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZxIOCgZzeXN0ZW0YDiABKAkSFQoNYWxsb3dfcGFydGlhbBgPIAEoCBIZChFpbmNsdWRlX3VucmVsYXRlZBgQIAEoCEISChBfcmVjZW50X21lc3NhZ2VzIrMCChdBc3NlbWJsZUNvbnRleHRSZXNwb25zZRIeCgVpdGVtcxgBIAMoCzIPLnJlbW9yYS52MS5JdGVtEgwKBHRleHQYAiABKAkSEwoLdG9rZW5zX3VzZWQYAyABKAUSFwoPb3ZlcmhlYWRfdG9rZW5zGAQgASgFEhAKCGxlZnRfb3V0GAUgASgFEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBRINCgVleGFjdBgHIAEoCBIQCghyZXZpc2lvbhgIIAEoBBIkCgVpbmRleBgJIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB2VhcmxpZXIYCiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgp1bmFuc3dlcmVkGAsgASgFEhEKCXVucmVsYXRlZBgMIAEoBSLKAgoXUmVhZENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSHAoPcmVjZW50X21lc3NhZ2VzGAMgASgFSAGIAQESDgoEdGV4dBgEIAEoCUgAEikKCWVtYmVkZGluZxgFIAEoCzIULnJlbW9yYS52MS5FbWJlZGRpbmdIABIpCgdvcHRpb25zGAYgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSHwoFbWVyZ2UYByABKA4yEC5yZW1vcmEudjEuTWVyZ2USFAoMbWluX3JldmlzaW9uGAggASgEEi0KCmluZGV4X3dhaXQYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBwoFcXVlcnlCEgoQX3JlY2VudF9tZXNzYWdlcyLdAQoYUmVhZENvbnZlcnNhdGlvblJlc3BvbnNlEigKCG1lc3NhZ2VzGAEgAygLMhYucmVtb3JhLnYxLlJlYWRNZXNzYWdlEi0KDGNvbnZlcnNhdGlvbhgCIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SHQoVZmlyc3RfcmVjZW50X3NlcXVlbmNlGAMgASgEEhEKCXRydW5jYXRlZBgEIAEoCBIQCghyZXZpc2lvbhgFIAEoBBIkCgVpbmRleBgGIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlIlAKC1JlYWRNZXNzYWdlEiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgVzY29yZRgCIAEoAUgAiAEBQggKBl9zY29yZSJuChdHZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQifQoYR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2NvbnRlbnQYASABKAwSDQoFZm91bmQYAiABKAgSLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAQgASgEIqABChdTZXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHY29udGVudBgCIAEoDBIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJdChhTZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USLwoLdXBkYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAIgASgEIpIBChpEZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQAobRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQiywEKBEl0ZW0SIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIjCgdzZWN0aW9uGAMgASgOMhIucmVtb3JhLnYxLlNlY3Rpb24SEgoFc2NvcmUYBCABKAFIAIgBARIOCgZ0b2tlbnMYBSABKAUSDgoGcmVhc29uGAYgASgJEhEKCXVuY291bnRlZBgHIAMoCRIPCgdwYXJ0aWFsGAggASgIQggKBl9zY29yZSqcAQoPV29yZHNPbmx5UmVhc29uEiEKHVdPUkRTX09OTFlfUkVBU09OX1VOU1BFQ0lGSUVEEAASHQoZV09SRFNfT05MWV9SRUFTT05fUFJPRklMRRABEh4KGldPUkRTX09OTFlfUkVBU09OX05PX01PREVMEAISJwojV09SRFNfT05MWV9SRUFTT05fTU9ERUxfVU5SRUFDSEFCTEUQAyp4CgdQcm9maWxlEhcKE1BST0ZJTEVfVU5TUEVDSUZJRUQQABISCg5QUk9GSUxFX0hZQlJJRBABEhIKDlBST0ZJTEVfVkVDVE9SEAISEwoPUFJPRklMRV9MRVhJQ0FMEAMSFwoTUFJPRklMRV9IWUJSSURfTEFURRAEKmAKB1NlY3Rpb24SFwoTU0VDVElPTl9VTlNQRUNJRklFRBAAEhIKDlNFQ1RJT05fUkVDRU5UEAESFAoQU0VDVElPTl9SRUNBTExFRBACEhIKDlNFQ1RJT05fU1lTVEVNEAMqbAoFTWVyZ2USFQoRTUVSR0VfVU5TUEVDSUZJRUQQABIQCgxNRVJHRV9BUFBFTkQQARIRCg1NRVJHRV9QUkVQRU5EEAISFAoQTUVSR0VfSU5URVJMRUFWRRADEhEKDU1FUkdFX0VBUkxJRVIQBCpYCglSZW5kZXJpbmcSGQoVUkVOREVSSU5HX1VOU1BFQ0lGSUVEEAASFgoSUkVOREVSSU5HX01FU1NBR0VTEAESGAoUUkVOREVSSU5HX1RSQU5TQ1JJUFQQAjLRBAoNTWVtb3J5U2VydmljZRJaCg5TZWFyY2hNZXNzYWdlcxIgLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZSIDkAIBEl0KD0Fzc2VtYmxlQ29udGV4dBIhLnJlbW9yYS52MS5Bc3NlbWJsZUNvbnRleHRSZXF1ZXN0GiIucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlc3BvbnNlIgOQAgESYAoQUmVhZENvbnZlcnNhdGlvbhIiLnJlbW9yYS52MS5SZWFkQ29udmVyc2F0aW9uUmVxdWVzdBojLnJlbW9yYS52MS5SZWFkQ29udmVyc2F0aW9uUmVzcG9uc2UiA5ACARJgChBHZXRXb3JraW5nTWVtb3J5EiIucmVtb3JhLnYxLkdldFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiMucmVtb3JhLnYxLkdldFdvcmtpbmdNZW1vcnlSZXNwb25zZSIDkAIBElsKEFNldFdvcmtpbmdNZW1vcnkSIi5yZW1vcmEudjEuU2V0V29ya2luZ01lbW9yeVJlcXVlc3QaIy5yZW1vcmEudjEuU2V0V29ya2luZ01lbW9yeVJlc3BvbnNlEmQKE0RlbGV0ZVdvcmtpbmdNZW1vcnkSJS5yZW1vcmEudjEuRGVsZXRlV29ya2luZ01lbW9yeVJlcXVlc3QaJi5yZW1vcmEudjEuRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
+  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLsAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnBhZ2VfdG9rZW4YCiABKAlCBwoFc2NvcGVCBwoFcXVlcnki6gEKDVNlYXJjaE9wdGlvbnMSCQoBaxgBIAEoBRIjCgdwcm9maWxlGAIgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSFgoJdGhyZXNob2xkGAMgASgBSACIAQESKAoGZmlsdGVyGAQgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VGaWx0ZXISIwoHd2VpZ2h0cxgFIAEoCzISLnJlbW9yYS52MS5XZWlnaHRzEjQKEXJlY2VuY3lfaGFsZl9saWZlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl90aHJlc2hvbGQitQIKDU1lc3NhZ2VGaWx0ZXISDQoFcm9sZXMYASADKAkSLgoKc2VudF9hZnRlchgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VudF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDnJlY2VpdmVkX2FmdGVyGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9yZWNlaXZlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBXdoZXJlGAkgASgLMhEucmVtb3JhLnYxLkZpbHRlckoECAIQBVIKYWZ0ZXJfdGltZVILYmVmb3JlX3RpbWVSCmNvbmRpdGlvbnMihwQKB1dlaWdodHMSEwoGY29zaW5lGAEgASgBSACIAQESEQoEYm0yNRgCIAEoAUgBiAEBEhMKBmFuc3dlchgDIAEoAUgCiAEBEhEKBG5leHQYBCABKAFIA4gBARIUCgdzcGVha2VyGAUgASgBSASIAQESFQoIdGVtcG9yYWwYBiABKAFIBYgBARIRCgRkYXRlGAcgASgBSAaIAQESFAoHc2Vzc2lvbhgIIAEoAUgHiAEBEhEKBGxhdGUYCSABKAFICIgBARIUCgdwYXNzYWdlGAogASgBSAmIAQESEwoGbmVhcmJ5GAsgASgBSAqIAQESEgoFbmFtZWQYDCABKAFIC4gBARISCgVleGFjdBgNIAEoAUgMiAEBEhIKBW5ld2VyGA4gASgBSA2IAQESFwoKaWRlbnRpZmllchgPIAEoAUgOiAEBEhQKB3JlY2VuY3kYECABKAFID4gBAUIJCgdfY29zaW5lQgcKBV9ibTI1QgkKB19hbnN3ZXJCBwoFX25leHRCCgoIX3NwZWFrZXJCCwoJX3RlbXBvcmFsQgcKBV9kYXRlQgoKCF9zZXNzaW9uQgcKBV9sYXRlQgoKCF9wYXNzYWdlQgkKB19uZWFyYnlCCAoGX25hbWVkQggKBl9leGFjdEIICgZfbmV3ZXJCDQoLX2lkZW50aWZpZXJCCgoIX3JlY2VuY3kivwEKFlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2USHAoEaGl0cxgBIAMoCzIOLnJlbW9yYS52MS5IaXQSEAoIcmV2aXNpb24YAiABKAQSJAoFaW5kZXgYAyABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZRIjCgdwcm9maWxlGAQgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSEQoJdHJ1bmNhdGVkGAUgASgIEhcKD25leHRfcGFnZV90b2tlbhgGIAEoCSJ8CgNIaXQSIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRINCgVzY29yZRgDIAEoARIoCgpjb21wb25lbnRzGAQgAygLMhQucmVtb3JhLnYxLkNvbXBvbmVudCI4CglDb21wb25lbnQSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIOCgZ3ZWlnaHQYAyABKAEidwoKSW5kZXhTdGF0ZRINCgVtb2RlbBgBIAEoCRIPCgdwZW5kaW5nGAIgASgDEhIKCndvcmRzX29ubHkYAyABKAgSNQoRd29yZHNfb25seV9yZWFzb24YBCABKA4yGi5yZW1vcmEudjEuV29yZHNPbmx5UmVhc29uIoMEChZBc3NlbWJsZUNvbnRleHRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg0KBXF1ZXJ5GAMgASgJEhIKCm1heF90b2tlbnMYBCABKAUSJQoIZW5jb2RpbmcYBSABKAsyEy5yZW1vcmEudjEuRW5jb2RpbmcSHAoPcmVjZW50X21lc3NhZ2VzGAYgASgFSACIAQESKAoGc2VhcmNoGAcgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSGQoRc2VhcmNoX3VzZXJfc2NvcGUYCCABKAgSHwoFbWVyZ2UYCSABKA4yEC5yZW1vcmEudjEuTWVyZ2USJwoJcmVuZGVyaW5nGAogASgOMhQucmVtb3JhLnYxLlJlbmRlcmluZxIUCgxtaW5fcmV2aXNpb24YCyABKAQSLQoKaW5kZXhfd2FpdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCg9xdWVyeV9lbWJlZGRpbmcYDSABKAsyFC5yZW1vcmEudjEuRW1iZWRkaW5nEg4KBnN5c3RlbRgOIAEoCRIVCg1hbGxvd19wYXJ0aWFsGA8gASgIEhkKEWluY2x1ZGVfdW5yZWxhdGVkGBAgASgIQhIKEF9yZWNlbnRfbWVzc2FnZXMiswIKF0Fzc2VtYmxlQ29udGV4dFJlc3BvbnNlEh4KBWl0ZW1zGAEgAygLMg8ucmVtb3JhLnYxLkl0ZW0SDAoEdGV4dBgCIAEoCRITCgt0b2tlbnNfdXNlZBgDIAEoBRIXCg9vdmVyaGVhZF90b2tlbnMYBCABKAUSEAoIbGVmdF9vdXQYBSABKAUSFwoPdW5jb3VudGVkX3BhcnRzGAYgASgFEg0KBWV4YWN0GAcgASgIEhAKCHJldmlzaW9uGAggASgEEiQKBWluZGV4GAkgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUSIwoHZWFybGllchgKIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKCnVuYW5zd2VyZWQYCyABKAUSEQoJdW5yZWxhdGVkGAwgASgFIsoCChdSZWFkQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIcCg9yZWNlbnRfbWVzc2FnZXMYAyABKAVIAYgBARIOCgR0ZXh0GAQgASgJSAASKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gAEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIfCgVtZXJnZRgHIAEoDjIQLnJlbW9yYS52MS5NZXJnZRIUCgxtaW5fcmV2aXNpb24YCCABKAQSLQoKaW5kZXhfd2FpdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVxdWVyeUISChBfcmVjZW50X21lc3NhZ2VzIt0BChhSZWFkQ29udmVyc2F0aW9uUmVzcG9uc2USKAoIbWVzc2FnZXMYASADKAsyFi5yZW1vcmEudjEuUmVhZE1lc3NhZ2USLQoMY29udmVyc2F0aW9uGAIgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIdChVmaXJzdF9yZWNlbnRfc2VxdWVuY2UYAyABKAQSEQoJdHJ1bmNhdGVkGAQgASgIEhAKCHJldmlzaW9uGAUgASgEEiQKBWluZGV4GAYgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUiUAoLUmVhZE1lc3NhZ2USIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKBXNjb3JlGAIgASgBSACIAQFCCAoGX3Njb3JlIm4KF0dldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ9ChhHZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHY29udGVudBgBIAEoDBINCgVmb3VuZBgCIAEoCBIvCgt1cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBCABKAQioAEKF1NldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEg8KB3VzZXJfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIl0KGFNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikgEKGkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJAChtEZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCLLAQoESXRlbRIjCgdtZXNzYWdlGAEgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2USFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEiMKB3NlY3Rpb24YAyABKA4yEi5yZW1vcmEudjEuU2VjdGlvbhISCgVzY29yZRgEIAEoAUgAiAEBEg4KBnRva2VucxgFIAEoBRIOCgZyZWFzb24YBiABKAkSEQoJdW5jb3VudGVkGAcgAygJEg8KB3BhcnRpYWwYCCABKAhCCAoGX3Njb3JlKpwBCg9Xb3Jkc09ubHlSZWFzb24SIQodV09SRFNfT05MWV9SRUFTT05fVU5TUEVDSUZJRUQQABIdChlXT1JEU19PTkxZX1JFQVNPTl9QUk9GSUxFEAESHgoaV09SRFNfT05MWV9SRUFTT05fTk9fTU9ERUwQAhInCiNXT1JEU19PTkxZX1JFQVNPTl9NT0RFTF9VTlJFQUNIQUJMRRADKngKB1Byb2ZpbGUSFwoTUFJPRklMRV9VTlNQRUNJRklFRBAAEhIKDlBST0ZJTEVfSFlCUklEEAESEgoOUFJPRklMRV9WRUNUT1IQAhITCg9QUk9GSUxFX0xFWElDQUwQAxIXChNQUk9GSUxFX0hZQlJJRF9MQVRFEAQqYAoHU2VjdGlvbhIXChNTRUNUSU9OX1VOU1BFQ0lGSUVEEAASEgoOU0VDVElPTl9SRUNFTlQQARIUChBTRUNUSU9OX1JFQ0FMTEVEEAISEgoOU0VDVElPTl9TWVNURU0QAypsCgVNZXJnZRIVChFNRVJHRV9VTlNQRUNJRklFRBAAEhAKDE1FUkdFX0FQUEVORBABEhEKDU1FUkdFX1BSRVBFTkQQAhIUChBNRVJHRV9JTlRFUkxFQVZFEAMSEQoNTUVSR0VfRUFSTElFUhAEKlgKCVJlbmRlcmluZxIZChVSRU5ERVJJTkdfVU5TUEVDSUZJRUQQABIWChJSRU5ERVJJTkdfTUVTU0FHRVMQARIYChRSRU5ERVJJTkdfVFJBTlNDUklQVBACMtEECg1NZW1vcnlTZXJ2aWNlEloKDlNlYXJjaE1lc3NhZ2VzEiAucmVtb3JhLnYxLlNlYXJjaE1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1Jlc3BvbnNlIgOQAgESXQoPQXNzZW1ibGVDb250ZXh0EiEucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlcXVlc3QaIi5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVzcG9uc2UiA5ACARJgChBSZWFkQ29udmVyc2F0aW9uEiIucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXF1ZXN0GiMucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXNwb25zZSIDkAIBEmAKEEdldFdvcmtpbmdNZW1vcnkSIi5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlcXVlc3QaIy5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlIgOQAgESWwoQU2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USZAoTRGVsZXRlV29ya2luZ01lbW9yeRIlLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBomLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
 
 /**
  * One user's part of one conversation.
@@ -160,6 +160,15 @@ export type SearchMessagesRequest = Message<"remora.v1.SearchMessagesRequest"> &
    * @generated from field: google.protobuf.Duration index_wait = 9;
    */
   indexWait?: Duration | undefined;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same. The next page has the best of the
+   * messages that no page before it had, as they rank now: no message is found twice, whatever is written between two
+   * pages, and where nothing is, the pages together are what one search for all of them finds.
+   *
+   * @generated from field: string page_token = 10;
+   */
+  pageToken: string;
 };
 
 /**
@@ -176,7 +185,8 @@ export const SearchMessagesRequestSchema: GenMessage<SearchMessagesRequest> = /*
  */
 export type SearchOptions = Message<"remora.v1.SearchOptions"> & {
   /**
-   * How many hits at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   * How many hits at most: in SearchMessages, of a page. Default 10; more than 1,000 is lowered to 1,000; negative is
+   * refused.
    *
    * @generated from field: int32 k = 1;
    */
@@ -210,6 +220,15 @@ export type SearchOptions = Message<"remora.v1.SearchOptions"> & {
    * @generated from field: remora.v1.Weights weights = 5;
    */
   weights?: Weights | undefined;
+
+  /**
+   * How fast messages lose what they get for being recent, `recency` of Weights: half of it for each half-life that they
+   * were sent before the newest message of the scope. Unset: being recent counts for nothing. From 1 ms to 100 years. With
+   * another profile, or an embedding: INVALID_ARGUMENT, INVALID_FIELD.
+   *
+   * @generated from field: google.protobuf.Duration recency_half_life = 6;
+   */
+  recencyHalfLife?: Duration | undefined;
 };
 
 /**
@@ -278,7 +297,7 @@ export const MessageFilterSchema: GenMessage<MessageFilter> = /*@__PURE__*/
 /**
  * Weights of the components of a hybrid score, each finite and from 0 to 100; other profiles have none. Unset: the
  * profile's default, given with each. A component of weight 0 is left out. `answer`, `next`, `session`, `nearby` and `newer`
- * pass on the values of others; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
+ * pass on the values of others, and `recency` ranks by nothing that the query says; if all others are left out: INVALID_ARGUMENT, INVALID_FIELD.
  *
  * Experimental: in a minor version a weight may get another name, meaning or default, or may go. The profiles stay.
  *
@@ -295,7 +314,8 @@ export type Weights = Message<"remora.v1.Weights"> & {
   /**
    * Of shared words: BM25 divided by the best BM25 of the scope or, where that is more, by half of what a message of average
    * length gets that has all words of the query once (words that no message has count as the rarest); to the power of 1.5,
-   * from 0 to 1. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 if the query has no vector.
+   * from 0 to 1; less where no message has a good share of the query's words or more of them than chance explains among so
+   * many messages. Default 0.2; 0.1 in PROFILE_HYBRID_LATE; always 1 if the query has no vector.
    *
    * @generated from field: optional double bm25 = 2;
    */
@@ -319,7 +339,7 @@ export type Weights = Message<"remora.v1.Weights"> & {
 
   /**
    * Of the speaker: 1 for messages of a speaker whom the query names, unless it names all speakers of the scope; if it
-   * names none and says I, my or we, 1 for messages of the role `user`. As words, names of speakers then
+   * names none, says I, my or we and asks for no advice ("should I"), 1 for messages of the role `user`. As words, names of speakers then
    * have 0.6 of their weight. Default 0.3.
    *
    * @generated from field: optional double speaker = 5;
@@ -336,7 +356,7 @@ export type Weights = Message<"remora.v1.Weights"> & {
   /**
    * Of a date: how well the sent time matches the dates that the query names, from 0 to 1: the day, the one before or the
    * one after 1, up to ten days after it 0.5; the month 1, the first ten days of the next 0.5; the year alone 0.3.
-   * Default 0.3.
+   * Default 0.3; 0.4 in PROFILE_HYBRID_LATE.
    *
    * @generated from field: optional double date = 7;
    */
@@ -372,35 +392,54 @@ export type Weights = Message<"remora.v1.Weights"> & {
   passage?: number | undefined;
 
   /**
-   * Of the neighbours: the best sum of all other components but `session` among them. Default 0.1.
+   * Of the neighbours: the best sum of all other components but `session` among them. Default 0.15.
    *
    * @generated from field: optional double nearby = 11;
    */
   nearby?: number | undefined;
 
   /**
-   * Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.1.
+   * Of a name: 1 for messages that contain a name, if the query asks for one (who, where, which, what city). Default 0.15.
    *
    * @generated from field: optional double named = 12;
    */
   named?: number | undefined;
 
   /**
-   * Of all words of the query: the share of their weight (idf) that the message has, to the power of 8, from 0 to 1. Default
-   * 0.2.
+   * Of all words of the query: the share of their weight (idf) that the message has, to the power of 8, times how little
+   * chance explains it: from a quarter, where the words weigh no more than the logarithm of how many messages the scope
+   * has, to 1, where they weigh 20 more. Default 0.8.
    *
    * @generated from field: optional double exact = 13;
    */
   exact?: number | undefined;
 
   /**
-   * Of saying again, later, what one of the three best messages says: what this one lacks to go before it. Both are among
-   * the ten best of all other components; the cosine of the two is at least 0.6, the later one has at least 0.43 of the
-   * other's `exact`, and its sum of `cosine`, `late`, `bm25` and `exact` is at most 0.15 lower. Default 1.
+   * Of saying later what now holds of what one of the three best messages says: what this one lacks to go before it. Both
+   * are among the ten best of all other components, of one speaker, with a cosine of at least 0.45, and of the words
+   * of the query this one has what the other one has. If it says that something has changed ("now", "moved to"; English
+   * only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. Default 1.
    *
    * @generated from field: optional double newer = 14;
    */
   newer?: number | undefined;
+
+  /**
+   * Of the identifiers that the query names: numbers of three digits or more that are no year, words with letters and
+   * digits, addresses, names of files. 1 for a message that has all parts of each; less where others have it, too: the
+   * square of its weight (idf) over that of what one message has. Default 0.6.
+   *
+   * @generated from field: optional double identifier = 15;
+   */
+  identifier?: number | undefined;
+
+  /**
+   * Of being recent, with `recency_half_life` of SearchOptions: 1 for the newest message of the scope, half of it for each
+   * half-life that another one was sent before. Default 0.3.
+   *
+   * @generated from field: optional double recency = 16;
+   */
+  recency?: number | undefined;
 };
 
 /**
@@ -445,11 +484,19 @@ export type SearchMessagesResponse = Message<"remora.v1.SearchMessagesResponse">
   profile: Profile;
 
   /**
-   * Whether the last hits were left out because the reply would be larger than 3 MiB. It has at least one.
+   * Whether the last hits of the page were left out because the reply would be larger than 3 MiB. It has at least one; the
+   * next page begins with the others.
    *
    * @generated from field: bool truncated = 5;
    */
   truncated: boolean;
+
+  /**
+   * For the next page; empty at the end, which is after 1,000 hits at the latest.
+   *
+   * @generated from field: string next_page_token = 6;
+   */
+  nextPageToken: string;
 };
 
 /**
