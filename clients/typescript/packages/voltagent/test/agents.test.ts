@@ -164,7 +164,8 @@ describe("an agent with RemoraMemory", () => {
     await agent.generateText("And now?", turn);
     assert.match(heard(model), /"toolName":"look".*"sky":"blue"/);
     const types = (await memory.getConversationSteps("u", "c")).map(({ type }) => type);
-    assert.deepEqual(types.slice(0, 3), ["tool_call", "tool_result", "text"]);
+    // VoltAgent gives the result the id of the call, which it replaces, in memory as well.
+    assert.deepEqual(types.slice(0, 2), ["tool_result", "text"]);
   });
 
   test("keeps working memory across turns and restarts", async () => {
