@@ -1,10 +1,12 @@
-// Runs the tests of the package in the current directory: test/*.test.ts, or those that are named.
+// Runs the tests of the package in the current directory: test/*.test.ts, or those that are named. Flags are Node's.
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
 
-const named = process.argv.slice(2);
+const given = process.argv.slice(2);
+const flags = given.filter((argument) => argument.startsWith("--"));
+const named = given.filter((argument) => !argument.startsWith("--"));
 const entryPoints = named.length > 0 ? named : readdirSync("test").filter((name) => name.endsWith(".test.ts"));
 
 rmSync(".build", { recursive: true, force: true });
@@ -23,6 +25,7 @@ const ended = spawnSync(
   process.execPath,
   [
     "--enable-source-maps",
+    ...flags,
     "--test",
     "--test-concurrency=2",
     "--test-reporter=spec",
