@@ -16,6 +16,9 @@ use super::errors::torn_error;
 use super::filters::expression;
 use super::vectors::floats;
 
+/// Scores and bodies, best first, and the revision that was searched.
+type Ranked<'py> = (Vec<(f64, Bound<'py, PyBytes>)>, u64);
+
 create_exception!(
     remora_server._native,
     ColdVectors,
@@ -78,7 +81,7 @@ impl PyVectors {
         k: usize,
         threshold: Option<f64>,
         expression: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Vec<(f64, Bound<'py, PyBytes>)>, u64)> {
+    ) -> PyResult<Ranked<'py>> {
         let values = floats(vector)?;
         if !values.iter().all(|value| value.is_finite()) {
             return Err(PyValueError::new_err("a vector has finite values"));

@@ -104,7 +104,7 @@ class SpanRecord(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     trace_id: _builtins.str
-    """Required. The trace, 1 to 128 bytes; OpenTelemetry's are 32 hexadecimal digits."""
+    """Required in a save. The trace, 1 to 128 bytes; OpenTelemetry's are 32 hexadecimal digits."""
     span_id: _builtins.str
     """Required. Unique in its trace, 1 to 128 bytes; OpenTelemetry's are 16 hexadecimal digits."""
     parent_span_id: _builtins.str

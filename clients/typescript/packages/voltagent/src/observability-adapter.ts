@@ -49,16 +49,11 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   /** Changes the fields that are given; an unknown span is left alone. */
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
     const { changes, paths } = spanChanges(updates);
-    const traceId = updates.traceId ?? (await this.#traceOf(spanId));
-    if (paths.length > 0 && traceId !== undefined) {
+    const traceId = updates.traceId ?? this.#traces.get(spanId) ?? "";
+    if (paths.length > 0) {
       const span = { ...changes, spanId, traceId };
       await translated(this.client.history.updateSpan({ span, updateMask: { paths } }).catch(unlessMissing));
     }
-  }
-
-  /** The trace of a span; `undefined` for a span that is missing. */
-  async #traceOf(spanId: string): Promise<string | undefined> {
-    return this.#traces.get(spanId) ?? (await this.getSpan(spanId))?.traceId;
   }
 
   async getSpan(spanId: string): Promise<ObservabilitySpan | null> {

@@ -22,7 +22,7 @@ export const file_remora_v1_span: GenFile = /*@__PURE__*/
  */
 export type SpanRecord = Message<"remora.v1.SpanRecord"> & {
   /**
-   * Required. The trace, 1 to 128 bytes; OpenTelemetry's are 32 hexadecimal digits.
+   * Required in a save. The trace, 1 to 128 bytes; OpenTelemetry's are 32 hexadecimal digits.
    *
    * @generated from field: string trace_id = 1;
    */
