@@ -51,8 +51,9 @@ SCOPES = (
     Mistake(
         'memory.search_all_users("PIN", user_id="ana")',
         UnknownFieldError,
-        "Remora.search_all_users() has no option 'user_id'; it has explain, index_wait, k, profile, query, "
-        "received_after, received_before, roles, sent_after, sent_before, threshold, timeout, weights and where",
+        "Remora.search_all_users() has no option 'user_id'; it has explain, index_wait, k, page_token, profile, query, "
+        "received_after, received_before, recency_half_life, roles, sent_after, sent_before, threshold, timeout, "
+        "weights and where",
     ),
     Mistake(
         'memory.conversation("c", user="ana")',
