@@ -21,6 +21,9 @@ LARGE = (2**31, 2**32, 2**53, 2**62, 2**63 - 1)
 """Numbers at which what is smaller inside ends."""
 
 
+NANOSECONDS = 1_000_000_000
+
+
 @dataclass(frozen=True)
 class Values:
     """Values of a field that are accepted, and values that are not."""
@@ -71,19 +74,23 @@ def enum_values(field: FieldDescriptor, *, required: bool) -> Values:
 
 
 def durations(settings: Mapping[str, Any]) -> Values:
-    """The ends of a range in whole seconds, what lies beside it, and what is no duration at all."""
-    first, last = settings["gte"].seconds, settings["lte"].seconds
+    """The ends of a range, what lies beside it, and what is no duration at all."""
+    first, last = settings["gte"].ToNanoseconds(), settings["lte"].ToNanoseconds()
     return Values(
-        (Duration(seconds=first), Duration(seconds=first, nanos=1), Duration(seconds=last)),
+        tuple(_of_nanoseconds(each) for each in (first, first + 1, last)),
         (
-            Duration(seconds=last, nanos=1),
-            Duration(seconds=first - 1),
-            Duration(seconds=first, nanos=-1),
-            Duration(nanos=1_000_000_000),
+            *(_of_nanoseconds(each) for each in (first - 1, last + 1, -NANOSECONDS)),
+            Duration(nanos=NANOSECONDS),
             Duration(seconds=2**63 - 1),
             Duration(seconds=-(2**63)),
         ),
     )
+
+
+def _of_nanoseconds(count: int) -> Duration:
+    duration = Duration()
+    duration.FromNanoseconds(count)
+    return duration
 
 
 def words(allowed: Sequence[str]) -> Values:
