@@ -95,7 +95,8 @@ class Area(Struct, frozen=True):
         if not image.is_sized:
             return None
         shrink = min(1.0, self.longest / max(image.width, image.height))
-        return min(self.most, -(-round(image.width * shrink) * round(image.height * shrink) // self.pixels))
+        across, down = (max(1, round(side * shrink)) for side in (image.width, image.height))
+        return min(self.most, -(-across * down // self.pixels))
 
 
 DATED = r"(-\d{4}-?\d{2}-?\d{2}|-latest)?"

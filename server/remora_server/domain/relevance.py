@@ -30,6 +30,8 @@ CHANCE_BOUNDS = (-5.0, 8.0)
 """...within these."""
 DATE_SIGN = 0.4
 """What it says that a hit is of a date that the query names."""
+FEW, UNRELATED_COSINE = 10, 0.1
+"""So many messages of such a cosine are added to those of the scope: few messages say little of the background."""
 LEAST_SHARE = 0.4
 """A hit with less than this share of the best hybrid score is only the best of the rest."""
 
@@ -51,12 +53,18 @@ def _sign(hits: Sequence[Hit], background: Background) -> float:
     that one message shares with the query, and a date.
     """
     cosines = [cosine for hit in hits if (cosine := _value(hit, "cosine")) is not None]
-    excess = max(cosines) - background.cosine if cosines else math.inf
+    excess = _excess(max(cosines), background) if cosines else math.inf
     share = background.most / background.whole if background.whole else 0.0
     chance = background.most - math.log(max(background.messages, 1.0))
     low, high = CHANCE_BOUNDS
     date = max(_value(hit, "date") or 0.0 for hit in hits)
     return excess + SHARE_SIGN * share + CHANCE_SIGN * min(max(chance, low), high) + DATE_SIGN * date
+
+
+def _excess(best: float, background: Background) -> float:
+    """How far the best cosine exceeds the mean of the others."""
+    others = background.cosine * background.messages - best
+    return best - (others + FEW * UNRELATED_COSINE) / (background.messages - 1 + FEW)
 
 
 def _value(hit: Hit, name: str) -> float | None:

@@ -92,9 +92,10 @@ class Users:
     def _nobodys(self, write: Write, user_id: str) -> Iterator[Remove]:
         """What goes with the user's runs and entries though it names no user."""
         parameters = {"tenant": write.tenant_id, "user": user_id}
-        for kind in (WORKFLOW_STEPS, TIMELINE_EVENTS):
-            for partition, key in self._database.rows(_nobodys_parts(kind), parameters):
-                yield Remove(kind, 0, partition, key)
+        for kind in self._records.kinds:
+            if kind in (WORKFLOW_STEPS, TIMELINE_EVENTS):
+                for partition, key in self._database.rows(_nobodys_parts(kind), parameters):
+                    yield Remove(kind, 0, partition, key)
 
     @contextmanager
     def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:
