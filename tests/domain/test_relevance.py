@@ -46,6 +46,13 @@ def test_a_cosine_counts_by_what_it_exceeds_the_mean_by() -> None:
     assert found(*hits, background=Background(1_000, 30.0, 6.9, cosine=0.3)) == []
 
 
+def test_the_mean_of_few_messages_does_not_hide_a_good_one() -> None:
+    two = Background(messages=2, whole=3.0, most=1.0, cosine=(0.4 + 0.1) / 2)
+
+    assert found(hit(1, 0.6, 0.4), hit(2, 0.1, 0.1), background=two) == [1]
+    assert found(hit(1, 0.2, 0.2), hit(2, 0.1, 0.1), background=two) == []
+
+
 def test_more_words_than_chance_explains_are_enough() -> None:
     hits = hit(1, 0.6, 0.2), hit(2, 0.5, 0.1)
 
