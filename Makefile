@@ -100,7 +100,8 @@ faults: $(READY) ## Test faults for half an hour: at every point, isolation of t
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records or vectors; OUT=file.json
+bench: $(READY) .cache/bench/.installed $(if $(filter voltagent,$W),$(SUITES)/voltagent/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors or voltagent; OUT=file.json
+	$(if $(filter voltagent,$W),tools/prepare_voltagent.sh)
 	$(CARGO) build --release --quiet --package remora-load
 	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
 	$(BIN)/python -m compileall -q server clients/python

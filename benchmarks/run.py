@@ -27,6 +27,7 @@ from benchmarks.workloads import (
     scale,
     search,
     vectors,
+    voltagent,
     window,
 )
 from rich.console import Console
@@ -47,6 +48,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "scale": scale.run,
     "records": records.run,
     "vectors": vectors.run,
+    "voltagent": voltagent.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000

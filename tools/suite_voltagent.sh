@@ -2,13 +2,10 @@
 # Checks and tests @remora/voltagent with the packages that it is for, which Make has installed in .cache/suites/voltagent.
 # suite_voltagent.sh [TEST.test.ts]...: only these tests.
 set -euo pipefail
-cd "$(dirname "$0")/../clients/typescript"
+cd "$(dirname "$0")/.."
 
-[[ node_modules/.package-lock.json -nt package-lock.json ]] || npm ci --loglevel=error
-(cd packages/client && npm run --silent build)
-
-cd packages/voltagent
-ln -sfn ../../../../.cache/suites/voltagent/node_modules node_modules
+tools/prepare_voltagent.sh
+cd clients/typescript/packages/voltagent
 npm run --silent types
 npm run --silent build
 # Otherwise @voltagent/core asks the network for a list of models.

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 from benchmarks.slices import Figure, Measured, Row, Slice
-from benchmarks.workloads import append, client, record_lists, record_scans, records, records_stored, window
+from benchmarks.workloads import (
+    append,
+    client,
+    record_lists,
+    record_scans,
+    records,
+    records_stored,
+    voltagent,
+    window,
+)
 
 WORKLOADS = Path(append.__file__).parent
 
@@ -124,6 +133,30 @@ def test_reads_across_partitions_are_reported_in_milliseconds() -> None:
     }
 
 
+def test_voltagents_adapters_are_compared_under_their_names() -> None:
+    loads = [
+        "addMessage", "addMessages(100)", "getMessages(50)", "createConversation", "updateWorkflowState",
+        "storeBatch(1000)", "search of 10000", "search of 100000", "semantic read",
+    ]  # fmt: skip
+    measured = [
+        *(row("remora", load, 3.0) for load in loads),
+        *(row("inmemory", load, 6.0) for load in loads),
+        *(row("libsql", load, 12.0) for load in loads),
+    ]
+
+    assert medians(voltagent.figures(measured)) == {
+        "voltagent_add_message_over_libsql": 0.25,
+        "voltagent_add_messages_100_over_libsql": 0.25,
+        "voltagent_get_messages_50_over_libsql": 0.25,
+        "voltagent_create_conversation_over_libsql": 0.25,
+        "voltagent_update_workflow_state_over_libsql": 0.25,
+        "voltagent_vector_store_batch_over_libsql": 0.25,
+        "voltagent_vector_search_10k_over_inmemory": 0.5,
+        "voltagent_vector_search_100k_over_inmemory": 0.5,
+        "voltagent_semantic_read_over_libsql": 0.25,
+    }
+
+
 def medians(figures: dict[str, Figure]) -> dict[str, float]:
     return {name: figure.median for name, figure in figures.items()}
 
@@ -146,6 +179,7 @@ def test_what_was_not_measured_has_no_figure() -> None:
         ("footprint", "rss_mb_100k_messages"),
         ("scale", "rss_mb_1m_messages"),
         ("scale", "ready_seconds_1m_messages_after_kill"),
+        ("voltagent", "voltagent_turn_rpcs"),
     ],
 )
 def test_what_takes_a_server_is_written_under_its_name(module: str, name: str) -> None:
