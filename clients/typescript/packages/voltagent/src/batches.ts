@@ -1,6 +1,6 @@
 // Lists that are longer than one request may be.
 
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
 
 const MOST_ELEMENTS = 1_000;
@@ -11,17 +11,18 @@ const MOST_BYTES = 3 * 1024 * 1024;
 export function* batches<Desc extends DescMessage>(
   schema: Desc,
   elements: Iterable<MessageInitShape<Desc>>,
-): Generator<MessageInitShape<Desc>[]> {
-  let batch: MessageInitShape<Desc>[] = [];
+): Generator<MessageShape<Desc>[]> {
+  let batch: MessageShape<Desc>[] = [];
   let bytes = 0;
   for (const element of elements) {
-    const size = toBinary(schema, create(schema, element)).length;
+    const message = create(schema, element);
+    const size = toBinary(schema, message).length;
     if (batch.length === MOST_ELEMENTS || (batch.length > 0 && bytes + size > MOST_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;
     }
-    batch.push(element);
+    batch.push(message);
     bytes += size;
   }
   if (batch.length > 0) {

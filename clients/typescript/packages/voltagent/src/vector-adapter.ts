@@ -78,7 +78,8 @@ export class RemoraVectorAdapter implements VectorAdapter {
     for (const vectors of batches(VectorSchema, items.map(storedVector))) {
       await this.#call(this.client.vectors.upsertVectors({ collectionId: this.#collectionId, vectors }), "Vector");
     }
-    for (const { id, vector } of items) {
+    const kept = items.slice(Math.max(0, items.length - this.#cacheSize));
+    for (const { id, vector } of kept) {
       this.#remember(id, [...vector]);
     }
   }
@@ -218,7 +219,7 @@ function storedVector({ id, vector, metadata, content }: VectorItem): MessageIni
 }
 
 function packed(vector: readonly number[]): Uint8Array {
-  return littleEndian(Float32Array.from(vector, finite));
+  return littleEndian(new Float32Array(vector).map(finite));
 }
 
 function finite(value: number): number {
