@@ -12,12 +12,12 @@ from typing import IO, Any
 
 from benchmarks.engines.paused import Paused
 from benchmarks.loading import Load
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import cpu_seconds, rest
 from benchmarks.slices import Measured
 
 PACKAGE = Path(__file__).resolve().parents[2] / "clients" / "typescript" / "packages" / "voltagent"
 PROGRAM = PACKAGE / ".build" / "bench.mjs"
-STOP_SECONDS = 30.0
+REST_SECONDS, STOP_SECONDS = 15.0, 30.0
 
 
 def build() -> None:
@@ -75,6 +75,9 @@ class Adapters:
         """The same, only its times."""
         return self.call(load, seconds).measured
 
+    def rest(self) -> None:
+        """Wait until what it does behind its answers is done."""
+
     def stop(self) -> None:
         """End it."""
         self._running.close()
@@ -129,6 +132,11 @@ class RemoraAdapters(Adapters):
     @property
     def pids(self) -> list[int]:
         return [*super().pids, self._server.pid]
+
+    def rest(self) -> None:
+        with self._server.resumed():
+            self._server.applied()
+            rest(self._server.pid, REST_SECONDS)
 
     def start(self) -> None:
         self._running.callback(self._server.stop)

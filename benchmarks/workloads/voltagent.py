@@ -43,6 +43,7 @@ def run(bench: Bench) -> dict[str, Figure]:
             running.callback(engine.stop)
             engine.start()
         filled = [_fill(bench, engine, load) for engine, load in _fills(remora, in_memory, libsql)]
+        remora.rest()
         cells = [_cell(engine, load) for load in _loads() for engine in (remora, in_memory, libsql)]
         cells += [_cell(engine, load) for load in _filtered(LARGE) for engine in (remora, in_memory)]
         rows = measure(replace(bench, budget=min(bench.budget, BUDGET)), cells, "voltagent")
