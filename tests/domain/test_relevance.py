@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from remora_server.domain.models import BUILTIN_MODEL
 from remora_server.domain.relevance import LEAST_COSINE, LEAST_SHARE, LEAST_SIGN, speaking
@@ -47,10 +48,17 @@ def test_a_cosine_counts_by_what_it_exceeds_the_mean_by() -> None:
 
 
 def test_the_mean_of_few_messages_does_not_hide_a_good_one() -> None:
-    two = Background(messages=2, whole=3.0, most=1.0, cosine=(0.4 + 0.1) / 2)
+    two = Background(messages=2, whole=3.0, most=0.0, cosine=(0.3 + 0.1) / 2)
 
-    assert found(hit(1, 0.6, 0.4), hit(2, 0.1, 0.1), background=two) == [1]
-    assert found(hit(1, 0.2, 0.2), hit(2, 0.1, 0.1), background=two) == []
+    assert found(hit(1, 0.6, 0.3), hit(2, 0.1, 0.1), background=two) == [1]
+    assert found(hit(1, 0.2, 0.1), hit(2, 0.1, 0.0), background=replace(two, cosine=0.05)) == []
+
+
+def test_the_best_of_few_messages_needs_to_be_less_near() -> None:
+    hits = hit(1, 0.6, 0.4), hit(2, 0.1, 0.1)
+
+    assert found(*hits, background=Background(10, whole=10.0, most=0.0, cosine=0.12)) == [1]
+    assert found(*hits, background=Background(1_000, whole=10.0, most=0.0, cosine=0.12)) == []
 
 
 def test_more_words_than_chance_explains_are_enough() -> None:

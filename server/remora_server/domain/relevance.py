@@ -21,7 +21,9 @@ from remora_server.domain.search import Background, Hit, Profile, SearchResult
 LEAST_COSINE = 0.3
 """Of a hit of the vector profile."""
 LEAST_SIGN = 0.3
-"""Where all signs together are less than this, the query and the hits are about different things."""
+"""Where all signs together are less than this, the query and the hits are about different things..."""
+MANY = 500
+"""...in a scope of so many messages or more. Of fewer, the best is less likely to be near by chance."""
 SHARE_SIGN = 0.4
 """What it says that one message has all words of the query."""
 CHANCE_SIGN = 0.04
@@ -42,10 +44,15 @@ def speaking(result: SearchResult) -> tuple[Hit, ...]:
         return result.hits
     if result.profile is Profile.VECTOR:
         return tuple(hit for hit in result.hits if hit.score >= (1 + LEAST_COSINE) / 2)
-    if _sign(result.hits, result.background) < LEAST_SIGN:
+    if _sign(result.hits, result.background) < _least_sign(result.background.messages):
         return tuple(hit for hit in result.hits if _value(hit, "cosine") is None and _value(hit, "bm25"))
     least = LEAST_SHARE * result.hits[0].score
     return tuple(hit for hit in result.hits if hit.score >= least)
+
+
+def _least_sign(messages: float) -> float:
+    """It grows with the logarithm of how many messages the best is the best of."""
+    return LEAST_SIGN * min(1.0, math.log(max(messages, 1.0)) / math.log(MANY))
 
 
 def _sign(hits: Sequence[Hit], background: Background) -> float:
