@@ -15,7 +15,16 @@ from remora_server.domain.costs import ToolCall
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.images import Image
 from remora_server.domain.messages import MessagePage, MessageQuery
-from remora_server.domain.search import Component, Hit, InConversation, IndexState, SearchQuery, SearchResult, WordsOnly
+from remora_server.domain.search import (
+    Background,
+    Component,
+    Hit,
+    InConversation,
+    IndexState,
+    SearchQuery,
+    SearchResult,
+    WordsOnly,
+)
 from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
 
 READ = Read("acme")
@@ -123,7 +132,8 @@ class Conversations:
             Hit(UIDS[place[0]], place[0], place[1], 0.9 - rank / 100, self._components(), self._encoded(place))
             for rank, place in enumerate(places[: query.options.k])
         )
-        return SearchResult(hits, IndexState(self.model, 0, WordsOnly.NO_MODEL), query.options.profile, 9)
+        index = IndexState(self.model, 0, WordsOnly.NO_MODEL)
+        return SearchResult(hits, index, query.options.profile, 9, Background(messages=1_000))
 
     def _components(self) -> tuple[Component, ...]:
         return (Component("cosine", self.cosine, 1.0),)
