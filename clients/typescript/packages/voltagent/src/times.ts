@@ -1,13 +1,14 @@
 // Times: the server's have microseconds, VoltAgent's milliseconds.
 
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, TimestampSchema, timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 
 const NANOS_BELOW_MS = 999_000;
+const NANOS_OF_MS = 1_000_000;
 
-/** The time as a Date; 1970 for none. */
-export function dateOf(time: Timestamp | undefined): Date {
-  return new Date(time === undefined ? 0 : timestampMs(time));
+/** The time as a Date, never a later one, as protobuf's own rounding may give; 1970 for none. */
+export function dateOf({ seconds, nanos }: Pick<Timestamp, "seconds" | "nanos"> = { seconds: 0n, nanos: 0 }): Date {
+  return new Date(Number(seconds) * 1_000 + Math.floor(nanos / NANOS_OF_MS));
 }
 
 /** The time in ISO 8601, as VoltAgent's conversations and steps have it. */
