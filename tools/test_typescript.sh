@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-recent='const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major * 100 + minor < 2010)'
+recent='const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major * 100 + minor < 2010 ? 1 : 0)'
 if [[ ${1-} == --if-installed ]] && ! { command -v npm && node -e "$recent"; } >/dev/null 2>&1; then
     echo "TypeScript's tests are left out: Node 20.10 or later, with npm, is not installed."
     exit
