@@ -19,7 +19,7 @@ import { Connection } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
-import { invalidField, wrongType } from "./refusals.js";
+import { invalidField, requireKnown, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
 import { asWritten, toError } from "./status.js";
 
@@ -102,6 +102,9 @@ export class Calls {
 
   /** The request with what the client adds. The caller's own message stays as it is. */
   #request<I extends DescMessage>(schema: I, init: MessageInitShape<I>): MessageShape<I> {
+    if (!isMessage(init)) {
+      requireKnown(init, fieldsOf(schema), `field of ${schema.name}`);
+    }
     const request = isMessage(init, schema) ? clone(schema, init) : create(schema, init);
     const fields = request as CommonFields;
     if ("requestId" in schema.field) {
@@ -170,6 +173,11 @@ export function requireTimeout(timeoutMs: number): number {
     throw invalidField("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
   }
   return timeoutMs;
+}
+
+/** What a request may be given, a oneof by its own name. */
+function fieldsOf(schema: DescMessage): string[] {
+  return ["$typeName", "$unknown", ...schema.members.map((member) => member.localName)];
 }
 
 function encoded(schema: DescMessage, request: Message): Uint8Array {

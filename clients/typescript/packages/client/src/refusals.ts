@@ -20,3 +20,15 @@ export function wrongType(field: string, description: string, cause: unknown): W
     cause,
   });
 }
+
+/**
+ * Refuses what has a key that is not known: a misspelt one would be left out without a word.
+ *
+ * @throws InvalidFieldError
+ */
+export function requireKnown(given: object, known: readonly string[], what: string): void {
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw invalidField(unknown, `is no ${what}; there are ${[...known].sort().join(", ")}`);
+  }
+}

@@ -13,9 +13,17 @@ import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
 import { UserService } from "./generated/remora/v1/user_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
-import { invalidField } from "./refusals.js";
+import { invalidField, requireKnown } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 
+const OPTIONS = [
+  "endpoint",
+  "token",
+  "tenant",
+  "timeoutMs",
+  "agentId",
+  "runId",
+] as const satisfies readonly (keyof RemoraOptions)[];
 const DEFAULT_TIMEOUT_MS = 2_000;
 
 /** How a client is made. */
@@ -70,6 +78,7 @@ export class Remora {
    * @throws InvalidFieldError for an option that no call could be made with.
    */
   constructor(options: RemoraOptions = {}) {
+    requireKnown(options, OPTIONS, "option");
     const { agentId = "", runId = "", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     this.endpoint = resolveEndpoint(options.endpoint);
     const calls = new Calls({

@@ -402,3 +402,21 @@ test("a value of another type is refused before it is sent, with the field as th
   assert.equal(failure.fieldViolations[0]?.field, "pageSize");
   assert.equal(server.calls.length, 0);
 });
+
+describe("a misspelt name", () => {
+  test("of an option is refused, since the client would be another tenant's", () => {
+    const options = { tennant: "acme" } as object;
+
+    assert.throws(() => new Remora(options), /^InvalidFieldError: tennant is no option; there are agentId, endpoint, /);
+  });
+
+  test("of a field is refused before it is sent", async () => {
+    const request = { conversation_id: "c" } as object;
+
+    await assert.rejects(
+      remora.conversations.getConversation(request),
+      /conversation_id is no field of GetConversationRequest; there are .*conversationId/,
+    );
+    assert.equal(server.calls.length, 0);
+  });
+});

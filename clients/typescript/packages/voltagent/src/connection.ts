@@ -13,9 +13,10 @@ export class ClientConnection {
   readonly client: Remora;
   readonly #shared: boolean;
 
-  constructor(options: ConnectionOptions) {
-    this.#shared = options.client !== undefined;
-    this.client = options.client ?? new Remora(options);
+  /** Options of the adapter itself are left out. */
+  constructor({ client, endpoint, tenant, token, timeoutMs, agentId, runId }: ConnectionOptions) {
+    this.#shared = client !== undefined;
+    this.client = client ?? new Remora({ endpoint, tenant, token, timeoutMs, agentId, runId });
   }
 
   close(): void {
