@@ -37,6 +37,33 @@ def encoding_for_model(model: str) -> str | None:
 def vocabulary(encoding: str) -> list[bytes]:
     """Return the bytes of each token of an encoding by rank, without special tokens; ValueError if it is unknown."""
 
+# chats
+
+@final
+class EncodedMessages:
+    """Chat messages in wire form: those that are field 1 of an encoded message, whose other fields are passed over.
+
+    Ranges are half-open: IndexError for messages that are not there. A message is read when it is asked for, ValueError
+    if it cannot be; ValueError, too, for bytes that are no message. Safe to share between threads.
+    """
+
+    def __new__(cls, encoded: bytes) -> Self: ...
+    def __len__(self) -> int: ...
+    def costs(self, encoding: str, begin: int, end: int) -> tuple[list[int], list[int]]:
+        """Return what each message of a range costs, and the indexes of those that hold more than that.
+
+        It costs 3, and the tokens of its role, text, name (and 1 more for that), and of its tools with their arguments.
+        Those hold more whose `media` name anything, or that have only `parts`. Other threads run meanwhile.
+
+        `encoding` is "o200k_base", "cl100k_base" or "approximate"; ValueError for any other.
+        """
+
+    def tool_uses(self, begin: int, end: int) -> list[tuple[int, str, bool]]:
+        """Return the tool calls and results of a range: the message's index, the id, whether it is a result.
+
+        The calls of a message come before its results.
+        """
+
 # lexical
 
 def analyze(text: str) -> list[str]:
@@ -221,6 +248,10 @@ class Head:
         """How many messages it may hold, as the body says."""
 
     @property
+    def has_short_term(self) -> bool:
+        """Whether the body has a policy of the window."""
+
+    @property
     def create_time(self) -> int: ...
     @property
     def last_sequence(self) -> int:
@@ -277,6 +308,12 @@ class MessagePage:
     @property
     def missing_revision(self) -> int:
         """Ask the database for the missing messages only once it has this revision: one may just have been replaced."""
+
+def passing_messages(page: bytes, expression: tuple[Any, ...]) -> list[tuple[int, bytes]]:
+    """The (sequence, message) of a page's messages whose attributes pass, ascending.
+
+    The page is a list of entries of field 1, the expression as for Recall.search. Raises ValueError for other bytes.
+    """
 
 @final
 class Recovery:
@@ -498,6 +535,8 @@ class Core:
     def recall(self) -> Recall: ...
     @property
     def vectors(self) -> Vectors: ...
+    @property
+    def items(self) -> Items: ...
     def accepted(self) -> int:
         """Return the newest revision that was given out."""
 
@@ -644,6 +683,7 @@ class Core:
         received: tuple[int | None, int | None],
         after_sequence: int | None,
         before_sequence: int | None,
+        window: tuple[int, int],
         newest: bool,
         limit: int,
         max_bytes: int,
@@ -848,13 +888,14 @@ class RecordKind:
         of_conversation: bool,
         of_user: bool,
         is_searched: bool = False,
+        holds_items: bool = False,
     ) -> Self:
         """`number` is written in the journal and belongs to this kind for good; it is not 0.
 
         Order 0 is that of the keys of a partition. `orders` are the further ones: columns, by their index, of which no
         record has a null; records that are alike in them follow each other as they were written. Records of a kind
-        `of_conversation` go with their conversation; those of one that `is_searched` are vectors. ValueError where an
-        order names a column that is not there.
+        `of_conversation` go with their conversation; those of one that `is_searched` are vectors, those of one that
+        `holds_items` items of the store. ValueError where an order names a column that is not there.
         """
 
     @property
@@ -973,8 +1014,8 @@ class Vectors:
     in memory; `expression` is as for Recall.search.
     """
 
-    def begin(self, kind: int, tenant: str, partition: bytes, user_id: str) -> VectorLoad:
-        """Begin a load of a user's partition, in the place of any other."""
+    def begin(self, kind: int, tenant: str, partition: bytes, user_id: str, *, by_words: bool) -> VectorLoad:
+        """Begin a load of a user's partition, in the place of any other. `by_words`: texts are searched, too."""
 
     def search(
         self,
@@ -992,6 +1033,25 @@ class Vectors:
         ValueError for a vector that is not finite.
         """
 
+    def search_text(
+        self,
+        kind: int,
+        tenant: str,
+        partition: bytes,
+        text: str,
+        vector: Buffer | None,
+        *,
+        k: int,
+        threshold: float | None,
+        expression: tuple[Any, ...] | None,
+        comparable: tuple[Any, ...] | None,
+    ) -> tuple[list[tuple[float, bytes]], int]:
+        """Return the scores, from 0 to 1, and bodies of what answers a text best, ties by key, and the revision.
+
+        The vector of the text is compared with those that pass `comparable`; without one, words alone count, and what
+        shares none is not found. ValueError for a vector that is not finite.
+        """
+
     def count(self, kind: int, tenant: str, partition: bytes, *, expression: tuple[Any, ...] | None) -> tuple[int, int]:
         """Return how many vectors pass, and the revision that this shows."""
 
@@ -1000,6 +1060,78 @@ class Vectors:
 
 class ColdVectors(KeyError):
     """The vectors are not in memory."""
+
+@final
+class ItemLoad:
+    """A load of a tenant's items, which is abandoned unless it is finished."""
+
+    def fill(self, rows: Sequence[tuple[bytes, bytes, bytes, int, int | None]]) -> int:
+        """Take in items of the database: namespace, key, body, revision, expire time. Return the bytes taken so far."""
+
+    def finish(self) -> None:
+        """Say that all of the database's are there."""
+
+    def abandon(self) -> None:
+        """End the load, unless it is finished."""
+
+@final
+class Items:
+    """The items of the store, by tenants. Safe to share between threads.
+
+    Commits reach it through the core and never wait for a search. To load a tenant's items: `begin`, wait until the
+    database has everything that touched the kind by then, read the database, fill, finish. ColdItems where they are not
+    in memory. `now` is in microseconds: what has expired by then is not seen. `skip` and `limit` say which of the found
+    are returned.
+    """
+
+    def begin(self, kind: int, tenant: str) -> ItemLoad:
+        """Begin a load, in the place of any other."""
+
+    def search(
+        self,
+        kind: int,
+        tenant: str,
+        prefix: bytes,
+        *,
+        expression: tuple[Any, ...] | None,
+        query: tuple[str, Buffer, str] | None,
+        skip: int,
+        limit: int,
+        now: int,
+        refresh: bool,
+    ) -> tuple[list[tuple[float | None, bytes, tuple[bytes, bytes], int, int | None]], int]:
+        """Return what is found in the namespaces that begin with a prefix, and the revision that this shows.
+
+        `expression` is as for Recall.search; its keys are paths, as JSON arrays of their steps. `query`: a model, a
+        vector, and `cosine`, `inner_product` or `l2`; without one, the newest come first. Of each: its score, the item
+        as replies have it, its namespace and key, its revision, and until when it lives if `refresh` has it live on.
+        ValueError for a vector that is not finite.
+        """
+
+    def namespaces(
+        self,
+        kind: int,
+        tenant: str,
+        *,
+        matches: Sequence[tuple[str, Sequence[str]]],
+        max_depth: int | None,
+        skip: int,
+        limit: int,
+        now: int,
+    ) -> tuple[list[list[str]], bool, int]:
+        """Return the labels of namespaces, whether more follow, and the revision that this shows.
+
+        `matches`: each is `prefix` or `suffix`, and labels, of which `*` is any.
+        """
+
+    def created(self, kind: int, tenant: str, places: Sequence[tuple[bytes, bytes]], *, now: int) -> list[int | None]:
+        """Return when the items at some places (namespace and key) were created; None where none is."""
+
+    def expired(self, kind: int, tenant: str, *, now: int) -> list[tuple[bytes, bytes]]:
+        """Return the namespaces and keys of what has expired."""
+
+class ColdItems(KeyError):
+    """The items are not in memory."""
 
 @final
 class Unapplied:

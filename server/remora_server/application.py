@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from remora_server import wire
 from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import ServedModels
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.recollection import Recollection
@@ -36,15 +37,19 @@ from remora_server.engine.encoder import LocalEmbedder
 from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
+from remora_server.engine.overflow import Overflow
 from remora_server.engine.panics import PanicLog
 from remora_server.engine.processors import Priority, processors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
 from remora_server.rpc.handlers.admin import AdminHandlers
+from remora_server.rpc.handlers.checkpoints import CheckpointHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
+from remora_server.rpc.handlers.items import ItemHandlers
 from remora_server.rpc.handlers.log_records import LogRecordHandlers
 from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.rpc.handlers.memory_items import MemoryItemHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.handlers.spans import SpanHandlers
@@ -52,8 +57,10 @@ from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
 from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
 from remora_server.rpc.handlers.transfers import TransferHandlers
+from remora_server.rpc.handlers.trimming import TrimmingHandlers
 from remora_server.rpc.handlers.users import UserHandlers
 from remora_server.rpc.handlers.vectors import VectorHandlers
+from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
@@ -122,9 +129,11 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     store = open_store(_store_options(settings, operator), count_tokens=count, models=served)
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
+    overflow = _start_overflow(store, tokens, closing)
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    handlers = _handlers(store, embedders, tokens, partial(_failures, store, server, indexers))
+    failures = partial(_failures, store, server, [overflow, *indexers])
+    handlers = _handlers(store, embedders, tokens, overflow.failure_of, failures)
     server.start(
         handlers,
         embedders.dimension_of,
@@ -136,9 +145,19 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     _announce(endpoints, store, served.default.name or "none", settings)
 
 
-def _failures(store: Store, server: Server, indexers: Sequence[Indexer]) -> tuple[str, ...]:
-    """What does not work now, and why. Without an indexer searches go by words: the server is ready all the same."""
-    threads = [store.health.background_failure(), *(indexer.failure for indexer in indexers)]
+def _start_overflow(store: Store, tokens: NativeTokenCounter, closing: ExitStack) -> Overflow:
+    overflow = Overflow(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+    store.windows.listen(overflow)
+    closing.callback(overflow.close)
+    overflow.start()
+    return overflow
+
+
+def _failures(store: Store, server: Server, behind: Sequence[Indexer | Overflow]) -> tuple[str, ...]:
+    """What does not work now, and why. Without an indexer searches go by words, without overflow windows grow: the
+    server is ready all the same.
+    """
+    threads = [store.health.background_failure(), *(each.failure for each in behind)]
     found = [store.health.failure(), server.failure(), *threads]
     return tuple(failure for failure in found if failure)
 
@@ -244,7 +263,11 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
 
 
 def _handlers(
-    store: Store, embedders: Embedders, tokens: NativeTokenCounter, failures: Callable[[], tuple[str, ...]] = tuple
+    store: Store,
+    embedders: Embedders,
+    tokens: NativeTokenCounter,
+    window_failure: Callable[[str, str], str] = lambda _tenant_id, _conversation_id: "",
+    failures: Callable[[], tuple[str, ...]] = tuple,
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
@@ -259,12 +282,17 @@ def _handlers(
         HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
         SpanHandlers(store.spans, page_tokens),
         LogRecordHandlers(store.log_records, page_tokens),
+        CheckpointHandlers(store.checkpoints, store.threads, page_tokens),
         WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
         VectorHandlers(store.vectors, store.collections, TextVectors(embedders.of_tenants), page_tokens),
+        ItemHandlers(store.items, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
+        MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
+        WindowHandlers(store.windows, window_failure),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens),
         TextHandlers(tokens, embedders.of_tenants),
+        TrimmingHandlers(tokens),
         TransferHandlers(store.exports, store.imports, page_tokens),
         AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started(), failures), store.backups),
     ]

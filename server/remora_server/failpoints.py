@@ -34,6 +34,7 @@ POINTS = frozenset({
     "applier_turn",
     "expiry_turn",
     "indexer_turn",
+    "overflow_turn",
     "health_turn",
     "panics_turn",
     "endpoint_request",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import NULL_VALUE
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from remora.v1 import message_pb2
+from remora.v1 import message_pb2, short_term_pb2
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
 from remora_server.domain.costs import UNKNOWN_PARTS
 from remora_server.domain.images import Detail, Image
+from remora_server.domain.short_term import HALF, DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
+from remora_server.domain.tokens import encoding_named
 
 LIST_FIELD = 1
 """The field of every List reply that holds what is listed."""
@@ -96,6 +99,11 @@ def micros(time: Timestamp) -> int:
     return time.seconds * 1_000_000 + time.nanos // 1_000
 
 
+def duration_micros(duration: Duration) -> int:
+    """A duration in microseconds; what is finer is cut off."""
+    return duration.seconds * 1_000_000 + duration.nanos // 1_000
+
+
 def scalar(value: AttributeValue) -> Scalar:
     """The value of an attribute."""
     match value:
@@ -127,6 +135,7 @@ def conversation(draft: ConversationDraft) -> Conversation:
         metadata=draft.metadata,
         attributes={key: scalar(value) for key, value in draft.attributes.items()},
         storage_limit=draft.storage_limit,
+        short_term=None if draft.short_term is None else _policy(draft.short_term),
     )
 
 
@@ -140,7 +149,35 @@ def conversation_draft(given: Conversation, conversation_id: str, user_id: str) 
         metadata=given.metadata,
         attributes={key: scalar_value(value) for key, value in given.attributes.items()} if given.attributes else {},
         storage_limit=given.storage_limit if given.HasField("storage_limit") else None,
+        short_term=_policy_of(given.short_term) if given.HasField("short_term") else None,
     )
+
+
+def _policy(policy: ShortTermPolicy) -> short_term_pb2.ShortTermPolicy:
+    made = short_term_pb2.ShortTermPolicy(max_tokens=policy.max_tokens, encoding=policy.encoding.name)
+    match policy.overflow:
+        case Trim(keep_tokens):
+            made.trim.keep_tokens = keep_tokens
+        case DeleteOldest(messages):
+            made.delete_oldest.messages = messages
+        case Flush(ratio):
+            made.flush.ratio = ratio
+    return made
+
+
+def _policy_of(given: short_term_pb2.ShortTermPolicy) -> ShortTermPolicy:
+    """The policy, with its defaults."""
+    return ShortTermPolicy(given.max_tokens, _overflow(given), encoding_named(given.encoding))
+
+
+def _overflow(given: short_term_pb2.ShortTermPolicy) -> Overflow:
+    match given.WhichOneof("overflow"):
+        case "delete_oldest":
+            return DeleteOldest(given.delete_oldest.messages or 1)
+        case "flush":
+            return Flush(given.flush.ratio if given.flush.HasField("ratio") else HALF)
+        case _:
+            return Trim(given.trim.keep_tokens or given.max_tokens // 2)
 
 
 def images(message: message_pb2.Message) -> tuple[Image, ...]:

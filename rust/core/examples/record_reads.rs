@@ -20,6 +20,7 @@ fn main() {
         of_conversation: false,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     let kinds = Kinds::new([kind]).expect("one kind");
     let records = Records::new(kinds, 1 << 30, 0);

@@ -19,6 +19,7 @@ enum Cell {
     Integer(i64),
     Number(f64),
     Text(Symbol),
+    Composite,
 }
 
 /// Attributes by key and row.
@@ -43,6 +44,7 @@ impl Columns {
             Scalar::Integer(value) => Cell::Integer(value),
             Scalar::Number(value) => Cell::Number(value),
             Scalar::Text(text) => Cell::Text(self.texts.hold(&text)),
+            Scalar::Composite => Cell::Composite,
         };
         self.put_cell(row, key, cell);
     }
@@ -256,6 +258,7 @@ impl<'a> Test<'a> {
             (Cell::Boolean(value), _) => ScalarRef::Boolean(value),
             (Cell::Integer(value), _) => ScalarRef::Integer(value),
             (Cell::Number(value), _) => ScalarRef::Number(value),
+            (Cell::Composite, _) => ScalarRef::Composite,
         };
         self.condition.holds(Some(value))
     }

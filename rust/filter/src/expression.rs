@@ -79,6 +79,17 @@ impl FromStr for Operator {
 }
 
 impl Expression {
+    /// Tells the key of each condition.
+    pub fn each_key(&self, tell: &mut impl FnMut(&str)) {
+        match self {
+            Self::All(several) | Self::Any(several) => {
+                several.iter().for_each(|each| each.each_key(tell));
+            }
+            Self::Not(negated) => negated.each_key(tell),
+            Self::Condition(condition) => tell(&condition.key),
+        }
+    }
+
     /// Whether it holds of a thing that has these attributes.
     pub fn holds<'a>(&self, attribute: &impl Fn(&str) -> Option<&'a Scalar>) -> bool {
         match self {

@@ -17,6 +17,8 @@ pub enum Scalar {
     Number(f64),
     /// Unicode text; compares by code point.
     Text(Box<str>),
+    /// An array or an object, which is there, and equals nothing.
+    Composite,
 }
 
 /// The same, borrowed.
@@ -27,6 +29,7 @@ pub enum ScalarRef<'a> {
     Integer(i64),
     Number(f64),
     Text(&'a str),
+    Composite,
 }
 
 impl ScalarRef<'_> {
@@ -61,6 +64,7 @@ impl Scalar {
             Self::Integer(value) => ScalarRef::Integer(*value),
             Self::Number(value) => ScalarRef::Number(*value),
             Self::Text(text) => ScalarRef::Text(text),
+            Self::Composite => ScalarRef::Composite,
         }
     }
 

@@ -28,6 +28,7 @@ fn row() -> impl Strategy<Value = usize> {
 fn value() -> impl Strategy<Value = Scalar> {
     prop_oneof![
         Just(Scalar::Null),
+        Just(Scalar::Composite),
         any::<bool>().prop_map(Scalar::Boolean),
         (-2i64..3).prop_map(Scalar::Integer),
         (-4i8..6).prop_map(|half| Scalar::Number(f64::from(half) / 2.0)),

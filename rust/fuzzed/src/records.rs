@@ -21,6 +21,7 @@ fn kinds() -> Kinds {
         of_conversation: number < 3,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     let all = [
         ColumnType::Boolean,
@@ -115,6 +116,7 @@ fn everything() -> Selection {
         received: Between::default(),
         after_sequence: None,
         before_sequence: None,
+        window: (0, 0),
         newest: true,
         limit: usize::MAX,
         max_bytes: usize::MAX,

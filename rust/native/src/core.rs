@@ -19,6 +19,7 @@ use remora_journal::{self as journal, Options};
 use remora_kernels::Kernels;
 
 use super::errors::{commit_error, follow_error, journal_error, torn_error};
+use super::items::PyItems;
 use super::recall::{PyRecall, PyUnapplied};
 use super::records::{self, PyRecordKind, RecordPage, RefreshedRow, StoredRecord};
 use super::rows::{self, PyTable};
@@ -107,6 +108,11 @@ impl PyCore {
     #[getter]
     fn recall(&self) -> PyRecall {
         PyRecall::of(Arc::clone(&self.core))
+    }
+
+    #[getter]
+    fn items(&self) -> PyItems {
+        PyItems::of(Arc::clone(&self.core))
     }
 
     #[getter]
@@ -388,7 +394,7 @@ impl PyCore {
     }
 
     #[pyo3(signature = (tenant, conversation_id, user_id, *, roles, sent, received, after_sequence, before_sequence,
-                        newest, limit, max_bytes))]
+                        window, newest, limit, max_bytes))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn list_messages(
         &self,
@@ -401,6 +407,7 @@ impl PyCore {
         received: (Option<i64>, Option<i64>),
         after_sequence: Option<u64>,
         before_sequence: Option<u64>,
+        window: (u64, u64),
         newest: bool,
         limit: usize,
         max_bytes: usize,
@@ -412,6 +419,7 @@ impl PyCore {
             received: received.into(),
             after_sequence,
             before_sequence,
+            window,
             newest,
             limit,
             max_bytes,
@@ -578,7 +586,18 @@ impl PyCore {
         now: i64,
     ) -> PyResult<bool> {
         let place = self.place(kind, tenant, conversation_uid, partition)?;
-        self.with_records(|records| records.refresh(&place, key, revision, expire_time, now))
+        let is_refreshed =
+            self.with_records(|records| records.refresh(&place, key, revision, expire_time, now))?;
+        if is_refreshed && place.kind.holds_items {
+            let op = remora_items::Op::Expire {
+                namespace: Bytes::copy_from_slice(partition),
+                key: Bytes::copy_from_slice(key),
+                revision,
+                expire_time,
+            };
+            self.core.items().deliver_expiry(kind, tenant, op);
+        }
+        Ok(is_refreshed)
     }
 
     #[pyo3(signature = (*, older_than, now))]
@@ -616,6 +635,7 @@ impl PyCore {
         py.detach(|| {
             let recall = self.core.recall().statistics();
             let vectors = self.core.vectors().statistics();
+            let items = self.core.items().statistics();
             EngineStatistics {
                 conversations: windows.conversations(),
                 window_bytes: windows.bytes(),
@@ -623,8 +643,8 @@ impl PyCore {
                 record_bytes: self.core.records().bytes(),
                 parts: recall.parts,
                 recall_bytes: recall.bytes,
-                vector_parts: vectors.parts,
-                vector_bytes: vectors.bytes,
+                vector_parts: vectors.parts + items.parts,
+                vector_bytes: vectors.bytes + items.bytes,
                 kernels: self.kernels.level().name(),
             }
         })
@@ -753,6 +773,12 @@ impl PyHead {
     fn storage_limit(&self) -> PyResult<Option<i32>> {
         let limit = self.0.storage_limit();
         limit.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    #[getter]
+    fn has_short_term(&self) -> PyResult<bool> {
+        let found = self.0.has_short_term();
+        found.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     #[getter]

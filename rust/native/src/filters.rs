@@ -1,13 +1,36 @@
 //! Filters as Python gives them.
 
+use bytes::Bytes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use remora_core::windows;
 use remora_filter::{Condition, Expression, Scalar, UnknownOperator};
 
 /// Deeper than this no expression is: the RPCs' limit is lower.
 const MAX_DEPTH: usize = 32;
+
+/// See `_native.pyi`.
+#[pyfunction]
+fn passing_messages<'py>(
+    py: Python<'py>,
+    page: &[u8],
+    expression: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(u64, Bound<'py, PyBytes>)>> {
+    let expression = nested(expression, 0)?;
+    let page = Bytes::copy_from_slice(page);
+    let passing = py.detach(|| windows::passing(page, &expression));
+    let passing = passing.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let made = passing.into_iter();
+    Ok(made
+        .map(|(sequence, message)| (sequence, PyBytes::new(py, &message)))
+        .collect())
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(passing_messages, module)?)
+}
 
 /// `("all" | "any", expressions)`, `("not", expression)` or `("condition", key, operator, values)`.
 pub(super) fn expression(given: &Bound<'_, PyAny>) -> PyResult<Expression> {

@@ -5,11 +5,13 @@
 
 use pyo3::prelude::*;
 
+mod chats;
 mod core;
 mod encoder;
 mod errors;
 mod filters;
 mod ids;
+mod items;
 mod journal;
 mod kernels;
 mod lexical;
@@ -24,10 +26,13 @@ mod vectors;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    chats::register(module)?;
     core::register(module)?;
     encoder::register(module)?;
     errors::register(module)?;
+    filters::register(module)?;
     ids::register(module)?;
+    items::register(module)?;
     journal::register(module)?;
     kernels::register(module)?;
     lexical::register(module)?;

@@ -27,7 +27,7 @@ pub(super) struct PyRecordKind(Kind);
 #[pymethods]
 impl PyRecordKind {
     #[new]
-    #[pyo3(signature = (number, *, columns, orders, of_conversation, of_user, is_searched = false))]
+    #[pyo3(signature = (number, *, columns, orders, of_conversation, of_user, is_searched = false, holds_items = false))]
     fn new(
         number: u32,
         columns: Vec<String>,
@@ -35,6 +35,7 @@ impl PyRecordKind {
         of_conversation: bool,
         of_user: bool,
         is_searched: bool,
+        holds_items: bool,
     ) -> PyResult<Self> {
         let columns = columns.iter().map(|name| column_type(name));
         let kind = Kind {
@@ -44,6 +45,7 @@ impl PyRecordKind {
             of_conversation,
             of_user,
             is_searched,
+            holds_items,
         };
         declared([kind.clone()])?;
         Ok(Self(kind))

@@ -69,7 +69,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(vocabulary, module)?)
 }
 
-fn parse_encoding(name: &str) -> PyResult<Encoding> {
+pub(super) fn parse_encoding(name: &str) -> PyResult<Encoding> {
     Encoding::from_name(name)
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding {name:?}")))
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use remora_core::Core;
-use remora_vectors::{Cold, Hit, Load, Name, Query, Search, Shown, Vectors};
+use remora_vectors::{Cold, Hit, Load, Name, Query, Search, Shown, TextSearch, Vectors};
 
 use super::errors::torn_error;
 use super::filters::expression;
@@ -50,19 +50,21 @@ impl PyVectors {
 
 #[pymethods]
 impl PyVectors {
+    #[pyo3(signature = (kind, tenant, partition, user_id, *, by_words))]
     fn begin(
         &self,
         kind: u32,
         tenant: &str,
         partition: &[u8],
         user_id: &str,
+        by_words: bool,
     ) -> PyResult<PyVectorLoad> {
         let name = Name {
             kind,
             tenant,
             partition,
         };
-        let load = self.vectors()?.begin(&name, user_id);
+        let load = self.vectors()?.begin(&name, user_id, by_words);
         Ok(PyVectorLoad {
             core: Arc::clone(&self.core),
             load: Mutex::new(Some(load)),
@@ -82,11 +84,7 @@ impl PyVectors {
         threshold: Option<f64>,
         expression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Ranked<'py>> {
-        let values = floats(vector)?;
-        if !values.iter().all(|value| value.is_finite()) {
-            return Err(PyValueError::new_err("a vector has finite values"));
-        }
-        let query = Query::new(values);
+        let query = finite(vector)?;
         let filter = expression.map(self::expression).transpose()?;
         let search = Search {
             query: &query,
@@ -101,9 +99,43 @@ impl PyVectors {
         };
         let vectors = self.vectors()?;
         let shown = py.detach(|| vectors.search(&name, &search, || self.published()));
-        let Shown { found, revision } = shown.map_err(cold_error)?;
-        let encoded = |hit: Hit| (hit.score, PyBytes::new(py, &hit.body));
-        Ok((found.into_iter().map(encoded).collect(), revision))
+        Ok(ranked(py, shown.map_err(cold_error)?))
+    }
+
+    #[pyo3(signature = (kind, tenant, partition, text, vector, *, k, threshold, expression, comparable))]
+    #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
+    fn search_text<'py>(
+        &self,
+        py: Python<'py>,
+        kind: u32,
+        tenant: &str,
+        partition: &[u8],
+        text: &str,
+        vector: Option<&Bound<'_, PyAny>>,
+        k: usize,
+        threshold: Option<f64>,
+        expression: Option<&Bound<'_, PyAny>>,
+        comparable: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Ranked<'py>> {
+        let query = vector.map(finite).transpose()?;
+        let filter = expression.map(self::expression).transpose()?;
+        let comparable = comparable.map(self::expression).transpose()?;
+        let search = TextSearch {
+            text,
+            query: query.as_ref(),
+            k,
+            threshold,
+            filter: filter.as_ref(),
+            comparable: comparable.as_ref(),
+        };
+        let name = Name {
+            kind,
+            tenant,
+            partition,
+        };
+        let vectors = self.vectors()?;
+        let shown = py.detach(|| vectors.search_text(&name, &search, || self.published()));
+        Ok(ranked(py, shown.map_err(cold_error)?))
     }
 
     #[pyo3(signature = (kind, tenant, partition, *, expression))]
@@ -147,6 +179,20 @@ impl PyVectors {
         let keys = shown.map_err(cold_error)?.found.into_iter();
         Ok(keys.map(|key| PyBytes::new(py, &key)).collect())
     }
+}
+
+fn finite(vector: &Bound<'_, PyAny>) -> PyResult<Query> {
+    let values = floats(vector)?;
+    if !values.iter().all(|value| value.is_finite()) {
+        return Err(PyValueError::new_err("a vector has finite values"));
+    }
+    Ok(Query::new(values))
+}
+
+fn ranked(py: Python<'_>, shown: Shown<Vec<Hit>>) -> Ranked<'_> {
+    let encoded = |hit: Hit| (hit.score, PyBytes::new(py, &hit.body));
+    let hits = shown.found.into_iter().map(encoded);
+    (hits.collect(), shown.revision)
 }
 
 fn cold_error(_: Cold) -> PyErr {

@@ -12,14 +12,14 @@ use crate::values::Query;
 const LARGEST: f64 = 127.0;
 
 /// Rows that are compared before their cosines are looked at, and that share an allocation.
-pub(crate) const GROUP: usize = 1024;
+pub const GROUP: usize = 1024;
 
 /// More than what rounding in f32 may add to a bound.
 const ROUNDING: f32 = 1e-5;
 
 /// The codes of rows of one dimension.
 #[derive(Debug)]
-pub(crate) struct Codes {
+pub struct Codes {
     dim: usize,
     /// Values in a row, padded with zeros.
     stride: usize,
@@ -31,21 +31,21 @@ pub(crate) struct Codes {
 
 /// What a code says of a cosine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) lower: f32,
-    pub(crate) upper: f32,
+pub struct Bounds {
+    pub lower: f32,
+    pub upper: f32,
 }
 
 /// The code of a query.
 #[derive(Debug)]
-pub(crate) struct QueryCode {
+pub struct QueryCode {
     values: Vec<i16>,
     scale: f64,
     rest: f32,
 }
 
 impl QueryCode {
-    pub(crate) fn new(query: &Query) -> Self {
+    pub fn new(query: &Query) -> Self {
         let stride = query.dim().next_multiple_of(BYTE_BLOCK);
         // As fine as the sum of all products lets it be.
         let finest = f64::from(i32::MAX) / (LARGEST * stride.max(1) as f64);
@@ -63,7 +63,7 @@ impl QueryCode {
 }
 
 impl Codes {
-    pub(crate) fn new(dim: usize) -> Self {
+    pub fn new(dim: usize) -> Self {
         Self {
             dim,
             stride: dim.next_multiple_of(BYTE_BLOCK),
@@ -74,7 +74,7 @@ impl Codes {
     }
 
     /// The dimension of the rows that can be compared.
-    pub(crate) fn dim(&self) -> usize {
+    pub fn dim(&self) -> usize {
         self.dim
     }
 
@@ -83,13 +83,13 @@ impl Codes {
     }
 
     /// The memory that is allocated, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let codes: usize = self.groups.iter().map(Vec::capacity).sum();
         codes + (self.scales.capacity() + self.rests.capacity()) * size_of::<f32>()
     }
 
     /// Appends a row. One of another dimension is never near.
-    pub(crate) fn push(&mut self, values: impl ExactSizeIterator<Item = f32> + Clone, norm: f64) {
+    pub fn push(&mut self, values: impl ExactSizeIterator<Item = f32> + Clone, norm: f64) {
         if self.len().is_multiple_of(GROUP) {
             self.groups.push(Vec::new());
         }
@@ -103,7 +103,7 @@ impl Codes {
     }
 
     /// Puts another vector into a row.
-    pub(crate) fn replace(
+    pub fn replace(
         &mut self,
         row: usize,
         values: impl ExactSizeIterator<Item = f32> + Clone,
@@ -116,7 +116,7 @@ impl Codes {
     }
 
     /// Removes a row; the last one takes its place.
-    pub(crate) fn swap_remove(&mut self, row: usize) {
+    pub fn swap_remove(&mut self, row: usize) {
         let last = self.len() - 1;
         if row != last {
             let moved = self.row_mut(last).to_vec();
@@ -127,11 +127,14 @@ impl Codes {
         if let Some(group) = self.groups.last_mut() {
             group.truncate(group.len() - self.stride);
         }
-        self.groups.pop_if(|group| group.is_empty());
+        // Rows without values take no bytes of it.
+        if last.is_multiple_of(GROUP) {
+            self.groups.pop();
+        }
     }
 
     /// What the codes of some rows, which share a group, say of their cosines to a query of the same dimension.
-    pub(crate) fn bounds(
+    pub fn bounds(
         &self,
         kernels: &Kernels,
         query: &QueryCode,

@@ -7,11 +7,13 @@ use hashbrown::HashMap;
 use prost::Message as _;
 use remora_filter::{Columns, Expression};
 use remora_kernels::Kernels;
+use remora_parts as parts;
 use remora_wire as wire;
 
+use crate::change::Op;
 use crate::codes::{Codes, GROUP};
-use crate::inbox::Op;
 use crate::values::{floats, norm};
+use crate::words::Words;
 
 /// The rows of a part, in any order.
 pub(crate) struct Content {
@@ -20,6 +22,8 @@ pub(crate) struct Content {
     numbers: HashMap<Bytes, u32>,
     codes: Codes,
     attributes: Columns,
+    /// Of the kinds whose texts are searched.
+    words: Option<Words>,
     row_bytes: usize,
 }
 
@@ -71,6 +75,13 @@ impl Passing {
         (0..len).filter(move |row| some.is_none_or(|some| some[*row]))
     }
 
+    pub(crate) fn has(&self, row: usize) -> bool {
+        match self {
+            Self::All(len) => row < *len,
+            Self::Some(some) => some[row],
+        }
+    }
+
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::All(len) => *len,
@@ -92,33 +103,41 @@ impl Passing {
     }
 }
 
+impl parts::Content for Content {
+    type Change = Op;
+
+    fn apply(&mut self, op: Op) {
+        match op {
+            Op::Put { key, body } => self.put(key, body),
+            Op::Remove { key } => self.remove(&key),
+            Op::RemoveAll => {
+                let words = self.words.as_ref().map(Words::emptied);
+                *self = Self::new(self.kernels, words);
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let words = self.words.as_ref().map_or(0, Words::bytes);
+        self.row_bytes + self.codes.bytes() + self.attributes.bytes() + words
+    }
+}
+
 impl Content {
-    pub(crate) fn new(kernels: &'static Kernels) -> Self {
+    pub(crate) fn new(kernels: &'static Kernels, words: Option<Words>) -> Self {
         Self {
             kernels,
             rows: Vec::new(),
             numbers: HashMap::new(),
             codes: Codes::new(0),
             attributes: Columns::default(),
+            words,
             row_bytes: 0,
         }
     }
 
-    /// The memory held, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.row_bytes + self.codes.bytes() + self.attributes.bytes()
-    }
-
-    pub(crate) fn apply(&mut self, op: Op) {
-        match op {
-            Op::Put { key, body } => self.put(key, body),
-            Op::Remove { key } => self.remove(&key),
-            Op::RemoveAll => *self = Self::new(self.kernels),
-        }
-    }
-
     /// Adds or replaces a vector. The first one decides with which dimension vectors are compared.
-    pub(crate) fn put(&mut self, key: Bytes, body: Bytes) {
+    fn put(&mut self, key: Bytes, body: Bytes) {
         let wire::Vector { values, attributes } = stored(&body);
         let row = Row {
             norm: norm(&values),
@@ -134,6 +153,9 @@ impl Content {
             Some(number) => self.replace(*number as usize, row),
             None => self.push(row),
         };
+        if let Some(words) = &mut self.words {
+            words.put(number, &self.rows[number].body);
+        }
         for (key, value) in attributes {
             self.attributes.put(number, &key, value.into());
         }
@@ -162,6 +184,7 @@ impl Content {
         self.codes.swap_remove(number);
         let gone = self.rows.swap_remove(number);
         self.forget(number, &gone);
+        self.forget_words(number);
         if let Some(moved) = self.rows.get(number) {
             self.numbers.insert(moved.key.clone(), number as u32);
             for key in moved.keys() {
@@ -176,6 +199,23 @@ impl Content {
         for key in row.keys() {
             self.attributes.remove(number, &key);
         }
+    }
+
+    /// Takes the words of a row, in whose place the last one has moved.
+    fn forget_words(&mut self, number: usize) {
+        if let Some(words) = &mut self.words {
+            words.remove(self.rows.len());
+            if let Some(moved) = self.rows.get(number) {
+                words.put(number, &moved.body);
+            }
+        }
+    }
+
+    /// By row, how much of the words of a query it has, from 0 to 1.
+    pub(crate) fn word_shares(&self, query: &str) -> Vec<f32> {
+        let rows = self.rows.len();
+        let words = self.words.as_ref();
+        words.map_or_else(|| vec![0.0; rows], |words| words.shares(query, rows))
     }
 
     pub(crate) fn kernels(&self) -> &'static Kernels {

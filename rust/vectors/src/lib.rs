@@ -1,72 +1,46 @@
-//! The vectors of collections: exact search by cosine, among those whose attributes pass a filter.
+//! The vectors of collections: exact search by cosine, among those whose attributes pass a filter. Of some kinds the texts
+//! that the vectors stand for are searched, too, by their words.
 //!
-//! A *part* is one partition of records. Changes are delivered in the order of revisions and never wait for a search:
-//! each part has an inbox, which the next search drains up to the revision that is published. Parts are loaded on demand
-//! and evicted by bytes, the least recently used first. They are derived from the store: one that is dropped, be it by a
-//! panic within a change, is loaded again.
+//! A *part* (`remora_parts`) is one partition of records.
 //!
 //! A search compares codes of int8 first. Each row knows how far its code is from it, so that what the codes say bounds
 //! the cosine from both sides; only rows that may be among the best are compared in full.
 //!
-//! Locks, in the order in which they are taken: the registry (lookups only), a part's content, its inbox. The registry is
-//! never asked for under any of the others.
-//!
 //! It knows the encoding of vectors and filters: no journal, no database.
 
+mod change;
 mod codes;
 mod content;
-mod inbox;
-mod name;
-mod part;
-mod registry;
+mod hybrid;
 mod search;
 #[cfg(test)]
 mod tests;
 mod values;
+mod words;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use remora_filter::Expression;
 use remora_kernels::Kernels;
+use remora_lexical::Analyzer;
+use remora_parts as parts;
 
-pub use inbox::Op;
-pub use name::Name;
+pub use change::Op;
+pub use codes::{Bounds, Codes, GROUP, QueryCode};
+pub use hybrid::TextSearch;
+pub use parts::{Cold, Name, Shown, Statistics};
 pub use search::{Hit, Search};
-pub use values::Query;
+pub use values::{Query, floats, norm};
 
-use part::Part;
-use registry::Registry;
+use content::Content;
+use words::Words;
 
 /// The vectors in memory. Shared between threads by reference.
 pub struct Vectors {
     kernels: &'static Kernels,
-    budget: usize,
-    clock: AtomicU64,
-    total: Arc<AtomicUsize>,
-    registry: Mutex<Registry>,
-}
-
-/// The part is not in memory: it is to be loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cold;
-
-/// What was found, and the revision that this shows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shown<T> {
-    pub found: T,
-    pub revision: u64,
-}
-
-/// What is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Statistics {
-    /// Parts in memory.
-    pub parts: usize,
-    /// An estimate of their memory, in bytes.
-    pub bytes: usize,
+    analyzer: Arc<Analyzer>,
+    parts: parts::Parts<Content>,
 }
 
 impl Vectors {
@@ -74,46 +48,34 @@ impl Vectors {
     pub fn new(kernels: &'static Kernels, budget: usize) -> Self {
         Self {
             kernels,
-            budget,
-            clock: AtomicU64::new(0),
-            total: Arc::default(),
-            registry: Mutex::default(),
+            analyzer: Arc::new(Analyzer::new()),
+            parts: parts::Parts::new(budget),
         }
     }
 
     /// Takes in a change of a part. Changes are delivered in ascending order of revisions, by one caller at a time.
     pub fn deliver(&self, name: &Name<'_>, op: Op, revision: u64) {
-        let mut registry = self.registry.lock();
-        if let Some(part) = registry.find(name).cloned() {
-            registry.push(&part, revision, op);
-        }
+        self.parts.deliver(name, op, revision);
     }
 
     /// All vectors go of the parts whose partition begins so.
     pub fn deliver_prefix(&self, prefix: &Name<'_>, revision: u64) {
-        let mut registry = self.registry.lock();
-        let parts: Vec<_> = registry.beginning_with(prefix).cloned().collect();
-        for part in &parts {
-            registry.push(part, revision, Op::RemoveAll);
-        }
+        self.parts
+            .deliver_prefix(prefix, || Op::RemoveAll, revision);
     }
 
     /// All vectors of a user go.
     pub fn deliver_user(&self, kind: u32, tenant: &str, user: &str, revision: u64) {
-        let mut registry = self.registry.lock();
-        let parts: Vec<_> = registry.of_user(kind, tenant, user).cloned().collect();
-        for part in &parts {
-            registry.push(part, revision, Op::RemoveAll);
-        }
+        let whose = (kind, tenant, user);
+        self.parts.deliver_user(whose, || Op::RemoveAll, revision);
     }
 
-    /// Begins a load of a part, which belongs to a user: from now on it takes in changes. The database must then hold
-    /// what was delivered before, be read, and the load be filled and finished; otherwise it is abandoned.
-    pub fn begin(&self, name: &Name<'_>, user: &str) -> Load {
-        let total = Arc::clone(&self.total);
-        let part = Arc::new(Part::new(name, user, self.kernels, self.tick(), total));
-        self.registry.lock().put(name, Arc::clone(&part));
-        Load(part)
+    /// Begins a load of a part, which belongs to a user: see `remora_parts::Parts::begin`. `by_words`: the texts are searched,
+    /// too.
+    pub fn begin(&self, name: &Name<'_>, user: &str, by_words: bool) -> Load {
+        let words = by_words.then(|| Words::new(Arc::clone(&self.analyzer)));
+        let content = Content::new(self.kernels, words);
+        Load(self.parts.begin(name, user, content))
     }
 
     /// The nearest vectors of a part. `published` is asked first.
@@ -123,7 +85,19 @@ impl Vectors {
         search: &Search<'_>,
         published: impl FnOnce() -> u64,
     ) -> Result<Shown<Vec<Hit>>, Cold> {
-        self.read(name, published, |content| search::hits(content, search))
+        self.parts
+            .read(name, published, |content| search::hits(content, search))
+    }
+
+    /// What of a part answers a text best, by vectors and words. `published` is asked first.
+    pub fn search_text(
+        &self,
+        name: &Name<'_>,
+        search: &TextSearch<'_>,
+        published: impl FnOnce() -> u64,
+    ) -> Result<Shown<Vec<Hit>>, Cold> {
+        self.parts
+            .read(name, published, |content| hybrid::hits(content, search))
     }
 
     /// How many vectors of a part pass a filter.
@@ -133,7 +107,8 @@ impl Vectors {
         filter: Option<&Expression>,
         published: impl FnOnce() -> u64,
     ) -> Result<Shown<usize>, Cold> {
-        self.read(name, published, |content| content.passing(filter).count())
+        self.parts
+            .read(name, published, |content| content.passing(filter).count())
     }
 
     /// The keys of the vectors of a part that pass a filter.
@@ -143,7 +118,7 @@ impl Vectors {
         filter: Option<&Expression>,
         published: impl FnOnce() -> u64,
     ) -> Result<Shown<Vec<Bytes>>, Cold> {
-        self.read(name, published, |content| {
+        self.parts.read(name, published, |content| {
             let passing = content.passing(filter);
             let keys = passing.rows().map(|row| content.key(row).clone());
             keys.collect()
@@ -152,57 +127,27 @@ impl Vectors {
 
     /// Takes in what waits in the inboxes up to a revision, so that they stay short, and evicts what is too much.
     pub fn settle(&self, published: u64) {
-        let waiting = self.registry.lock().take_waiting();
-        for part in waiting {
-            part.settle(published);
-        }
-        if self.total.load(Ordering::Relaxed) > self.budget {
-            self.evict();
-        }
+        self.parts.settle(published);
     }
 
     /// What is held.
     pub fn statistics(&self) -> Statistics {
-        let registry = self.registry.lock();
-        Statistics {
-            parts: registry.parts().count(),
-            bytes: registry.parts().map(|part| part.bytes()).sum(),
-        }
-    }
-
-    fn read<T>(
-        &self,
-        name: &Name<'_>,
-        published: impl FnOnce() -> u64,
-        read: impl FnOnce(&content::Content) -> T,
-    ) -> Result<Shown<T>, Cold> {
-        // Asked before the part: its inbox has every change that was published by then, also if it is evicted meanwhile.
-        let published = published();
-        let part = self.registry.lock().find(name).cloned().ok_or(Cold)?;
-        part.use_at(self.tick());
-        let (found, revision) = part.read(published, read)?;
-        Ok(Shown { found, revision })
+        self.parts.statistics()
     }
 
     /// Evicts until the budget is kept, or only the part that was used last is left. What is loaded stays.
     pub fn evict(&self) {
-        let evicted = self.registry.lock().evict(self.budget);
-        // What is freed may be large.
-        drop(evicted);
-    }
-
-    fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::Relaxed) + 1
+        self.parts.evict();
     }
 }
 
 /// A load of a part, which is abandoned unless it is finished.
-pub struct Load(Arc<Part>);
+pub struct Load(parts::Load<Content>);
 
 impl Load {
     /// Takes in vectors that the database has: their keys and bodies.
     pub fn fill(&self, rows: impl Iterator<Item = (Bytes, Bytes)>) {
-        self.0.fill(rows);
+        self.0.fill(rows.map(|(key, body)| Op::Put { key, body }));
     }
 
     /// The memory that the part takes so far.

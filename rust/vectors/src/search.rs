@@ -24,7 +24,7 @@ pub struct Search<'a> {
 /// A vector that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// (1 + cosine) / 2.
+    /// (1 + cosine) / 2, or that of a search by a text.
     pub score: f64,
     /// Its encoded stored form.
     pub body: Bytes,
@@ -136,10 +136,10 @@ impl Ord for Ordered {
 }
 
 /// A row with its score. The greater one is further behind.
-struct Ranked<'a> {
-    score: f64,
-    key: &'a [u8],
-    row: usize,
+pub(crate) struct Ranked<'a> {
+    pub(crate) score: f64,
+    pub(crate) key: &'a [u8],
+    pub(crate) row: usize,
 }
 
 impl PartialEq for Ranked<'_> {

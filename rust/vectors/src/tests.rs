@@ -45,7 +45,7 @@ fn of_group(group: i64) -> Expression {
 }
 
 fn loaded(vectors: &Vectors, name: &Name<'_>, rows: &[(Bytes, Bytes)]) {
-    let load = vectors.begin(name, "");
+    let load = vectors.begin(name, "", false);
     load.fill(rows.iter().cloned());
     load.finish();
 }
@@ -282,7 +282,7 @@ fn changes_during_a_load_follow_what_it_read() {
     let vectors = vectors();
     assert_eq!(counted(&vectors, &NAME, 9), Err(Cold));
     vectors.deliver(&NAME, put(0), 1);
-    let load = vectors.begin(&NAME, "");
+    let load = vectors.begin(&NAME, "", false);
     vectors.deliver(&NAME, put(1), 2);
     vectors.deliver(&NAME, Op::Remove { key: key(2) }, 3);
     vectors.settle(3);
@@ -301,7 +301,7 @@ fn changes_during_a_load_follow_what_it_read() {
 #[test]
 fn a_load_that_is_abandoned_leaves_nothing() {
     let vectors = vectors();
-    drop(vectors.begin(&NAME, ""));
+    drop(vectors.begin(&NAME, "", false));
     vectors.evict();
     assert_eq!(vectors.statistics(), Statistics { parts: 0, bytes: 0 });
 }
@@ -321,7 +321,7 @@ fn removals_reach_the_parts_that_they_name() {
         name("u", b"a/1"),
     ];
     for (name, user) in names.iter().zip(["", "ann", "ann", "ann"]) {
-        let load = vectors.begin(name, user);
+        let load = vectors.begin(name, user, false);
         load.fill([(key(1), body(&[1.0], None))].into_iter());
         load.finish();
     }
@@ -385,7 +385,7 @@ fn vectors_of_another_dimension_are_never_near() {
 #[test]
 fn what_all_parts_hold_is_known_without_asking_them() {
     let vectors = vectors();
-    let total = || vectors.total.load(Ordering::Relaxed);
+    let total = || vectors.parts.counted();
     loaded(&vectors, &NAME, &[(key(1), body(&[1.0], None))]);
     assert_eq!(total(), vectors.statistics().bytes);
     for revision in 1..50 {
@@ -393,7 +393,107 @@ fn what_all_parts_hold_is_known_without_asking_them() {
         vectors.settle(revision - revision % 2);
     }
     assert_eq!(total(), vectors.statistics().bytes);
-    drop(vectors.begin(&NAME, ""));
+    drop(vectors.begin(&NAME, "", false));
     vectors.evict();
     assert_eq!(total(), 0);
+}
+
+mod by_text {
+    use super::*;
+
+    /// A stored body with a text.
+    fn spoken(text: &str, values: &[f32], group: Option<i64>) -> Bytes {
+        let text = wire::VectorText {
+            text: text.to_owned(),
+        };
+        let mut encoded = body(values, group).to_vec();
+        text.encode(&mut encoded).expect("there is room");
+        encoded.into()
+    }
+
+    fn loaded_by_words(vectors: &Vectors, rows: &[(Bytes, Bytes)]) {
+        let load = vectors.begin(&NAME, "", true);
+        load.fill(rows.iter().cloned());
+        load.finish();
+    }
+
+    fn found(vectors: &Vectors, text: &str, query: Option<&[f32]>) -> Vec<(f64, Bytes)> {
+        let query = query.map(|values| Query::new(values.to_vec()));
+        let comparable = of_group(1);
+        let search = TextSearch {
+            text,
+            query: query.as_ref(),
+            k: 10,
+            threshold: None,
+            filter: None,
+            comparable: Some(&comparable),
+        };
+        let shown = vectors
+            .search_text(&NAME, &search, || u64::MAX)
+            .expect("it is loaded");
+        shown
+            .found
+            .into_iter()
+            .map(|hit| (hit.score, hit.body))
+            .collect()
+    }
+
+    #[test]
+    fn words_tell_rows_with_equal_vectors_apart() {
+        let vectors = vectors();
+        let order =
+            |number: u32| spoken(&format!("order {number} was shipped"), &[1.0, 0.0], Some(1));
+        let rows: Vec<_> = (0..50u8)
+            .map(|each| (key(each), order(4700 + u32::from(each))))
+            .collect();
+        loaded_by_words(&vectors, &rows);
+
+        let hits = found(&vectors, "what about order 4733", Some(&[1.0, 0.0]));
+
+        assert_eq!(hits[0].1, order(4733));
+        assert!(hits[0].0 > hits[1].0 && hits[0].0 <= 1.0);
+    }
+
+    #[test]
+    fn vectors_that_cannot_be_compared_count_as_none() {
+        let vectors = vectors();
+        let of_another_model = spoken("amber", &[1.0, 0.0], Some(2));
+        let of_another_dimension = spoken("amber", &[1.0, 0.0, 0.0], Some(1));
+        let near = spoken("cobalt", &[1.0, 0.0], Some(1));
+        let rows = [of_another_dimension, of_another_model, near.clone()];
+        loaded_by_words(&vectors, &(0..).map(key).zip(rows).collect::<Vec<_>>());
+
+        let hits = found(&vectors, "zinc", Some(&[1.0, 0.0]));
+
+        assert_eq!((hits[0].0, &hits[0].1), (1.0 / 1.5, &near));
+        assert_eq!([hits[1].0, hits[2].0], [0.0, 0.0]);
+    }
+
+    #[test]
+    fn rows_move_with_their_words_when_others_go() {
+        let vectors = vectors();
+        let names = ["amber", "cobalt", "zinc", "quartz"];
+        let rows = names.map(|name| spoken(name, &[], None));
+        loaded_by_words(
+            &vectors,
+            &(0..).map(key).zip(rows.clone()).collect::<Vec<_>>(),
+        );
+
+        for (gone, left) in [
+            (0, vec![3, 1, 2]),
+            (2, vec![1, 3]),
+            (3, vec![1]),
+            (1, vec![]),
+        ] {
+            vectors.deliver(&NAME, Op::Remove { key: key(gone) }, 1);
+            for (each, name) in names.iter().enumerate() {
+                let hits: Vec<_> = found(&vectors, name, None)
+                    .into_iter()
+                    .map(|hit| hit.1)
+                    .collect();
+                let wanted = left.contains(&each).then(|| rows[each].clone());
+                assert_eq!(hits, wanted.into_iter().collect::<Vec<_>>());
+            }
+        }
+    }
 }

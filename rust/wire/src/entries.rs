@@ -1,11 +1,18 @@
 //! Encoded messages as entries of a reply's list: their sizes, those that fit, and the fields of one.
 
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 use prost::encoding::{DecodeContext, decode_key, encode_varint};
 use prost::{DecodeError, Message};
 
 /// The tag of field 1 with a length: where a list of messages holds one.
 const ENTRY_TAG: u8 = 1 << 3 | 2;
+
+/// A list of encoded messages that is field 1 of a reply.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Entries {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub messages: Vec<Bytes>,
+}
 
 /// Bytes of a message in a list: tag, length and itself.
 fn entry_len(message: &[u8]) -> usize {

@@ -9,6 +9,7 @@ mod legacy;
 mod message;
 mod record;
 mod records;
+mod store_item;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -17,12 +18,15 @@ mod times;
 pub use change::{
     DeleteConversation, Kind, PutConversation, PutEmbedding, PutHead, PutMessage, RemoveMessages,
 };
-pub use entries::{Limits, entries_len, put_entries, read_apart};
+pub use entries::{Entries, Limits, entries_len, put_entries, read_apart};
 pub use legacy::{DeleteWorkingMemory, Legacy, PutStep, PutWorkingMemory, RemoveSteps};
-pub use message::{CallerMessage, Conversation, Message, Scalar, ScalarKind, Vector};
+pub use message::{
+    CallerMessage, Conversation, FilteredMessage, Message, Scalar, ScalarKind, Vector, VectorText,
+};
 pub use record::{Change, Record};
 pub use records::{
     Extent, PutRecord, RemoveRecords, RemoveUserRecords, SetExpiry, Value, ValueKind,
 };
+pub use store_item::{ItemVector, StoreItem, StoreItemIndex};
 pub use stored::StoredDraft;
-pub use times::{Between, Timestamp};
+pub use times::{Between, Duration, Timestamp};

@@ -15,6 +15,9 @@ pub struct Conversation {
     pub user_id: String,
     #[prost(int32, optional, tag = "7")]
     pub storage_limit: Option<i32>,
+    /// The policy of its window, of which only its being there matters here.
+    #[prost(message, optional, tag = "15")]
+    pub short_term: Option<()>,
 }
 
 /// What the engine reads of a stored `remora.v1.Message`; opaque payloads are skipped.
@@ -48,6 +51,15 @@ pub struct Message {
     pub token_count: i32,
 }
 
+/// What a filter reads of a stored `remora.v1.Message`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FilteredMessage {
+    #[prost(btree_map = "string, message", tag = "8")]
+    pub attributes: BTreeMap<String, Scalar>,
+    #[prost(uint64, tag = "15")]
+    pub sequence: u64,
+}
+
 /// What the engine reads of a stored `remora.v1.Vector`. The values are a part of what is read.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Vector {
@@ -55,6 +67,13 @@ pub struct Vector {
     pub values: Bytes,
     #[prost(btree_map = "string, message", tag = "7")]
     pub attributes: BTreeMap<String, Scalar>,
+}
+
+/// The text of a stored `remora.v1.Vector` or `remora.v1.MemoryItem`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct VectorText {
+    #[prost(string, tag = "5")]
+    pub text: String,
 }
 
 /// What windows hold of a message as its caller sets it, and what else is checked before it is stored. The text is not

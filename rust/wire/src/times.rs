@@ -23,6 +23,21 @@ impl Between {
     }
 }
 
+/// A `google.protobuf.Duration`.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Duration {
+    #[prost(int64, tag = "1")]
+    pub seconds: i64,
+    #[prost(int32, tag = "2")]
+    pub nanos: i32,
+}
+
+impl Duration {
+    pub fn micros(self) -> i64 {
+        self.seconds * MICROS + i64::from(self.nanos) / 1_000
+    }
+}
+
 /// A `google.protobuf.Timestamp`.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Timestamp {

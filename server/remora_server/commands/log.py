@@ -49,7 +49,7 @@ def run(given: dict[str, Any]) -> None:
             _note(len(found), given)
             return
         conversation = client.conversation(given["conversation"], user_id=user)
-        messages = conversation.messages(limit + 1)
+        messages = conversation.messages(limit + 1, view="all")
         newest = _show(messages[-limit:], given, 0)
         _note(len(messages), given)
         if given["follow"]:
@@ -70,7 +70,7 @@ def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> N
     """Show new messages until an interrupt."""
     interrupts = _interrupts()
     while not interrupts.wait(FOLLOW_SECONDS):
-        newest = _show(conversation.messages(None, after=newest, oldest_first=True), given, newest)
+        newest = _show(conversation.messages(None, after=newest, oldest_first=True, view="all"), given, newest)
     raise KeyboardInterrupt
 
 

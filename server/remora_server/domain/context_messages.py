@@ -10,12 +10,11 @@ from msgspec import Struct
 
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.images import Image
+from remora_server.domain.tool_pairs import pair_tools, uses_among
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 SYSTEM_ROLES = (SYSTEM, "developer")
 """Roles that decide where a message stands. OpenAI has two names for who gives instructions."""
-UNKNOWN = -1
-"""The number of no message."""
 
 Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
@@ -89,22 +88,12 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     """
     if not any(message.uses_tools for message in messages):
         return [(message,) for message in messages]
+    pairing = pair_tools(uses_among(messages))
     groups = _Groups(len(messages))
-    calls: dict[str, int] = {}
-    unanswered: set[tuple[int, str]] = set()
-    broken: set[int] = set()
-    for index, message in enumerate(messages):
-        for call in message.tool_calls:
-            calls[call.id] = index
-            unanswered.add((index, call.id))
-        for call_id in message.tool_result_ids:
-            caller = calls.get(call_id, UNKNOWN)
-            if (caller, call_id) in unanswered:
-                groups.join(caller, index)
-                unanswered.remove((caller, call_id))
-            else:
-                broken.add(index)
-    broken.update(index for index, _ in unanswered)
+    for caller, result in pairing.answers:
+        groups.join(caller, result)
+    broken = {index for index, _ in (*pairing.orphans, *pairing.dangling)}
+    broken.update(result for _, result, _ in pairing.repeats)
     return [tuple(messages[index] for index in group) for group in groups.without(broken)]
 
 

@@ -13,7 +13,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import USER, ContextMessage, MessageReader, Place, Unit, whole_units
 from remora_server.domain.conversations import Conversation
 from remora_server.domain.errors import ConversationNotFound
-from remora_server.domain.messages import MessagePage, MessageQuery
+from remora_server.domain.messages import MessagePage, MessageQuery, View
 from remora_server.domain.search import IndexState, SearchQuery, SearchResult
 
 LARGEST_PAGE = 1_000
@@ -51,13 +51,14 @@ class UserMessages:
         self._user_id = user_id
 
     def newest(self, conversation_id: str, *, page: int) -> Iterator[list[ContextMessage]]:
-        """The newest messages by sequence: after each page of reading, all that were read so far. Each page has as
-        many as those before it together.
+        """The newest messages of the window by sequence: after each page of reading, all that were read so far. Each
+        page has as many as those before it together.
         """
         messages: list[ContextMessage] = []
         before, more = None, True
         while more:
-            found = self._list(MessageQuery(conversation_id, before_sequence=before, limit=page))
+            query = MessageQuery(conversation_id, before_sequence=before, limit=page, view=View.WINDOW)
+            found = self._list(query)
             messages = self._reader.page(conversation_id, found.encoded) + messages
             yield messages
             before, more, page = found.first_sequence, found.more, min(len(messages), LARGEST_PAGE)

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.short_term import ShortTermPolicy
 
 AttributeValue: TypeAlias = bool | int | float | str | None
 
@@ -23,13 +24,14 @@ class ConversationDraft(Struct, frozen=True):
     metadata: bytes = b""
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     storage_limit: int | None = None
+    short_term: ShortTermPolicy | None = None
 
 
 class Head(Struct, frozen=True):
     """A conversation's counters, which an append needs.
 
     `uid` is the revision that created it, 0 while that is not known; `last_time` is the create time of the newest
-    message ever appended and `last_sequence` its sequence.
+    message ever appended and `last_sequence` its sequence; `has_short_term` says whether its window has a policy.
     """
 
     uid: int
@@ -39,6 +41,7 @@ class Head(Struct, frozen=True):
     last_time: int
     update_time: int
     storage_limit: int | None = None
+    has_short_term: bool = False
 
 
 class Conversation(Struct, frozen=True):

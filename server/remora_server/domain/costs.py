@@ -77,7 +77,7 @@ class Counting(Struct, frozen=True):
             TOKENS_PER_MESSAGE
             + text
             + sum(islice(counts, len(listed)))
-            + sum(tokens or 0 for tokens in self._images(message))
+            + self.images(message)
             + (TOKENS_PER_NAME if message.name else 0)
             for message, text, listed in zip(messages, texts, words, strict=True)
         ]
@@ -89,6 +89,10 @@ class Counting(Struct, frozen=True):
         rule = image_rule(self.model)
         why = f"image: no rule for {self.model or 'an unnamed model'}" if rule is None else "image of unknown size"
         return *message.uncounted, *(why for tokens in self._images(message) if tokens is None)
+
+    def images(self, message: ChatMessage) -> int:
+        """What a message's images cost, as far as that is known."""
+        return sum(tokens or 0 for tokens in self._images(message))
 
     def _images(self, message: ChatMessage) -> list[int | None]:
         """What each image costs, None where that is not known."""

@@ -76,6 +76,32 @@ class MessageNotFound(RemoraError):
         super().__init__(f"there is no message {message_id!r}", field=field, message_id=message_id)
 
 
+class UploadIncomplete(RemoraError):
+    """A part of an upload is not there, or not as long as it must be, or it belongs to somebody or something else."""
+
+    def __init__(self, upload_id: str, index: int) -> None:
+        super().__init__(
+            f"part {index} of the upload {upload_id!r} is not there, or it is shorter than 1 MiB and not the last one,"
+            " or another user's, or an earlier write has named the upload",
+            upload_id=upload_id,
+            part=str(index),
+        )
+
+
+class UploadNamed(RemoraError):
+    """A part of an upload comes after the write that named the upload."""
+
+    def __init__(self, upload_id: str) -> None:
+        super().__init__(f"a write has named the upload {upload_id!r}: it takes no more parts", upload_id=upload_id)
+
+
+class CheckpointValueNotFound(RemoraError):
+    """There is no such value of a channel or a write."""
+
+    def __init__(self, channel: str) -> None:
+        super().__init__(f"there is no such value of {channel}", value_of=channel)
+
+
 class WorkflowRunNotFound(RemoraError):
     """There is no such run of a workflow."""
 
@@ -139,6 +165,13 @@ class CollectionExists(RemoraError):
         super().__init__(f"there is a collection {collection_id!r} already", collection_id=collection_id)
 
 
+class MemoryItemNotFound(RemoraError):
+    """A user has no such memory item."""
+
+    def __init__(self, item_id: str) -> None:
+        super().__init__(f"the user has no memory item {item_id!r}", item_id=item_id)
+
+
 class VectorsTooLarge(RemoraError):
     """The vectors of a search take more memory than there is for vectors. `needed` is a lower bound, in bytes."""
 
@@ -146,6 +179,19 @@ class VectorsTooLarge(RemoraError):
         super().__init__(
             f"the vectors to be searched take at least {needed} bytes of memory, and the setting vector_bytes allows "
             f"{limit}: divide them among users or collections, or have the operator raise vector_bytes",
+            needed_bytes=str(needed),
+            limit_bytes=str(limit),
+            setting="vector_bytes",
+        )
+
+
+class ItemsTooLarge(RemoraError):
+    """The items of a tenant take more memory than there is for them. `needed` is a lower bound, in bytes."""
+
+    def __init__(self, needed: int, limit: int) -> None:
+        super().__init__(
+            f"the items to be searched take at least {needed} bytes of memory, and the setting vector_bytes allows "
+            f"{limit}: delete some, divide them among tenants, or have the operator raise vector_bytes",
             needed_bytes=str(needed),
             limit_bytes=str(limit),
             setting="vector_bytes",

@@ -1,13 +1,20 @@
-"""Filters: trees of conditions on a message's attributes."""
+"""Filters: trees of conditions on attributes, or on what paths lead to in a JSON value."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from enum import Enum
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from remora_server.domain.conversations import AttributeValue
+
+
+def path_key(steps: Iterable[str]) -> str:
+    """What stands for a path as the key of a condition."""
+    return json.dumps(list(steps), ensure_ascii=False)
 
 
 class Operator(Enum):
@@ -25,7 +32,7 @@ class Operator(Enum):
 
 
 class Condition(Struct, frozen=True):
-    """One condition on an attribute; integers and doubles compare numerically."""
+    """One condition on an attribute, or on a path under its `path_key`; integers and doubles compare numerically."""
 
     key: str
     operator: Operator

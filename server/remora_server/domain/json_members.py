@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 
 MOST_NESTED = 100
 """Arrays and objects within each other: beyond, what reads JSON by recursion may fail."""
@@ -34,6 +35,17 @@ def members(data: bytes) -> dict[str, object]:
         raise NotAnObject("is not an object")
     _require_shallow(found)
     return found
+
+
+def require_json(data: bytes) -> None:
+    """Raise ValueError where bytes are no JSON in UTF-8 of finite doubles and of Unicode, at most MOST_NESTED deep."""
+    try:
+        found = json.loads(data.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    _require_shallow(found)
+    if b"\\u" in data:  # only an escape can stand for half of a character
+        json.dumps(found, ensure_ascii=False).encode()
 
 
 def digests(data: bytes) -> list[str]:
@@ -81,6 +93,13 @@ def _integer(text: str) -> int | float:
 def _number(text: str) -> int | float:
     value = float(text)
     return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is larger than a double can be")
+    return value
 
 
 def _refuse(text: str) -> object:

@@ -7,6 +7,7 @@ times, what goes), so that applying it needs none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from remora_server.domain.calls import Outcome, Placed, Read, Write
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import MessageNotFound
+from remora_server.domain.filters import Filter
 from remora_server.domain.times import ANY_TIME, Between
 
 
@@ -176,6 +178,7 @@ class _Draft:
             last_time=self.now if appended else self.head.last_time,
             update_time=max(self.now, self.head.update_time),
             storage_limit=self.head.storage_limit,
+            has_short_term=self.head.has_short_term,
         )
 
     def ordered_puts(self) -> tuple[Put, ...]:
@@ -286,6 +289,13 @@ def _without(working: _Draft, order: list[int], sequences: set[int]) -> list[int
     return [sequence for sequence in order if sequence not in sequences]
 
 
+class View(Enum):
+    """Which messages of a conversation are listed: those in its window, or all."""
+
+    WINDOW = "window"
+    ALL = "all"
+
+
 class MessageQuery(Struct, frozen=True):
     """Which messages of a conversation to list. Bounds are exclusive; `user_id` empty: the conversation's own user."""
 
@@ -298,13 +308,17 @@ class MessageQuery(Struct, frozen=True):
     before_sequence: int | None = None
     newest: bool = True
     limit: int = 100
+    filter: Filter | None = None
+    """What holds of their attributes."""
+    view: View = View.ALL
 
 
 class MessagePage(Struct, frozen=True):
     """A page of messages, oldest first.
 
     `encoded` is the page in wire form: each message as a field 1 with its length, ready to stand in a reply.
-    `more` says whether others remain on the far side of the page.
+    `more` says whether others remain on the far side of the page. Where a query has a filter, others may remain, and
+    that side is the last message that was looked at, though it need not pass.
     """
 
     encoded: bytes

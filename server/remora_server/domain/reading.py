@@ -12,7 +12,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.context import Merge, joined
 from remora_server.domain.context_sources import LARGEST_PAGE, ConversationSource, MessageSource, Searcher
 from remora_server.domain.conversations import Conversation
-from remora_server.domain.messages import MessagePage, MessageQuery
+from remora_server.domain.messages import MessagePage, MessageQuery, View
 from remora_server.domain.replies import REPLY_BYTES, fitting
 from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery
 
@@ -92,9 +92,10 @@ class ConversationReader(Struct, frozen=True):
         while more:
             limit = LARGEST_PAGE if left is None else min(left, LARGEST_PAGE)
             before = recent.first_sequence or None
-            page = self.messages.list(
-                read, MessageQuery(request.conversation_id, user_id, before_sequence=before, limit=limit)
+            query = MessageQuery(
+                request.conversation_id, user_id, before_sequence=before, limit=limit, view=View.WINDOW
             )
+            page = self.messages.list(read, query)
             if recent.size + len(page.encoded) > REPLY_BYTES and recent.encoded:
                 return replace(recent, truncated=True)
             recent = recent.after(page, self.split(page.encoded))

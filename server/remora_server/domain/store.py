@@ -13,8 +13,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from remora_server.domain.backups import BackupStore
+from remora_server.domain.checkpoints import CheckpointStore, ThreadStore
 from remora_server.domain.conversations import ConversationStore
 from remora_server.domain.history import EntryStepStore, HistoryEntryStore
+from remora_server.domain.items import ItemStore
+from remora_server.domain.memory_items import MemoryItemStore
 from remora_server.domain.messages import MessageStore
 from remora_server.domain.publication import Publication
 from remora_server.domain.search import EmbeddingQueues, MessageIndex
@@ -24,6 +27,7 @@ from remora_server.domain.traces import LogRecordStore, SpanStore
 from remora_server.domain.transfers import ExportStore, ImportStore
 from remora_server.domain.users import UserStore
 from remora_server.domain.vectors import CollectionStore, VectorStore
+from remora_server.domain.windows import WindowStore
 from remora_server.domain.workflows import TimelineEventStore, WorkflowRunStore, WorkflowStepStore
 from remora_server.domain.working_memory import WorkingMemoryStore
 
@@ -41,6 +45,7 @@ class Store(Struct, frozen=True):
     messages: MessageStore
     steps: StepStore
     working_memories: WorkingMemoryStore
+    windows: WindowStore
     workflow_runs: WorkflowRunStore
     workflow_steps: WorkflowStepStore
     timeline_events: TimelineEventStore
@@ -48,8 +53,12 @@ class Store(Struct, frozen=True):
     entry_steps: EntryStepStore
     vectors: VectorStore
     collections: CollectionStore
+    items: ItemStore
+    memory_items: MemoryItemStore
     spans: SpanStore
     log_records: LogRecordStore
+    checkpoints: CheckpointStore
+    threads: ThreadStore
     users: UserStore
     index: MessageIndex
     embeddings: EmbeddingQueues

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.tool_pairs import ToolUse
 
 
 class TokenEncoding(Struct, frozen=True):
@@ -45,3 +46,24 @@ class TokenCounter(Protocol):
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
         """The tokens of each text. Special tokens are counted as plain text."""
+
+
+class EncodedMessages(Protocol):
+    """Chat messages in wire form, by index. Ranges are half-open; a message is read when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def costs(self, begin: int, end: int) -> tuple[list[int], list[int]]:
+        """What each message of a range costs (`domain.costs.Counting.messages`), without its images; and the indexes of
+        those that hold more for a model than was counted, or may.
+        """
+
+    def tool_uses(self, begin: int, end: int) -> Sequence[ToolUse]:
+        """The tool calls and results of a range."""
+
+
+class MessageCounter(TokenCounter, Protocol):
+    """Also counts messages in wire form, much faster than from their values."""
+
+    def encoded_messages(self, encoding: TokenEncoding, encoded: bytes) -> EncodedMessages:
+        """Messages that are field 1 of an encoded message, whose other fields are passed over."""

@@ -8,9 +8,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from remora.v1 import (
     admin_service_pb2,
+    checkpoint_service_pb2,
     conversation_service_pb2,
     history_service_pb2,
     memory_service_pb2,
+    store_service_pb2,
     text_service_pb2,
     transfer_service_pb2,
     user_service_pb2,
@@ -33,7 +35,9 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         conversation_service_pb2,
         history_service_pb2,
         memory_service_pb2,
+        checkpoint_service_pb2,
         workflow_service_pb2,
+        store_service_pb2,
         vector_service_pb2,
         user_service_pb2,
         text_service_pb2,

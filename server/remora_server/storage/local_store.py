@@ -30,20 +30,27 @@ from remora_server.storage.database.database import Database, SchemaTooNew, Unkn
 from remora_server.storage.database.directory import FORMAT_VERSION, DataDirectory, DirectoryError
 from remora_server.storage.database.lacks import Lack, lack_of
 from remora_server.storage.embedding.queues import EmbeddingQueues, PendingEmbeddings
+from remora_server.storage.nouns.channel_values import ChannelValues
+from remora_server.storage.nouns.checkpoints import Checkpoints
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.entry_steps import EntrySteps
 from remora_server.storage.nouns.history_entries import HistoryEntries
+from remora_server.storage.nouns.item_index import ItemIndex
+from remora_server.storage.nouns.items import Items
 from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.nouns.log_records import LogRecords
+from remora_server.storage.nouns.memory_items import MemoryItems
 from remora_server.storage.nouns.messages import CountTokens, Messages
 from remora_server.storage.nouns.spans import Spans
 from remora_server.storage.nouns.steps import Steps
+from remora_server.storage.nouns.threads import Threads
 from remora_server.storage.nouns.timeline_events import TimelineEvents
 from remora_server.storage.nouns.users import Users
 from remora_server.storage.nouns.vector_collections import VectorCollections
 from remora_server.storage.nouns.vector_index import VectorIndex
 from remora_server.storage.nouns.vectors import Vectors
+from remora_server.storage.nouns.windows import WindowEvents, Windows
 from remora_server.storage.nouns.workflow_runs import WorkflowRuns
 from remora_server.storage.nouns.workflow_steps import WorkflowSteps
 from remora_server.storage.nouns.working_memory import WorkingMemories
@@ -54,7 +61,7 @@ from remora_server.storage.records.reader import RecordReader
 from remora_server.storage.records.records import Records
 from remora_server.storage.recovery.backups import Backups
 from remora_server.storage.recovery.mending import advice, mend, rebuild, require_database, require_owner
-from remora_server.storage.schema.kinds import KINDS, Kinds
+from remora_server.storage.schema.kinds import KINDS, MEMORY_ITEMS, Kinds
 from remora_server.storage.transfer.exports import Exports
 from remora_server.storage.transfer.imports import Imports
 
@@ -199,8 +206,12 @@ class LocalStore:
             clock=clock,
             new_id=_native.new_id,
         )
-        self.conversations = Conversations(context, on_deleted=self.queues.deleted)
-        self.messages = Messages(context, self.conversations, count_tokens=count_tokens, on_puts=self.queues.add)
+        events = WindowEvents()
+        self.conversations = Conversations(context, on_deleted=self.queues.deleted, on_policy=events.changed)
+        self.windows = Windows(context, self.conversations, events)
+        self.messages = Messages(
+            context, self.conversations, self.windows, count_tokens=count_tokens, on_puts=self.queues.add
+        )
         self.steps = Steps(context, self.conversations)
         self.working_memories = WorkingMemories(context, self.conversations)
         self.workflow_runs = WorkflowRuns(context)
@@ -211,8 +222,16 @@ class LocalStore:
         self.collections = VectorCollections(context)
         vector_index = VectorIndex(self.core, self.database, self.commits, options.vector_bytes)
         self.vectors = Vectors(context, self.collections, vector_index)
+        self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
+        item_index = VectorIndex(
+            self.core, self.database, self.commits, options.vector_bytes, kind=MEMORY_ITEMS, by_words=True
+        )
+        self.memory_items = MemoryItems(context, item_index)
         self.spans = Spans(context)
         self.log_records = LogRecords(context)
+        values = ChannelValues(context)
+        self.checkpoints = Checkpoints(context, values)
+        self.threads = Threads(context, values)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, self.collections, count_tokens=count_tokens, on_puts=self.queues.add_imported)
         self.users = Users(context, on_erased=self.queues.erased)
@@ -296,6 +315,7 @@ class LocalStore:
             messages=self.messages,
             steps=self.steps,
             working_memories=self.working_memories,
+            windows=self.windows,
             workflow_runs=self.workflow_runs,
             workflow_steps=self.workflow_steps,
             timeline_events=self.timeline_events,
@@ -303,8 +323,12 @@ class LocalStore:
             entry_steps=self.entry_steps,
             vectors=self.vectors,
             collections=self.collections,
+            items=self.items,
+            memory_items=self.memory_items,
             spans=self.spans,
             log_records=self.log_records,
+            checkpoints=self.checkpoints,
+            threads=self.threads,
             users=self.users,
             index=self.index,
             embeddings=self.queues,

@@ -1,10 +1,11 @@
-//! The share of a change that recall and the search among vectors have.
+//! The share of a change that recall and the searches among vectors and items have.
 
 use bytes::Bytes;
+use remora_items::{self as items, Items};
 use remora_recall::{Op, PartKey, Recall, Vector};
 use remora_vectors::{self as vectors, Name, Vectors};
 
-use crate::records::Searched;
+use crate::records::{Kind, Searched};
 use crate::windows::{Change, ChangeKind, Run};
 
 /// What a change means to recall.
@@ -71,11 +72,54 @@ pub(super) fn deliver(recall: &Recall, tenant: &str, run: Run, revision: u64) {
     }
 }
 
-/// Delivers a change that concerns the search among vectors.
-pub(super) fn deliver_searched(vectors: &Vectors, tenant: &str, change: Searched, revision: u64) {
-    let deliver = |kind, partition: &[u8], op| {
+/// Delivers a change that concerns the search among vectors, or among items.
+pub(super) fn deliver_searched(
+    (vectors, items): (&Vectors, &Items),
+    tenant: &str,
+    change: Searched,
+    revision: u64,
+) {
+    if change.kind().holds_items {
+        let kind = change.kind().number;
+        items.deliver(kind, tenant, item_op(change, revision), revision);
+    } else {
+        deliver_vectors(vectors, tenant, change, revision);
+    }
+}
+
+fn item_op(change: Searched, revision: u64) -> items::Op {
+    match change {
+        Searched::Put {
+            partition,
+            key,
+            body,
+            expire_time,
+            ..
+        } => items::Op::Put(items::Put {
+            namespace: Bytes::from_owner(partition),
+            key: Bytes::from_owner(key),
+            body: Bytes::from_owner(body),
+            revision,
+            expire_time,
+        }),
+        Searched::Remove { partition, key, .. } => items::Op::Remove {
+            namespace: Bytes::from_owner(partition),
+            key: Bytes::from_owner(key),
+        },
+        Searched::RemovePartition { partition, .. } => items::Op::RemoveNamespace {
+            namespace: Bytes::from_owner(partition),
+        },
+        Searched::RemovePrefix { prefix, .. } => items::Op::RemovePrefix {
+            prefix: Bytes::from_owner(prefix),
+        },
+        Searched::Erase { user, .. } => items::Op::RemoveUser { user },
+    }
+}
+
+fn deliver_vectors(vectors: &Vectors, tenant: &str, change: Searched, revision: u64) {
+    let deliver = |kind: &Kind, partition: &[u8], op| {
         let name = Name {
-            kind,
+            kind: kind.number,
             tenant,
             partition,
         };
@@ -87,9 +131,10 @@ pub(super) fn deliver_searched(vectors: &Vectors, tenant: &str, change: Searched
             partition,
             key,
             body,
+            ..
         } => {
             let (key, body) = (Bytes::from_owner(key), Bytes::from_owner(body));
-            deliver(kind, &partition, vectors::Op::Put { key, body });
+            deliver(&kind, &partition, vectors::Op::Put { key, body });
         }
         Searched::Remove {
             kind,
@@ -97,19 +142,21 @@ pub(super) fn deliver_searched(vectors: &Vectors, tenant: &str, change: Searched
             key,
         } => {
             let key = Bytes::from_owner(key);
-            deliver(kind, &partition, vectors::Op::Remove { key });
+            deliver(&kind, &partition, vectors::Op::Remove { key });
         }
         Searched::RemovePartition { kind, partition } => {
-            deliver(kind, &partition, vectors::Op::RemoveAll);
+            deliver(&kind, &partition, vectors::Op::RemoveAll);
         }
         Searched::RemovePrefix { kind, prefix } => {
             let prefix = Name {
-                kind,
+                kind: kind.number,
                 tenant,
                 partition: &prefix,
             };
             vectors.deliver_prefix(&prefix, revision);
         }
-        Searched::Erase { kind, user } => vectors.deliver_user(kind, tenant, &user, revision),
+        Searched::Erase { kind, user } => {
+            vectors.deliver_user(kind.number, tenant, &user, revision);
+        }
     }
 }

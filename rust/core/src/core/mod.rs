@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use remora_items::Items;
 use remora_journal::{Journal, JournalError, Note, Options, Recovery, Waited};
 use remora_kernels::Kernels;
 use remora_recall::Recall;
@@ -107,6 +108,7 @@ pub struct Core {
     windows: Windows,
     recall: Recall,
     vectors: Vectors,
+    items: Items,
     /// Whether a panic may have left half of a change in memory.
     is_torn: AtomicBool,
 }
@@ -136,6 +138,7 @@ impl Core {
             records,
             recall: Recall::new(settings.kernels, settings.recall_bytes),
             vectors: Vectors::new(settings.kernels, settings.vector_bytes),
+            items: Items::new(settings.kernels, settings.vector_bytes),
             opened: Instant::now(),
             backlog: Backlog::new(settings.backlog_bytes),
             requests: Requests::new(settings.request_ids),
@@ -180,6 +183,10 @@ impl Core {
 
     pub fn vectors(&self) -> &Vectors {
         &self.vectors
+    }
+
+    pub fn items(&self) -> &Items {
+        &self.items
     }
 
     /// Accepts an encoded record and applies it in memory, where writers see it at once, readers when it is published.
@@ -275,7 +282,8 @@ impl Core {
             self.records
                 .apply(&plan.tenant, change, revision, published);
             for change in searched {
-                follow::deliver_searched(&self.vectors, &plan.tenant, change, revision);
+                let searches = (&self.vectors, &self.items);
+                follow::deliver_searched(searches, &plan.tenant, change, revision);
             }
         }
         for mut run in plan.runs {
@@ -349,6 +357,7 @@ impl Core {
         self.records.mark_applied(revision, published);
         self.windows.mark_applied(revision, published);
         self.vectors.settle(published);
+        self.items.settle(published);
     }
 }
 

@@ -18,9 +18,16 @@ pub struct Kind {
     pub of_user: bool,
     /// Whether its records are vectors, which are searched.
     pub is_searched: bool,
+    /// Whether its records are items of the store, which are searched, too.
+    pub holds_items: bool,
 }
 
 impl Kind {
+    /// Whether searches hold its records in memory.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_searched || self.holds_items
+    }
+
     /// The columns of a further order.
     pub(super) fn order_columns<'a>(
         &'a self,

@@ -86,61 +86,76 @@ impl Prepared {
     }
 }
 
-/// What a change means to the search among vectors.
+/// What a change means to the searches among vectors and among items.
 #[derive(Debug)]
 pub(crate) enum Searched {
     Put {
-        kind: u32,
+        kind: Arc<Kind>,
         partition: Arc<[u8]>,
         key: Arc<[u8]>,
         body: Arc<[u8]>,
+        expire_time: Option<i64>,
     },
     Remove {
-        kind: u32,
+        kind: Arc<Kind>,
         partition: Arc<[u8]>,
         key: Arc<[u8]>,
     },
     RemovePartition {
-        kind: u32,
+        kind: Arc<Kind>,
         partition: Arc<[u8]>,
     },
     RemovePrefix {
-        kind: u32,
+        kind: Arc<Kind>,
         prefix: Arc<[u8]>,
     },
     Erase {
-        kind: u32,
+        kind: Arc<Kind>,
         user: String,
     },
 }
 
+impl Searched {
+    /// Of what the change is.
+    pub(crate) fn kind(&self) -> &Kind {
+        match self {
+            Self::Put { kind, .. }
+            | Self::Remove { kind, .. }
+            | Self::RemovePartition { kind, .. }
+            | Self::RemovePrefix { kind, .. }
+            | Self::Erase { kind, .. } => kind,
+        }
+    }
+}
+
 impl Prepared {
-    /// What the change means to the search among vectors; nothing where it concerns other kinds.
+    /// What the change means to the searches; nothing where it concerns other kinds.
     pub(crate) fn searched(&self) -> Vec<Searched> {
         let one = match &self.0 {
-            Step::Put { spot, held, .. } if spot.kind.is_searched => Searched::Put {
-                kind: spot.kind.number,
+            Step::Put { spot, held, .. } if spot.kind.is_followed() => Searched::Put {
+                kind: Arc::clone(&spot.kind),
                 partition: Arc::clone(&spot.partition),
                 key: Arc::clone(&spot.key),
                 body: held.body.clone().unwrap_or_default(),
+                expire_time: held.expire_time,
             },
-            Step::Remove(spot) if spot.kind.is_searched => Searched::Remove {
-                kind: spot.kind.number,
+            Step::Remove(spot) if spot.kind.is_followed() => Searched::Remove {
+                kind: Arc::clone(&spot.kind),
                 partition: Arc::clone(&spot.partition),
                 key: Arc::clone(&spot.key),
             },
-            Step::RemovePartition(spot) if spot.kind.is_searched => Searched::RemovePartition {
-                kind: spot.kind.number,
+            Step::RemovePartition(spot) if spot.kind.is_followed() => Searched::RemovePartition {
+                kind: Arc::clone(&spot.kind),
                 partition: Arc::clone(&spot.partition),
             },
-            Step::RemovePrefix(spot) if spot.kind.is_searched => Searched::RemovePrefix {
-                kind: spot.kind.number,
+            Step::RemovePrefix(spot) if spot.kind.is_followed() => Searched::RemovePrefix {
+                kind: Arc::clone(&spot.kind),
                 prefix: Arc::clone(&spot.partition),
             },
             Step::Erase { kinds, user } => {
-                let searched = kinds.iter().filter(|kind| kind.is_searched);
+                let searched = kinds.iter().filter(|kind| kind.is_followed());
                 let erased = |kind: &Arc<Kind>| Searched::Erase {
-                    kind: kind.number,
+                    kind: Arc::clone(kind),
                     user: user.clone(),
                 };
                 return searched.map(erased).collect();

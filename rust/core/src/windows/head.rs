@@ -50,6 +50,13 @@ impl Head {
         Ok(Conversation::decode(self.body.clone())?.storage_limit)
     }
 
+    /// Whether its window has a policy, as its row says.
+    pub fn has_short_term(&self) -> Result<bool, DecodeError> {
+        Ok(Conversation::decode(self.body.clone())?
+            .short_term
+            .is_some())
+    }
+
     pub(super) fn with_row(&self, row: &PutRow, revision: u64) -> Self {
         Self {
             body: row.body.clone(),

@@ -10,6 +10,7 @@
 
 mod change;
 mod conversation;
+mod filtered;
 mod head;
 mod ids;
 mod incarnation;
@@ -30,6 +31,7 @@ use remora_fingerprint::{Fingerprint, Fingerprints};
 use remora_supervision::failpoints::{self, Point};
 
 pub(crate) use change::{Change, ChangeKind, Counters, Embed, PutMessage, PutRow, Run, Stored};
+pub use filtered::passing;
 pub use head::Head;
 pub use load::{LoadedMessage, StoredConversation, UnknownBodies};
 pub use page::{Page, Selection};

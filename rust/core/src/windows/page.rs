@@ -19,6 +19,8 @@ pub struct Selection {
     pub received: Between,
     pub after_sequence: Option<u64>,
     pub before_sequence: Option<u64>,
+    /// Only messages from the first sequence on, and the one with the second, which is before it or 0.
+    pub window: (u64, u64),
     /// Whether the newest are selected, or the oldest.
     pub newest: bool,
     /// How many at most.
@@ -92,12 +94,23 @@ impl<'a> Filter<'a> {
             && (self.roles.is_empty() || self.roles.contains(&entry.role))
             && self.selection.sent.contains(entry.sent_time)
             && self.selection.received.contains(entry.create_time)
+            && self.is_in_window(entry.sequence)
+    }
+
+    fn is_in_window(&self, sequence: u64) -> bool {
+        let (first, other) = self.selection.window;
+        sequence >= first || sequence == other
     }
 }
 
 /// The page of a selection as a reader sees it; `uid` and `revision` are left to the caller.
 pub(super) fn select(messages: &Messages, selection: &Selection, published: u64) -> Page {
+    let least = match selection.window {
+        (first, 0) => first,
+        (_, other) => other,
+    };
     let first = selection.after_sequence.map_or(0, |s| s.saturating_add(1));
+    let first = first.max(least);
     let end = selection.before_sequence.unwrap_or(u64::MAX);
     let Some(filter) = Filter::new(selection, messages) else {
         return Page::default();

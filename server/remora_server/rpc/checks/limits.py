@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import TypeAlias, cast
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message as AnyMessage
 
+from remora.v1 import checkpoint_pb2, checkpoint_service_pb2
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import short_term_pb2 as short_term
+from remora.v1 import store_service_pb2 as store
+from remora.v1 import text_service_pb2 as text
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.log_record_pb2 import LogRecord
+from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter
 from remora.v1.message_pb2 import Embedding
 from remora.v1.span_pb2 import SpanRecord
+from remora.v1.store_item_pb2 import ItemVector, StoreItem
 from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun
-from remora_server.domain import json_members
+from remora_server.domain import json_members, json_paths
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import FLOAT_BYTES
@@ -55,14 +63,18 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.timeline_event": ("start_time", "create_time"),
     "remora.v1.Record.history_entry": ("agent_id", "start_time", "create_time", "update_time"),
     "remora.v1.Record.entry_step": ("entry_id", "create_time", "update_time"),
+    "remora.v1.Record.checkpoint": ("create_time",),
+    "remora.v1.TaskWrites.name": ("checkpoint_id",),
     "remora.v1.Record.span": ("trace_id", "start_time"),
     "remora.v1.Record.log_record": ("id", "time"),
     "remora.v1.SaveSpansRequest.spans": ("trace_id", "start_time"),
     "remora.v1.SaveHistoryEntryRequest.entry": ("agent_id",),
     "remora.v1.SaveEntryStepsRequest.steps": ("entry_id",),
+    "remora.v1.Record.store_item": ("create_time", "update_time"),
     "remora.v1.Record.vector_collection": ("create_time",),
     "remora.v1.Record.vector": ("collection_id", "values", "update_time"),
     "remora.v1.UpsertVectorsRequest.vectors": ("values",),
+    "remora.v1.Record.memory_item": _WRITTEN,
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
     "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
@@ -99,6 +111,38 @@ def _finite_query(request: vectors.SearchVectorsRequest) -> None:
             raise Violation("is required", "vector")
         _finite(request.vector, "vector")
     _filter_of_attributes(request, "filter", METADATA)
+
+
+def _finite_values(given: ItemVector) -> None:
+    if given.WhichOneof("content") == "values":
+        _require_values(given.values, "values")
+
+
+def _require_values(values: bytes, path: str) -> None:
+    if not values:
+        raise Violation("is required", path)
+    _finite(values, path)
+
+
+def _json_value(given: StoreItem) -> None:
+    try:
+        json_members.require_json(given.value)
+    except ValueError as error:
+        raise Violation(f"must be JSON: {error}", "value") from None
+    dimensions: dict[str, int] = {}
+    for index, vector in enumerate(given.vectors):
+        if vector.WhichOneof("content") != "values":
+            continue
+        found = len(vector.values)
+        if dimensions.setdefault(vector.model, found) != found:
+            raise Violation("must have the dimension of the item's other vectors", f"vectors[{index}].values")
+
+
+def _item_search(given: store.ItemSearch) -> None:
+    if given.WhichOneof("query") == "vector":
+        _require_values(given.vector, "vector")
+    if given.HasField("filter"):
+        _require_size(given.filter, "filter")
 
 
 MAX_LEVELS, MAX_CONDITIONS = 8, 64
@@ -153,11 +197,32 @@ def _filter_of_attributes(given: AnyMessage, name: str, opaque: str) -> None:
     """A filter, which is not too large, compares no paths, because what they lead through is opaque."""
     if not given.HasField(name):
         return
-    for count, (path, condition) in enumerate(_conditions(getattr(given, name), name, 1), 1):
-        if count > MAX_CONDITIONS:
-            raise Violation(f"has more than {MAX_CONDITIONS} conditions", name)
+    for path, condition in _counted(getattr(given, name), name):
         if condition.HasField("path"):
             raise Violation(f"{opaque}: only attributes can be compared", f"{path}.path")
+
+
+def _filter_of_messages(request: conversations.ListMessagesRequest) -> None:
+    _filter_of_attributes(request, "filter", MESSAGES)
+
+
+def _require_size(given: Filter, name: str) -> None:
+    """Raise Violation where a filter is too deep, or has too many conditions."""
+    for _ in _counted(given, name):
+        pass
+
+
+def _counted(given: Filter, name: str) -> Iterator[tuple[str, Condition]]:
+    """The conditions of a filter, which is not too large, each with its path."""
+    for count, found in enumerate(_conditions(given, name, 1), 1):
+        if count > MAX_CONDITIONS:
+            raise Violation(f"has more than {MAX_CONDITIONS} conditions", name)
+        yield found
+
+
+def _kept_within(policy: short_term.ShortTermPolicy) -> None:
+    if policy.trim.keep_tokens > policy.max_tokens:
+        raise Violation("is more than max_tokens", "trim.keep_tokens")
 
 
 def _filter_of_vectors(request: vectors.CountVectorsRequest | vectors.DeleteVectorsRequest) -> None:
@@ -265,6 +330,19 @@ def _wanted_metadata(request: workflows.ListWorkflowRunsRequest) -> None:
     _members(request.metadata, "metadata", MAX_MEMBERS)
 
 
+def _checkpoint(given: checkpoint_pb2.Checkpoint) -> None:
+    _members(given.metadata, "metadata")
+
+
+def _wanted_checkpoints(request: checkpoint_service_pb2.ListCheckpointsRequest) -> None:
+    _members(request.metadata, "metadata", MAX_MEMBERS)
+
+
+def _other_thread(request: checkpoint_service_pb2.CopyThreadRequest) -> None:
+    if request.source_thread_id == request.target_thread_id:
+        raise Violation("must be another thread than the source", "target_thread_id")
+
+
 def _json_attributes(given: SpanRecord | LogRecord) -> None:
     _members(given.attributes, "attributes", MAX_ATTRIBUTES)
 
@@ -275,13 +353,56 @@ def _wanted_attributes(request: history.ListTracesRequest | history.ListLogRecor
             raise Violation(f"must have members of at most {json_members.LONGEST:,} bytes as JSON", "attributes")
 
 
+def _of_strategy(request: text.TrimMessagesRequest) -> None:
+    if request.strategy != text.TRIM_STRATEGY_FIRST:
+        return
+    if request.start_on:
+        raise Violation("is for TRIM_STRATEGY_LAST", "start_on")
+    if request.HasField("include_system"):
+        raise Violation("is for TRIM_STRATEGY_LAST", "include_system")
+
+
+MAX_VALUES, MAX_KEY_CHARACTERS = 1_000, 256 << 10
+
+
+def _memory_item(given: MemoryItem) -> None:
+    if given.HasField("ttl") and given.HasField("expire_time"):
+        raise Violation("is not taken beside an expire_time: one of them says how long it lives", "ttl")
+    try:
+        keys = [key for key, _ in islice(json_paths.values_of(given.metadata), MAX_VALUES + 1)]
+    except ValueError as error:
+        raise Violation(f"must be a JSON object: {error}", "metadata") from None
+    if len(keys) > MAX_VALUES:
+        raise Violation(f"must have at most {MAX_VALUES:,} values, in all that it has within each other", "metadata")
+    if sum(map(len, keys)) > MAX_KEY_CHARACTERS:
+        raise Violation(f"has names of more than {MAX_KEY_CHARACTERS} characters on the way to its values", "metadata")
+
+
+def _filter_of_memory_items(given: MemoryItemFilter) -> None:
+    if given.HasField("where"):
+        deque(_counted(given.where, "where"), maxlen=0)
+
+
+def _user_with_filter(request: memory.DeleteMemoryItemsRequest) -> None:
+    if request.HasField("filter") and not request.user_id:
+        raise Violation("is required where items are deleted by a filter", "user_id")
+
+
 TOGETHER: Mapping[str, Rule] = {
     "remora.v1.Condition": _values_fit,
     "remora.v1.MessageFilter": _attributes_of_messages,
     "remora.v1.Vector": _finite_vector,
     "remora.v1.SearchVectorsRequest": _finite_query,
+    "remora.v1.ListMessagesRequest": _filter_of_messages,
+    "remora.v1.ShortTermPolicy": _kept_within,
     "remora.v1.CountVectorsRequest": _filter_of_vectors,
     "remora.v1.DeleteVectorsRequest": _filter_of_vectors,
+    "remora.v1.StoreItem": _json_value,
+    "remora.v1.ItemVector": _finite_values,
+    "remora.v1.ItemSearch": _item_search,
+    "remora.v1.MemoryItem": _memory_item,
+    "remora.v1.MemoryItemFilter": _filter_of_memory_items,
+    "remora.v1.DeleteMemoryItemsRequest": _user_with_filter,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
     "remora.v1.AssembleContextRequest": _context_by_vector,
@@ -294,11 +415,15 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.UpdateWorkflowStepRequest": _step_with_status,
     "remora.v1.WorkflowRun": _json_metadata,
     "remora.v1.ListWorkflowRunsRequest": _wanted_metadata,
+    "remora.v1.Checkpoint": _checkpoint,
+    "remora.v1.ListCheckpointsRequest": _wanted_checkpoints,
+    "remora.v1.CopyThreadRequest": _other_thread,
     "remora.v1.SpanRecord": _json_attributes,
     "remora.v1.LogRecord": _json_attributes,
     "remora.v1.UpdateSpanRequest": _span_that_begins,
     "remora.v1.ListTracesRequest": _wanted_attributes,
     "remora.v1.ListLogRecordsRequest": _wanted_attributes,
+    "remora.v1.TrimMessagesRequest": _of_strategy,
 }
 """Rules that see more than one field of a message, or more than the options can say of one."""
 

@@ -11,8 +11,10 @@ from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
 
+from remora.v1.checkpoint_pb2 import Version
 from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.history_entry_pb2 import EntryStep
+from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
 from remora.v1.span_pb2 import SpanRecord
@@ -22,7 +24,8 @@ from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server import wire
-from remora_server.domain import filters
+from remora_server.domain import filters, memory_items
+from remora_server.domain.checkpoints import stored_version
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.images import Image
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
@@ -125,6 +128,24 @@ def vector(given: Vector) -> bytes:
     return encoded_record(given)
 
 
+def memory_item(given: MemoryItem) -> memory_items.ItemDraft:
+    """An item of a write. Uses the item up."""
+    conversation = [(one.role, one.content) for one in given.conversation]
+    said = (given.text or memory_items.spoken(conversation)).strip()
+    given.text = given.text or memory_items.readable(conversation)
+    lifetime = wire.duration_micros(given.ttl) if given.HasField("ttl") else None
+    for name in ("user_id", "values", "model", "create_time", "update_time"):
+        given.ClearField(name)
+    return memory_items.ItemDraft(given.id, imported_item(given), said, lifetime)
+
+
+def imported_item(given: MemoryItem) -> bytes:
+    """An item of an import in wire form, without what the server makes of it anew."""
+    for name in ("indexed", "ttl"):
+        given.ClearField(name)
+    return encoded_record(given)
+
+
 def part(given: WorkflowStep | TimelineEvent) -> PartDraft:
     """A part of a run of a write."""
     return PartDraft(PartName(given.id, given.run_id), encoded_record(given))
@@ -138,6 +159,12 @@ def entry_step(given: EntryStep) -> PartDraft:
 def span(given: SpanRecord) -> PartDraft:
     """A span of a write."""
     return PartDraft(PartName(given.span_id, given.trace_id), exact_record(given))
+
+
+def version(given: Version) -> str:
+    """A version of a channel as it is stored."""
+    kind = given.WhichOneof("kind")
+    return stored_version(getattr(given, kind)) if kind else ""
 
 
 def optional_nanos(message: AnyMessage, name: str) -> int | None:
@@ -169,19 +196,26 @@ def between(message: AnyMessage, name: str) -> Between:
 
 def attribute_filter(given: Filter) -> filters.Filter:
     """A filter without paths: a tree of conditions on attributes."""
+    return _filter(given, lambda condition: condition.key)
+
+
+def value_filter(given: Filter) -> filters.Filter:
+    """A filter of a JSON value: a tree of conditions on paths, where a key is a path of one step."""
+    return _filter(given, lambda condition: filters.path_key(condition.path.steps or [condition.key]))
+
+
+def _filter(given: Filter, key_of: Callable[[Condition], str]) -> filters.Filter:
     match given.WhichOneof("kind"):
         case "all_of":
-            return filters.AllOf(tuple(map(attribute_filter, given.all_of.filters)))
+            return filters.AllOf(tuple(_filter(each, key_of) for each in given.all_of.filters))
         case "any_of":
-            return filters.AnyOf(tuple(map(attribute_filter, given.any_of.filters)))
+            return filters.AnyOf(tuple(_filter(each, key_of) for each in given.any_of.filters))
         case "negated":
-            return filters.Negated(attribute_filter(given.negated))
+            return filters.Negated(_filter(given.negated, key_of))
         case _:
-            return _condition(given.condition)
-
-
-def _condition(given: Condition) -> filters.Condition:
-    return filters.Condition(given.key, OPERATORS[given.operator], tuple(map(wire.scalar_value, given.values)))
+            own = given.condition
+            values = tuple(map(wire.scalar_value, own.values))
+            return filters.Condition(key_of(own), OPERATORS[own.operator], values)
 
 
 def query_vector(request: AnyMessage, name: str) -> QueryVector | None:
@@ -198,7 +232,7 @@ def encoding(given: Encoding, tokens: TokenCounter) -> TokenEncoding:
 
 
 class ChatMessage(Struct, frozen=True):
-    """What of a message is sent to a model: `domain.costs.ChatMessage`."""
+    """What of a message is sent to a model: `domain.costs.ChatMessage`, and the calls that it answers."""
 
     role: str
     name: str
@@ -207,12 +241,21 @@ class ChatMessage(Struct, frozen=True):
     images: tuple[Image, ...] = ()
     uncounted: tuple[str, ...] = ()
     token_count: int | None = None
+    tool_result_ids: tuple[str, ...] = ()
 
 
 def chat_message(given: Message) -> ChatMessage:
     """A message to count, which nobody has counted before."""
     calls = tuple(map(_tool_call, given.tool_calls))
-    return ChatMessage(given.role, given.name, given.text, calls, wire.images(given), wire.uncounted(given))
+    return ChatMessage(
+        role=given.role,
+        name=given.name,
+        text=given.text,
+        tool_calls=calls,
+        images=wire.images(given),
+        uncounted=wire.uncounted(given),
+        tool_result_ids=tuple(given.tool_result_ids),
+    )
 
 
 def _tool_call(given: ToolCallMessage) -> ToolCall:

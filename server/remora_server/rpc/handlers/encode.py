@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from remora.v1 import memory_service_pb2 as memory
 from remora.v1.conversation_pb2 import Conversation as ConversationMessage
 from remora.v1.conversation_service_pb2 import AppendedMessage
 from remora_server import wire
 from remora_server.domain.calls import Placed
 from remora_server.domain.conversations import Conversation
+from remora_server.domain.search import IndexState, WordsOnly
+
+WORDS_ONLY_REASONS = {
+    None: memory.WORDS_ONLY_REASON_UNSPECIFIED,
+    WordsOnly.PROFILE: memory.WORDS_ONLY_REASON_PROFILE,
+    WordsOnly.NO_MODEL: memory.WORDS_ONLY_REASON_NO_MODEL,
+    WordsOnly.MODEL_UNREACHABLE: memory.WORDS_ONLY_REASON_MODEL_UNREACHABLE,
+}
 
 
 def conversation(value: Conversation) -> ConversationMessage:
@@ -21,6 +30,16 @@ def conversation(value: Conversation) -> ConversationMessage:
     encoded.create_time.CopyFrom(wire.timestamp(value.create_time))
     encoded.update_time.CopyFrom(wire.timestamp(value.update_time))
     return encoded
+
+
+def index_state(state: IndexState) -> memory.IndexState:
+    """How an index was used."""
+    return memory.IndexState(
+        model=state.model,
+        pending=state.pending,
+        words_only=state.words_only is not None,
+        words_only_reason=WORDS_ONLY_REASONS[state.words_only],
+    )
 
 
 def add_placed(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:

@@ -15,6 +15,8 @@ OF_NONE = frozenset(
         "vector",
         "span",
         "log_record",
+        "store_item",
+        "memory_item",
     }
 )
 """Records that belong to no conversation, though they may name one."""

@@ -20,7 +20,6 @@ from remora_server.domain.search import (
     Component,
     Hit,
     InConversation,
-    IndexState,
     MessageFilter,
     OfTenant,
     OfUser,
@@ -30,7 +29,6 @@ from remora_server.domain.search import (
     SearchOptions,
     SearchQuery,
     SearchResult,
-    WordsOnly,
 )
 from remora_server.domain.tokens import TokenCounter
 from remora_server.rpc.calls import Call
@@ -55,12 +53,6 @@ MERGES = {
     pb.MERGE_APPEND: Merge.APPEND,
     pb.MERGE_PREPEND: Merge.PREPEND,
     pb.MERGE_INTERLEAVE: Merge.INTERLEAVE,
-}
-WORDS_ONLY_REASONS = {
-    None: pb.WORDS_ONLY_REASON_UNSPECIFIED,
-    WordsOnly.PROFILE: pb.WORDS_ONLY_REASON_PROFILE,
-    WordsOnly.NO_MODEL: pb.WORDS_ONLY_REASON_NO_MODEL,
-    WordsOnly.MODEL_UNREACHABLE: pb.WORDS_ONLY_REASON_MODEL_UNREACHABLE,
 }
 
 
@@ -103,7 +95,7 @@ class MemoryHandlers(Struct, frozen=True):
         more = len(hits) < len(result.hits) and len(seen) < MAX_HITS
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
-            index=_index(result.index),
+            index=encode.index_state(result.index),
             profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
             truncated=len(hits) < len(page),
             next_page_token=self.page_tokens.make(call, request, seen) if more else "",
@@ -120,7 +112,7 @@ class MemoryHandlers(Struct, frozen=True):
             uncounted_parts=context.uncounted_parts,
             exact=context.exact,
             revision=context.revision,
-            index=None if context.index is None else _index(context.index),
+            index=None if context.index is None else encode.index_state(context.index),
             earlier=Message(role=EARLIER_ROLE, text=context.earlier) if context.earlier else None,
             unanswered=context.unanswered,
             unrelated=context.unrelated,
@@ -135,7 +127,7 @@ class MemoryHandlers(Struct, frozen=True):
             first_recent_sequence=reading.first_sequence,
             truncated=reading.truncated,
             revision=reading.revision,
-            index=None if reading.index is None else _index(reading.index),
+            index=None if reading.index is None else encode.index_state(reading.index),
         )
         messages = map(_read_message, reading.messages)
         return wire.elements(pb.ReadConversationResponse.MESSAGES_FIELD_NUMBER, messages) + rest.SerializeToString()
@@ -251,12 +243,3 @@ def _item(item: Item) -> bytes:
 
 def _with_message(field_number: int, message: bytes, rest: ProtobufMessage) -> bytes:
     return wire.elements(field_number, [message]) + rest.SerializeToString()
-
-
-def _index(state: IndexState) -> pb.IndexState:
-    return pb.IndexState(
-        model=state.model,
-        pending=state.pending,
-        words_only=state.words_only is not None,
-        words_only_reason=WORDS_ONLY_REASONS[state.words_only],
-    )

@@ -8,7 +8,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora_server import wire
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import ConversationDraft
-from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, MessageStore, Remove, Replace
+from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, MessageStore, Remove, Replace, View
 from remora_server.domain.users import UserStore
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
@@ -98,6 +98,8 @@ def _query(request: pb.ListMessagesRequest, boundary: int | None) -> MessageQuer
         before_sequence=before,
         newest=newest,
         limit=decode.page_size(request.page_size),
+        filter=decode.attribute_filter(request.filter) if request.HasField("filter") else None,
+        view=View.ALL if request.view == pb.MESSAGE_VIEW_ALL else View.WINDOW,
     )
 
 

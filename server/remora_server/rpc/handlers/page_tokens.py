@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import DecodeError, msgpack
 
+from remora.v1.checkpoint_service_pb2 import ListChannelHistoryRequest, ListCheckpointsRequest, ListThreadsRequest
 from remora.v1.conversation_service_pb2 import ListConversationsRequest, ListMessagesRequest
 from remora.v1.history_service_pb2 import (
     ListEntryStepsRequest,
@@ -23,7 +24,8 @@ from remora.v1.history_service_pb2 import (
     ListTimelineEventsRequest,
     ListTracesRequest,
 )
-from remora.v1.memory_service_pb2 import SearchMessagesRequest
+from remora.v1.memory_service_pb2 import ListMemoryItemsRequest, SearchMessagesRequest
+from remora.v1.store_service_pb2 import ListNamespacesRequest
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.vector_service_pb2 import ListCollectionsRequest
 from remora.v1.workflow_service_pb2 import ListWorkflowIdsRequest, ListWorkflowRunsRequest, ListWorkflowStepsRequest
@@ -31,14 +33,19 @@ from remora_server.domain.errors import InvalidPageToken
 from remora_server.rpc.calls import Call
 
 ListRequest: TypeAlias = (
-    ListCollectionsRequest
+    ListChannelHistoryRequest
+    | ListCheckpointsRequest
+    | ListThreadsRequest
+    | ListCollectionsRequest
     | ListConversationsRequest
     | ListEntryStepsRequest
     | ListHistoryEntriesRequest
     | ListLogRecordsRequest
     | ListSpansRequest
     | ListTracesRequest
+    | ListMemoryItemsRequest
     | ListMessagesRequest
+    | ListNamespacesRequest
     | ListStepsRequest
     | ListTimelineEventsRequest
     | ListWorkflowIdsRequest

@@ -58,6 +58,7 @@ _ENCODE: Mapping[str, Callable[[Any], bytes]] = {
     "vector": decode.vector,
     "span": decode.exact_record,
     "log_record": decode.exact_record,
+    "memory_item": decode.imported_item,
 }
 """How records of some kinds are taken that have fields of the server's, or times that are exact."""
 

@@ -105,11 +105,13 @@ def columns_of(kind: Kind) -> Columns:
 def creation(kind: Kind) -> str:
     """The statement that makes a kind's table."""
     own = "".join(f"{field.name} {_SQL[field.column_type]}, " for field in kind.columns)
+    # Compressed, a body is read with all those of the 2,047 rows beside it.
+    compression = " USING COMPRESSION uncompressed" if kind.has_long_bodies else ""
     return f"""CREATE TABLE {kind.name} (
         tenant_id TEXT NOT NULL, conversation_uid UBIGINT NOT NULL, place UBIGINT NOT NULL,
         partition BLOB NOT NULL, key BLOB NOT NULL, user_id TEXT NOT NULL,
         revision UBIGINT NOT NULL, ordinal INTEGER NOT NULL, expire_time BIGINT, upload_id TEXT NOT NULL,
-        {own}body BLOB NOT NULL)"""
+        {own}body BLOB{compression} NOT NULL)"""
 
 
 def shape(kind: Kind) -> str:

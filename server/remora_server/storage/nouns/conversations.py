@@ -34,9 +34,20 @@ _ORDER = {
 
 
 class Conversations:
-    """Rows of conversations: made, read, listed, changed, deleted. `on_deleted` is told the uid of each that goes."""
+    """Rows of conversations: made, read, listed, changed, deleted.
 
-    def __init__(self, context: StoreContext, on_deleted: Callable[[int], object]) -> None:
+    `on_deleted` is told the uid of each that goes, `on_policy` the tenant, the id and the
+    revision where a policy is another one.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        *,
+        on_deleted: Callable[[int], object],
+        on_policy: Callable[[str, str, int], object],
+    ) -> None:
+        self._on_policy = on_policy
         self._on_deleted = on_deleted
         self._database = context.database
         self._commits = context.commits
@@ -91,7 +102,11 @@ class Conversations:
             head = changes.put_head(conversation_id, replace(found.head, update_time=now))
             row = [_masked(found, update)] if update.mask else []
             outcome = Outcome(revision=0, conversation_id=conversation_id, time=now)
-            return Planned([*row, head], outcome, found.head.user_id, now)
+            return Planned([*row, head], outcome, found.head.user_id, now, tell=tell)
+
+        def tell(revision: int) -> None:
+            if "short_term" in update.mask:
+                self._on_policy(write.tenant_id, conversation_id, revision)
 
         return self._commands.run(write, self.locked(write, conversation_id), plan)
 

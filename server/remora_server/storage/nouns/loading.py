@@ -65,6 +65,7 @@ class AcceptedConversation:
             last_time=row.last_time,
             update_time=row.update_time,
             storage_limit=row.storage_limit,
+            has_short_term=row.has_short_term,
         )
 
     @property
@@ -88,15 +89,16 @@ class AcceptedConversation:
 class NewConversation:
     """A conversation that the write at hand creates: nothing has been accepted of it."""
 
-    def __init__(self, user_id: str, storage_limit: int | None) -> None:
+    def __init__(self, draft: ConversationDraft) -> None:
         self.head = Head(
             uid=0,
-            user_id=user_id,
+            user_id=draft.user_id,
             last_sequence=0,
             message_count=0,
             last_time=0,
             update_time=0,
-            storage_limit=storage_limit,
+            storage_limit=draft.storage_limit,
+            has_short_term=draft.short_term is not None,
         )
 
     def find(self, _user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:

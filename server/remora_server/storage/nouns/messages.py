@@ -21,17 +21,22 @@ from remora_server.domain.messages import (
     MessageQuery,
     Plan,
     Remove,
+    View,
     plan_append,
     plan_clear,
     plan_delete,
     plan_edit,
 )
 from remora_server.domain.replies import REPLY_BYTES, fitting
+from remora_server.domain.windows import WHOLE, Window
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
+from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.filtered_messages import filtered_page
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.nouns.windows import Windows
 
 CountTokens = Callable[[list[str]], list[int]]
 OnPuts = Callable[[str, str, Plan, int], None]
@@ -43,7 +48,13 @@ class Messages:
     """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan."""
 
     def __init__(
-        self, context: StoreContext, conversations: Conversations, *, count_tokens: CountTokens, on_puts: OnPuts
+        self,
+        context: StoreContext,
+        conversations: Conversations,
+        windows: Windows,
+        *,
+        count_tokens: CountTokens,
+        on_puts: OnPuts,
     ) -> None:
         self._core = context.core
         self._commits = context.commits
@@ -52,6 +63,7 @@ class Messages:
         self._loader = context.loader
         self._new_id = context.new_id
         self._conversations = conversations
+        self._windows = windows
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
@@ -131,23 +143,36 @@ class Messages:
             outcome,
             plan.head.user_id,
             plan.head.update_time,
-            tell=lambda revision: self._on_puts(write.tenant_id, conversation_id, plan, revision),
+            tell=lambda revision: self._tell(write.tenant_id, conversation_id, plan, counts, revision),
         )
+
+    def _tell(self, tenant_id: str, conversation_id: str, plan: Plan, counts: dict[int, int], revision: int) -> None:
+        self._on_puts(tenant_id, conversation_id, plan, revision)
+        if plan.head.has_short_term:
+            self._windows.written(tenant_id, conversation_id, revision, plan, counts)
 
     def _token_counts(self, messages: Sequence[MessageDraft]) -> dict[int, int]:
         counts = self._count_tokens([message.text for message in messages]) if messages else []
         return {id(message): count for message, count in zip(messages, counts, strict=True)}
 
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
+        where = query.filter
+        if where is None:
+            return self._listed(read, query)
+        require_time(read.deadline)  # it may look at many messages
+        return filtered_page(query, where, lambda rest: self._listed(read, rest))
+
+    def _listed(self, read: Read, query: MessageQuery) -> MessagePage:
         self._commits.begin(read)
         while True:
             head = self._conversations.published(read, query.conversation_id)
+            window = self._windows.published(read, head.uid) if query.view is View.WINDOW else WHOLE
             try:
-                return self._page(read, query, query.user_id or head.user_id)
+                return self._page(read, query, query.user_id or head.user_id, window)
             except KeyError:
                 continue  # evicted since: load it again
 
-    def _page(self, read: Read, query: MessageQuery, user_id: str) -> MessagePage:
+    def _page(self, read: Read, query: MessageQuery, user_id: str, window: Window) -> MessagePage:
         page = self._core.list_messages(
             read.tenant_id,
             query.conversation_id,
@@ -157,6 +182,7 @@ class Messages:
             received=(query.received.after, query.received.before),
             after_sequence=query.after_sequence,
             before_sequence=query.before_sequence,
+            window=(window.first_sequence, window.system_sequence),
             newest=query.newest,
             limit=query.limit,
             max_bytes=REPLY_BYTES,
@@ -174,7 +200,7 @@ def _creation(
     if template is None:
         raise ConversationNotFound(conversation_id)
     draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
-    return NewConversation(draft.user_id, draft.storage_limit), [changes.put_conversation(0, draft, now)]
+    return NewConversation(draft), [changes.put_conversation(0, draft, now)]
 
 
 def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:

@@ -20,33 +20,39 @@ from remora_server.storage.commit.locks import Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.schema.expressions import expression
-from remora_server.storage.schema.kinds import VECTORS
+from remora_server.storage.schema.kinds import VECTORS, Kind
 
 LOADED_AT_ONCE = 1_000
 """Rows that are read together: a load needs memory for these besides what it fills."""
-
-_ROWS = f"""
-SELECT key, body FROM {VECTORS.name}
-WHERE place = ? AND (tenant_id, conversation_uid, partition) = (?, 0, ?)
-"""  # noqa: S608 - a table of ours
 
 T = TypeVar("T")
 
 
 class VectorIndex:
-    """Searches partitions of vectors, which it loads.
+    """Searches partitions of a kind whose records are vectors, which it loads.
 
     A load begins by having changes gather; then it waits until DuckDB holds what was accepted before, and reads it.
-    `budget` is how many bytes a partition may take.
+    `budget` is how many bytes a partition may take. `by_words`: their texts are searched, too.
     """
 
-    def __init__(self, core: Core, database: Database, commits: Commits, budget: int) -> None:
+    def __init__(
+        self,
+        core: Core,
+        database: Database,
+        commits: Commits,
+        budget: int,
+        *,
+        kind: Kind = VECTORS,
+        by_words: bool = False,
+    ) -> None:
         self._core = core
         self._vectors = core.vectors
         self._database = database
         self._commits = commits
         self._budget = budget
         self._loads = Locks(Level.LOAD)
+        self._kind = kind
+        self._by_words = by_words
 
     def search(
         self, read: Read, place: Partition, user_id: str, query: VectorQuery
@@ -56,7 +62,7 @@ class VectorIndex:
 
         def find() -> tuple[list[tuple[float, bytes]], int]:
             return self._vectors.search(
-                VECTORS.number,
+                self._kind.number,
                 read.tenant_id,
                 place.partition,
                 query.values,
@@ -67,12 +73,46 @@ class VectorIndex:
 
         return self._loaded(read, place, user_id, find)
 
+    def search_text(
+        self,
+        read: Read,
+        place: Partition,
+        user_id: str,
+        text: str,
+        vector: bytes | None,
+        *,
+        k: int,
+        threshold: float | None,
+        passing: Filter,
+        comparable: Filter,
+    ) -> tuple[list[tuple[float, bytes]], int]:
+        """Scores and bodies of the records that answer a text best, and the revision that they show.
+
+        The text's `vector` is compared with those of `comparable` records. Raises VectorsTooLarge.
+        """
+        where, compared = expression(passing), expression(comparable)
+
+        def find() -> tuple[list[tuple[float, bytes]], int]:
+            return self._vectors.search_text(
+                self._kind.number,
+                read.tenant_id,
+                place.partition,
+                text,
+                vector,
+                k=k,
+                threshold=threshold,
+                expression=where,
+                comparable=compared,
+            )
+
+        return self._loaded(read, place, user_id, find)
+
     def count(self, read: Read, place: Partition, user_id: str, passing: Filter) -> tuple[int, int]:
         """How many vectors pass, and the revision that this shows. Raises VectorsTooLarge."""
         where = _expression(passing)
 
         def find() -> tuple[int, int]:
-            return self._vectors.count(VECTORS.number, read.tenant_id, place.partition, expression=where)
+            return self._vectors.count(self._kind.number, read.tenant_id, place.partition, expression=where)
 
         return self._loaded(read, place, user_id, find)
 
@@ -81,7 +121,7 @@ class VectorIndex:
         where = _expression(passing)
 
         def find() -> list[bytes]:
-            return self._vectors.keys(VECTORS.number, access.tenant_id, place.partition, expression=where)
+            return self._vectors.keys(self._kind.number, access.tenant_id, place.partition, expression=where)
 
         return self._loaded(access, place, user_id, find)
 
@@ -99,9 +139,11 @@ class VectorIndex:
                     self._load(access, place, user_id)
 
     def _load(self, access: Access, place: Partition, user_id: str) -> None:
-        load = self._vectors.begin(VECTORS.number, access.tenant_id, place.partition, user_id)
+        load = self._vectors.begin(
+            self._kind.number, access.tenant_id, place.partition, user_id, by_words=self._by_words
+        )
         try:
-            accepted = self._core.kind_touched(VECTORS.number)
+            accepted = self._core.kind_touched(self._kind.number)
             self._commits.wait_published(accepted, access.deadline)
             self._commits.wait_applied(accepted, access.deadline)
             self._database.snapshot(lambda cursor: self._fill(access, place, load, cursor))
@@ -111,7 +153,9 @@ class VectorIndex:
 
     def _fill(self, access: Access, place: Partition, load: VectorLoad, cursor: duckdb.DuckDBPyConnection) -> None:
         at = _native.place(access.tenant_id, 0, place.partition)
-        cursor.execute(_ROWS, [at, access.tenant_id, place.partition])
+        rows_of_place = f"""SELECT key, body FROM {self._kind.name}
+            WHERE place = ? AND (tenant_id, conversation_uid, partition) = (?, 0, ?)"""  # noqa: S608 - a table of ours
+        cursor.execute(rows_of_place, [at, access.tenant_id, place.partition])
         while rows := cursor.fetchmany(LOADED_AT_ONCE):
             taken = load.fill(rows)
             if taken > self._budget:

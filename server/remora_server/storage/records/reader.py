@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server import _native, wire
 from remora_server._native import ColdRecords, Core, StoredRecord
@@ -191,9 +192,9 @@ class RecordReader:
 
     def may_be_there(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether an accepted record may stand there, by what is in memory."""
-        return self._knows(access, place, key) is not False
+        return self.knows(access, place, key) is not False
 
-    def _knows(self, access: Access, place: Partition, key: bytes) -> bool | None:
+    def knows(self, access: Access, place: Partition, key: bytes) -> bool | None:
         """Whether an accepted record stands there, by what is in memory; None where that does not say."""
         try:
             found, _ = self._core.get_record(
@@ -213,6 +214,17 @@ class RecordReader:
             return RecordPage(tuple(records), more, found.revision)
 
         return self._until_whole(access, place.kind, read)
+
+    def bodiless(self, access: Access, place: Partition, query: PartitionQuery) -> list[StoredRecord]:
+        """All records that a query selects, ascending, perhaps without their bodies."""
+        found: list[StoredRecord] = []
+        while True:
+            page = self._resident_page(access, place, query)
+            records = page.records
+            found += records
+            if not page.more:
+                return found
+            query = replace(query, after=_position_of(place.kind, query.order, records[-1]))
 
     def encoded_page(self, access: Access, place: Partition, query: PartitionQuery) -> EncodedPage:
         """The same page as elements of a list's reply."""
@@ -263,9 +275,14 @@ class RecordReader:
         self._load_cold(access, place, keys)
         return [key for key in keys if self.stored(access, place, key)[0] is not None]
 
+    def have_keys(self, access: Access, place: Partition, key: bytes) -> None:
+        """Have all keys of a partition in memory, if it is not known whether a record stands at this one."""
+        if self.knows(access, place, key) is None:
+            self._load(access, place, 0, None)
+
     def _load_cold(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
         """Have in memory what of some keys is not: all of it with one query."""
-        cold = [key for key in keys if self._knows(access, place, key) is None]
+        cold = [key for key in keys if self.knows(access, place, key) is None]
         if cold:
             self._load_keys(access, place, cold)
 
@@ -317,11 +334,15 @@ class RecordReader:
             names, values = [*names, "key"], [*values, keys[0]]
         elif keys is not None:
             rest, values = f"AND key IN (SELECT unnest(?::BLOB[])) {rest}", [*values, list(keys)]
+        within, bounds = "", []
+        if keys and place.kind.has_long_bodies:
+            # Without bounds that the scan knows, DuckDB reads the bodies of the whole partition.
+            within, bounds = "AND key BETWEEN ? AND ?", [min(keys), max(keys)]
         marks = ", ".join("?" * len(names))
         return self._database.rows(
             f"""SELECT {columns} FROM {place.kind.name}
-                WHERE place = ? AND ({", ".join(names)}) = ({marks}) {rest}""",  # noqa: S608 - ours
-            [_native.place(access.tenant_id, place.uid, place.partition), *values],
+                WHERE place = ? {within} AND ({", ".join(names)}) = ({marks}) {rest}""",  # noqa: S608 - ours
+            [_native.place(access.tenant_id, place.uid, place.partition), *bounds, *values],
         )
 
     def _give(

@@ -198,6 +198,18 @@ class Records:
         """How many records of any partitions of a kind pass, on whichever page they are."""
         return self._queries.count(read, query)
 
+    def have_keys(self, access: Access, place: Partition, key: bytes) -> None:
+        """Have all keys of a partition in memory if this one is not: the database is then asked for no other alone."""
+        self._reader.have_keys(access, place, key)
+
+    def shown(self, read: Read, place: Partition, key: bytes) -> StoredRecord | None:
+        """A record as readers see it, perhaps without its body."""
+        return self._reader.stored(read, place, key, accepted=False)[0]
+
+    def bodiless(self, read: Read, place: Partition, query: PartitionQuery) -> list[StoredRecord]:
+        """All records that a query selects of one partition, perhaps without their bodies."""
+        return self._reader.bodiless(read, place, query)
+
     def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them, under the partition's lock."""
         return self._reader.accepted(access, place, keys)
@@ -206,6 +218,12 @@ class Records:
         """Whether a write may replace a record, by what is in memory. A conversation that it creates has none."""
         is_new = place.kind.of_conversation and place.uid == 0
         return not is_new and self._reader.may_be_there(access, place, key)
+
+    def is_there(self, access: Access, place: Partition, key: bytes) -> bool | None:
+        """Whether writers find a record there, by what is in memory; None where only the database knows. What has
+        expired counts as there.
+        """
+        return self._reader.knows(access, place, key)
 
     def stored(self, access: Access, place: Partition, key: bytes) -> StoredRecord | None:
         """The same, perhaps without its body."""
@@ -259,6 +277,10 @@ class Records:
         if conversation_id:
             return self._conversation_locks.of(access, conversation_id)
         return self._locks.of(access, (place.kind.number, place.uid, place.partition))
+
+    def held_places(self, access: Access, places: Iterable[Partition]) -> AbstractContextManager[None]:
+        """The locks of several partitions of kinds that belong to no conversation."""
+        return self._locks.all_of(access, [(place.kind.number, place.uid, place.partition) for place in places])
 
     def held_of_users(self, access: Access) -> AbstractContextManager[None]:
         """The locks of all that may belong to a user."""

@@ -13,10 +13,13 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import (
+    checkpoint_pb2,
     history_entry_pb2,
     log_record_pb2,
+    memory_item_pb2,
     span_pb2,
     step_pb2,
+    store_item_pb2,
     timeline_event_pb2,
     transfer_service_pb2,
     vector_pb2,
@@ -156,7 +159,9 @@ class Kind:
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
     without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
     `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
-    partition. `is_searched`: the records are vectors, which the engine searches.
+    partition. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of the
+    store, whose namespaces, values and vectors it searches. `has_long_bodies`: DuckDB stores them uncompressed, and is
+    asked for a range of keys, so that it reads no others beside them.
     """
 
     def __init__(
@@ -176,6 +181,8 @@ class Kind:
         transfer: str = "",
         is_cleared: bool = False,
         is_searched: bool = False,
+        holds_items: bool = False,
+        has_long_bodies: bool = False,
     ) -> None:
         self.number, self.name, self.message, self.parent = number, name, message, parent
         self.partition = tuple(Field(message, path) for path in partition)
@@ -185,7 +192,9 @@ class Kind:
         self.conversation = Field(message, conversation) if conversation else None
         self.user = Field(message, user) if user else None
         self.expires = Field(message, expires) if expires else None
-        self.transfer, self.is_cleared, self.is_searched = transfer, is_cleared, is_searched
+        self.transfer, self.is_cleared = transfer, is_cleared
+        self.is_searched, self.holds_items = is_searched, holds_items
+        self.has_long_bodies = has_long_bodies
         self.partition_types = tuple(field.key_type for field in self.partition)
         self.key_types = tuple(field.key_type for field in self.key)
         self._require_sense()
@@ -232,6 +241,7 @@ class Kind:
             of_conversation=self.of_conversation,
             of_user=self.of_user,
             is_searched=self.is_searched,
+            holds_items=self.holds_items,
         )
 
     def place(self, message: Message) -> tuple[bytes, bytes]:
@@ -275,7 +285,8 @@ class Kind:
         for field in (self.conversation, self.user):
             if field is not None:
                 field.put(stored, field.of(message))
-        return stored == message
+        # As bytes: a number that is none equals nothing.
+        return stored.SerializeToString(deterministic=True) == message.SerializeToString(deterministic=True)
 
     def exported(self, body: bytes, conversation_id: str, user_id: str, expire_time: int | None) -> Message:
         """The message of a record as it leaves the store: it says whose it is, and when it expires."""
@@ -464,6 +475,104 @@ VECTORS = Kind(
 """The vectors of a user in a collection, or (under an empty user) those that are nobody's."""
 
 
+STORE_ITEMS = Kind(
+    number=15,
+    name="store_items",
+    message=store_item_pb2.StoreItem,
+    partition=["namespace"],
+    key=["key"],
+    columns=["create_time"],
+    user="user_id",
+    expires="expire_time",
+    transfer="store_item",
+    holds_items=True,
+)
+MEMORY_ITEMS = Kind(
+    number=16,
+    name="memory_items",
+    message=memory_item_pb2.MemoryItem,
+    partition=["user_id"],
+    key=["id"],
+    columns=["id", "create_time"],
+    orders=[["create_time"]],
+    user="user_id",
+    expires="expire_time",
+    transfer="memory_item",
+    is_searched=True,
+)
+BY_ITEM_CREATE_TIME = 1
+"""The order of a user's items by their create time, then in the order of writing."""
+CHECKPOINTS = Kind(
+    number=17,
+    name="checkpoints",
+    message=checkpoint_pb2.Checkpoint,
+    partition=["thread_id", "checkpoint_ns"],
+    key=["id"],
+    columns=[
+        "thread_id",
+        "checkpoint_ns",
+        "id",
+        "run_id",
+        "create_time",
+        Derived("metadata_members", "text", lambda checkpoint: json_members.joined_digests(checkpoint.metadata)),
+    ],
+    orders=[["id"]],
+    user="user_id",
+    transfer="checkpoint",
+)
+BY_CHECKPOINT_ID = 1
+"""The order of checkpoints by their id, whatever their thread."""
+_VALUE_UPLOAD = Derived("value_upload_id", "text", lambda value: value.upload_id)
+CHANNEL_BLOBS = Kind(
+    number=18,
+    name="channel_blobs",
+    message=checkpoint_pb2.ChannelBlob,
+    partition=["thread_id", "checkpoint_ns"],
+    key=["channel", "version", "fork"],
+    columns=["size", "depth", "base_version", "base_fork", _VALUE_UPLOAD],
+    user="user_id",
+    transfer="channel_blob",
+    has_long_bodies=True,
+)
+"""The values of channels: one may be stored as its difference from another one of its channel, which stays while it is
+there. The base belongs to the same user, with whom both go.
+"""
+CHECKPOINT_WRITES = Kind(
+    number=19,
+    name="checkpoint_writes",
+    message=checkpoint_pb2.CheckpointWrite,
+    partition=["thread_id", "checkpoint_ns"],
+    key=["checkpoint_id", "task_id", "index"],
+    columns=[_VALUE_UPLOAD],
+    user="user_id",
+    transfer="checkpoint_write",
+    has_long_bodies=True,
+)
+"""Writes of tasks, which may be there before their checkpoint."""
+CHECKPOINT_PARTS = Kind(
+    number=20,
+    name="checkpoint_parts",
+    message=checkpoint_pb2.CheckpointPart,
+    partition=["thread_id", "checkpoint_ns", "upload_id"],
+    key=["index"],
+    columns=[Derived("part_bytes", "int64", lambda part: len(part.data))],
+    user="user_id",
+    expires="expire_time",
+    transfer="checkpoint_part",
+    has_long_bodies=True,
+)
+"""Parts of values of channels and of writes that are too long for one request."""
+
+
+CONVERSATION_WINDOWS = Kind(
+    number=21,
+    name="conversation_windows",
+    message=record_pb2.ConversationWindow,
+    conversation="conversation_id",
+)
+"""Where windows begin that have moved. A window is not exported: it moves again where its messages are imported."""
+
+
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
     return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
@@ -503,6 +612,7 @@ KINDS = Kinds(
     USER_MEMORIES,
     BODY_PARTS,
     CONVERSATION_BODY_PARTS,
+    CONVERSATION_WINDOWS,
     WORKFLOW_RUNS,
     WORKFLOW_STEPS,
     TIMELINE_EVENTS,
@@ -512,6 +622,12 @@ KINDS = Kinds(
     VECTORS,
     SPANS,
     LOG_RECORDS,
+    STORE_ITEMS,
+    MEMORY_ITEMS,
+    CHECKPOINTS,
+    CHANNEL_BLOBS,
+    CHECKPOINT_WRITES,
+    CHECKPOINT_PARTS,
 )
 
 

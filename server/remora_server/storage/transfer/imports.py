@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import message_pb2
+from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
@@ -26,6 +27,7 @@ from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.nouns.memory_items import index_item
 from remora_server.storage.nouns.messages import CountTokens, OnPuts
 from remora_server.storage.nouns.vector_collections import VectorCollections, claim
 from remora_server.storage.records.reader import Partition, Record
@@ -91,6 +93,8 @@ class Imports:
         """A record with its kind: of those that an export calls so, the one whose owner it names."""
         named = [kind for kind in self._records.kinds.transferred() if kind.transfer == record.kind]
         message = named[0].message.FromString(record.body)
+        if isinstance(message, MemoryItem):
+            index_item(message)
         kind = named[0] if len(named) == 1 else next(kind for kind in named if kind.is_of(message))
         return _Draft(record.field, kind, message)
 
@@ -200,7 +204,7 @@ def _view(found: AcceptedConversation | None, given: Import) -> tuple[Conversati
     if found is None:
         if own is None:
             raise ConversationNotFound(given.conversation_id)
-        new = NewConversation(own.draft.user_id, own.draft.storage_limit)
+        new = NewConversation(own.draft)
         return new, [changes.put_conversation(0, own.draft, own.create_time)]
     if own is not None and not _is_same(found, own):
         raise RecordConflict(own.field)

@@ -905,6 +905,40 @@ class SetExpiry(_message.Message):
 Global___SetExpiry: _TypeAlias = SetExpiry  # noqa: Y015
 
 @_typing.final
+class ConversationWindow(_message.Message):
+    """What of a conversation is in its window."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    SYSTEM_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MOVE_TIME_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """The conversation."""
+    first_sequence: _builtins.int
+    """Messages before this sequence have left the window; 0: none has."""
+    system_sequence: _builtins.int
+    """The newest system message, if it stands before the window; else 0."""
+    move_time: _builtins.int
+    """When the window was moved, in microseconds since 1970."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        first_sequence: _builtins.int = ...,
+        system_sequence: _builtins.int = ...,
+        move_time: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "first_sequence", b"first_sequence", "move_time", b"move_time", "system_sequence", b"system_sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConversationWindow: _TypeAlias = ConversationWindow  # noqa: Y015
+
+@_typing.final
 class BodyPart(_message.Message):
     """A part of a body that is too long for one write. It expires unless a write names its upload."""
 

@@ -37,6 +37,7 @@ pub(super) fn creation(id: &str) -> Kind {
         id: id.to_owned(),
         user_id: "ann".to_owned(),
         storage_limit: None,
+        short_term: None,
     };
     Kind::PutConversation(wire::PutConversation {
         conversation: row.encode_to_vec().into(),
@@ -76,6 +77,7 @@ pub(super) fn list(core: &Core, id: &str) -> Page {
         received: Between::default(),
         after_sequence: None,
         before_sequence: None,
+        window: (0, 0),
         newest: true,
         limit: usize::MAX,
         max_bytes: usize::MAX,

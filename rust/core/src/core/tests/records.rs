@@ -18,6 +18,7 @@ fn settings() -> Settings {
         of_conversation,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     let kinds = Kinds::new([kind(STEPS, true), kind(MEMORIES, false)]);
     Settings {

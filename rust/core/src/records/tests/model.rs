@@ -29,6 +29,7 @@ pub(crate) fn kinds() -> Kinds {
         of_conversation: true,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     let notes = Kind {
         number: NOTES,
@@ -37,6 +38,7 @@ pub(crate) fn kinds() -> Kinds {
         of_conversation: false,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     Kinds::new([turns, notes]).unwrap()
 }

@@ -233,6 +233,7 @@ fn columns_of_every_type_are_laid_out_as_arrow_has_them() {
         of_conversation: false,
         of_user: false,
         is_searched: false,
+        holds_items: false,
     };
     let filled = [
         wire::ValueKind::Boolean(true),
@@ -346,6 +347,7 @@ fn old_changes_are_rows_of_the_kinds_that_took_their_place() {
         of_conversation,
         of_user: true,
         is_searched: false,
+        holds_items: false,
     };
     let kinds = Kinds::new([
         kind(1, &[ColumnType::Text, ColumnType::Integer], true),

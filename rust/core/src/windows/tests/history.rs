@@ -116,6 +116,7 @@ fn passes(selection: &Selection, sequence: u64, message: &Message) -> bool {
         && selection
             .before_sequence
             .is_none_or(|before| sequence < before)
+        && (sequence >= selection.window.0 || sequence == selection.window.1)
 }
 
 fn within(bounds: Between, time: i64) -> bool {

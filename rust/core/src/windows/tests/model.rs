@@ -77,22 +77,30 @@ fn selections() -> impl Strategy<Value = Selection> {
     let bound = || prop::option::of(0..30_u64);
     let roles = prop::sample::subsequence(ROLES.to_vec(), 0..=3);
     let sequences = (bound(), bound());
+    // A message before the window, or none, as most windows have.
+    let windows = prop_oneof![
+        3 => Just((0, 0)),
+        1 => (0..30_u64).prop_map(|first| (first, 0)),
+        1 => (2..30_u64, 1..30_u64).prop_map(|(first, other)| (first, other % first)),
+    ];
     (
         0..2_usize,
         roles,
         (spans(), spans()),
         sequences,
+        windows,
         any::<bool>(),
         0..12_usize,
     )
         .prop_map(
-            |(user, roles, (sent, received), sequences, newest, limit)| Selection {
+            |(user, roles, (sent, received), sequences, window, newest, limit)| Selection {
                 user: USERS[user].to_owned(),
                 roles: roles.into_iter().map(str::to_owned).collect(),
                 sent,
                 received,
                 after_sequence: sequences.0,
                 before_sequence: sequences.1,
+                window,
                 newest,
                 limit,
                 max_bytes: usize::MAX,
@@ -547,6 +555,7 @@ fn everything_of(user: &str) -> Selection {
         received: Between::default(),
         after_sequence: None,
         before_sequence: None,
+        window: (0, 0),
         newest: true,
         limit: usize::MAX,
         max_bytes: usize::MAX,

@@ -1,22 +1,30 @@
-//! One partition of vectors in memory, with the changes that wait for it.
+//! One part in memory, with the changes that wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use bytes::Bytes;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use remora_kernels::Kernels;
 
 use crate::Cold;
-use crate::content::Content;
-use crate::inbox::{Inbox, Op};
+use crate::inbox::{Change, Inbox};
 use crate::name::Name;
 
-pub(crate) struct Part {
+/// What a part holds.
+pub trait Content {
+    type Change: Change;
+
+    /// Takes in a change, also one that the database has.
+    fn apply(&mut self, change: Self::Change);
+
+    /// The memory held, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+pub(crate) struct Part<C: Content> {
     user: Box<str>,
     name_bytes: usize,
-    state: RwLock<State>,
-    inbox: Mutex<Inbox>,
+    state: RwLock<State<C>>,
+    inbox: Mutex<Inbox<C::Change>>,
     /// Whether all of it is here: not before it is loaded, and not after a panic within a change.
     is_whole: AtomicBool,
     /// When it was last used, in ticks.
@@ -29,17 +37,17 @@ pub(crate) struct Part {
     counted: AtomicUsize,
 }
 
-struct State {
-    content: Content,
+struct State<C> {
+    content: C,
     /// Up to which revision changes are taken in.
     revision: u64,
 }
 
-impl Part {
+impl<C: Content> Part<C> {
     pub(crate) fn new(
         name: &Name<'_>,
         user: &str,
-        kernels: &'static Kernels,
+        content: C,
         used: u64,
         total: Arc<AtomicUsize>,
     ) -> Self {
@@ -47,7 +55,7 @@ impl Part {
             user: user.into(),
             name_bytes: name.tenant.len() + name.partition.len() + user.len(),
             state: RwLock::new(State {
-                content: Content::new(kernels),
+                content,
                 revision: 0,
             }),
             inbox: Mutex::default(),
@@ -83,17 +91,21 @@ impl Part {
         !self.is_whole.load(Ordering::Acquire)
     }
 
-    /// Takes in a change; whether it is the first since the part was settled.
-    pub(crate) fn push(&self, revision: u64, op: Op) -> bool {
-        self.inbox.lock().push(revision, op);
+    /// Takes in a change, of a revision or behind all that wait; whether it is the first since the part was settled.
+    pub(crate) fn push(&self, revision: Option<u64>, change: C::Change) -> bool {
+        let mut inbox = self.inbox.lock();
+        match revision {
+            Some(revision) => inbox.push(revision, change),
+            None => inbox.push_behind(change),
+        }
         !self.is_waiting.swap(true, Ordering::AcqRel)
     }
 
     /// Takes in what the database has.
-    pub(crate) fn fill(&self, rows: impl Iterator<Item = (Bytes, Bytes)>) {
+    pub(crate) fn fill(&self, rows: impl Iterator<Item = C::Change>) {
         let mut state = self.state.write();
-        for (key, body) in rows {
-            state.content.put(key, body);
+        for row in rows {
+            state.content.apply(row);
         }
         self.count(&state);
     }
@@ -106,7 +118,7 @@ impl Part {
     pub(crate) fn read<T>(
         &self,
         published: u64,
-        read: impl FnOnce(&Content) -> T,
+        read: impl FnOnce(&C) -> T,
     ) -> Result<(T, u64), Cold> {
         let state = self.drained(published);
         if self.is_lost() {
@@ -130,7 +142,7 @@ impl Part {
     }
 
     /// The state with what waits up to a revision, unless not all of the part is here.
-    fn drained(&self, published: u64) -> RwLockReadGuard<'_, State> {
+    fn drained(&self, published: u64) -> RwLockReadGuard<'_, State<C>> {
         let state = self.state.read();
         if self.is_lost() || !self.inbox.lock().has_up_to(published) {
             return state;
@@ -140,10 +152,10 @@ impl Part {
         if self.is_lost() {
             return RwLockWriteGuard::downgrade(state);
         }
-        let ops = self.inbox.lock().take_up_to(published);
+        let changes = self.inbox.lock().take_up_to(published);
         self.is_whole.store(false, Ordering::Release);
-        for op in ops {
-            state.content.apply(op);
+        for change in changes {
+            state.content.apply(change);
         }
         state.revision = state.revision.max(published);
         self.count(&state);
@@ -151,14 +163,14 @@ impl Part {
         RwLockWriteGuard::downgrade(state)
     }
 
-    fn count(&self, state: &State) {
+    fn count(&self, state: &State<C>) {
         let bytes = state.content.bytes();
         self.content_bytes.store(bytes, Ordering::Relaxed);
         self.recount();
     }
 }
 
-impl Drop for Part {
+impl<C: Content> Drop for Part<C> {
     fn drop(&mut self) {
         self.total
             .fetch_sub(*self.counted.get_mut(), Ordering::Relaxed);

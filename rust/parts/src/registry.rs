@@ -4,45 +4,52 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::inbox::Op;
 use crate::name::{Name, OwnName};
-use crate::part::Part;
+use crate::part::{Content, Part};
 
 /// The parts that are in memory or being loaded.
-#[derive(Default)]
-pub(crate) struct Registry {
-    parts: HashMap<OwnName, Arc<Part>>,
+pub(crate) struct Registry<C: Content> {
+    parts: HashMap<OwnName, Arc<Part<C>>>,
     /// Those that got a change since they were settled.
-    waiting: Vec<Arc<Part>>,
+    waiting: Vec<Arc<Part<C>>>,
 }
 
-impl Registry {
-    pub(crate) fn find(&self, name: &Name<'_>) -> Option<&Arc<Part>> {
+impl<C: Content> Default for Registry<C> {
+    fn default() -> Self {
+        Self {
+            parts: HashMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+}
+
+impl<C: Content> Registry<C> {
+    pub(crate) fn find(&self, name: &Name<'_>) -> Option<&Arc<Part<C>>> {
         self.parts.get(name)
     }
 
     /// Puts a part in the place of another.
-    pub(crate) fn put(&mut self, name: &Name<'_>, part: Arc<Part>) {
+    pub(crate) fn put(&mut self, name: &Name<'_>, part: Arc<Part<C>>) {
         self.parts.insert(name.kept(), part);
     }
 
-    /// A part gets a change.
-    pub(crate) fn push(&mut self, part: &Arc<Part>, revision: u64, op: Op) {
-        if part.push(revision, op) {
+    /// A part gets a change, of a revision or behind all that wait.
+    pub(crate) fn push(&mut self, part: &Arc<Part<C>>, revision: Option<u64>, change: C::Change) {
+        if part.push(revision, change) {
             self.waiting.push(Arc::clone(part));
         }
     }
 
-    pub(crate) fn take_waiting(&mut self) -> Vec<Arc<Part>> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<Arc<Part<C>>> {
         std::mem::take(&mut self.waiting)
     }
 
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Arc<Part>> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Arc<Part<C>>> {
         self.parts.values()
     }
 
     /// The parts of a tenant whose partition begins so.
-    pub(crate) fn beginning_with(&self, prefix: &Name<'_>) -> impl Iterator<Item = &Arc<Part>> {
+    pub(crate) fn beginning_with(&self, prefix: &Name<'_>) -> impl Iterator<Item = &Arc<Part<C>>> {
         let beginning = self.parts.iter().filter(|(name, _)| prefix.begins(name));
         beginning.map(|(_, part)| part)
     }
@@ -53,7 +60,7 @@ impl Registry {
         kind: u32,
         tenant: &str,
         user: &str,
-    ) -> impl Iterator<Item = &Arc<Part>> {
+    ) -> impl Iterator<Item = &Arc<Part<C>>> {
         let of_tenant = self
             .parts
             .iter()
@@ -63,7 +70,7 @@ impl Registry {
     }
 
     /// Takes out what is more than the budget: abandoned loads, then what was used least recently.
-    pub(crate) fn evict(&mut self, budget: usize) -> Vec<Arc<Part>> {
+    pub(crate) fn evict(&mut self, budget: usize) -> Vec<Arc<Part<C>>> {
         let mut evicted: Vec<_> = self
             .parts
             .extract_if(|_, part| part.is_lost() && Arc::strong_count(part) == 1)
@@ -84,7 +91,7 @@ impl Registry {
             held -= part.bytes();
             evicted.push(part);
         }
-        let is_evicted = |part: &Arc<Part>| evicted.iter().any(|other| Arc::ptr_eq(other, part));
+        let is_evicted = |part: &Arc<Part<C>>| evicted.iter().any(|other| Arc::ptr_eq(other, part));
         self.parts.retain(|_, part| !is_evicted(part));
         evicted
     }

@@ -2,7 +2,7 @@
 
 use hashbrown::Equivalent;
 
-/// Which partition of which kind of records a part is.
+/// Which partition of which kind of records a part is. An empty partition stands for all of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name<'a> {
     pub kind: u32,

@@ -1,0 +1,152 @@
+"""How one value differs from another: which bytes are copied from the base, and which are new.
+
+A serialised list that grows keeps nearly all of its bytes, but its length may stand at the begin, and what is removed
+moves the rest. So a difference copies any runs of the base, in their order. It is fast to find rather than minimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from msgspec import Struct
+
+LONGEST_CHAIN = 100
+"""How many values are stored until one is whole: what is read is put together of fewer than so many differences."""
+MOST_PIECES = 500
+_LEAST_RUN = 16
+"""A shorter run is not worth a piece."""
+_PROBE = 32
+_PROBED = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+"""How far behind a byte that differs the base is looked for again."""
+_MOST_PROBES = 256
+_LONG_RUN = 256
+"""Records of a list have names in common, so that a short run may be another record's: a longer one is looked for."""
+
+
+class Piece(Struct, frozen=True):
+    """So many new bytes, then a run of the base."""
+
+    literal: int
+    offset: int
+    length: int
+
+
+class Difference(Struct, frozen=True):
+    """Pieces whose new bytes are in `data`, one after the other."""
+
+    data: bytes
+    pieces: tuple[Piece, ...]
+
+
+def difference(base: bytes, value: bytes) -> Difference:
+    """How a value is made of a base."""
+    data, pieces, literal_from = [], [], 0
+    for begin, offset, length in _runs(base, value):
+        data.append(value[literal_from:begin])
+        pieces.append(Piece(begin - literal_from, offset, length))
+        literal_from = begin + length
+    if literal_from < len(value):
+        data.append(value[literal_from:])
+        pieces.append(Piece(len(value) - literal_from, 0, 0))
+    return Difference(b"".join(data), tuple(pieces))
+
+
+def applied(base: bytes, given: Difference) -> bytes:
+    """The value that a difference makes of its base."""
+    parts: list[bytes] = []
+    at = 0
+    for piece in given.pieces:
+        parts.extend((given.data[at : at + piece.literal], base[piece.offset : piece.offset + piece.length]))
+        at += piece.literal
+    return b"".join(parts)
+
+
+def flat(pieces: Sequence[Piece]) -> list[int]:
+    """Pieces as numbers, three for each."""
+    return list(chain.from_iterable((piece.literal, piece.offset, piece.length) for piece in pieces))
+
+
+def of_flat(numbers: Sequence[int]) -> tuple[Piece, ...]:
+    """The reverse. Raises ValueError where there are not three for each."""
+    if len(numbers) % 3:
+        raise ValueError(f"{len(numbers)} numbers are no pieces")
+    return tuple(Piece(*numbers[at : at + 3]) for at in range(0, len(numbers), 3))
+
+
+def _runs(base: bytes, value: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where runs of the base begin in the value, where they begin in the base, and how long they are."""
+    tail = _common_tail(base, value)
+    between = _Between(base, len(base) - tail, value, len(value) - tail)
+    yield from between.runs()
+    if tail >= _LEAST_RUN:
+        yield between.value_end, between.base_end, tail
+
+
+class _Between(Struct, frozen=True):
+    """Two texts of bytes without their common tail."""
+
+    base: bytes
+    base_end: int
+    value: bytes
+    value_end: int
+
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """The runs of the base in the value, in the order of both."""
+        at = near = count = probes = 0
+        while at < self.value_end and near < self.base_end and count < MOST_PIECES - 2 and probes < _MOST_PROBES:
+            length = self._common_head(near, at)
+            if length >= _LEAST_RUN:
+                yield at, near, length
+                at, near, count = at + length, near + length, count + 1
+            found, tried = self._next(near, at)
+            if found is None:
+                return
+            (at, near), probes = found, probes + tried
+
+    def _next(self, near: int, at: int) -> tuple[tuple[int, int] | None, int]:
+        """Where the value goes on with something of the base, from two places on, and how often it was looked for: the
+        first run that is long, else the longest.
+        """
+        best, longest, tried = None, 0, 0
+        for behind in _PROBED:
+            probe = at + behind
+            if near >= self.base_end or probe + _PROBE > self.value_end or longest >= _LONG_RUN:
+                break
+            tried += 1
+            place = self.base.find(self.value[probe : probe + _PROBE], near, self.base_end)
+            length = self._common_head(place, probe) if place >= 0 else 0
+            if length > longest:
+                back = _common_tail(self.base[max(near, place - behind) : place], self.value[at:probe])
+                best, longest = (probe - back, place - back), length
+        return best, tried
+
+    def _common_head(self, near: int, at: int) -> int:
+        """How many bytes are the same from two places on: by halves, as bytes compare as fast as they are read."""
+        known, most, step = 0, min(self.base_end - near, self.value_end - at), 256
+        while known < most:
+            size = min(step, most - known)
+            begin, value_begin = near + known, at + known
+            if self.base[begin : begin + size] == self.value[value_begin : value_begin + size]:
+                known, step = known + size, step * 2
+            elif size == 1:
+                break
+            else:
+                step = size // 2
+        return known
+
+
+def _common_tail(base: bytes, value: bytes) -> int:
+    """How many bytes at the end are the same."""
+    known, most = 0, min(len(base), len(value))
+    step = 256
+    while known < most:
+        size = min(step, most - known)
+        base_at, value_at = len(base) - known, len(value) - known
+        if base[base_at - size : base_at] == value[value_at - size : value_at]:
+            known, step = known + size, step * 2
+        elif size == 1:
+            break
+        else:
+            step = size // 2
+    return known

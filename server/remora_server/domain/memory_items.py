@@ -1,0 +1,192 @@
+"""Memory items: what a user's agents chose to remember, each by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.filters import Filter
+from remora_server.domain.models import PerTenant
+from remora_server.domain.search import Embedder, EmbeddingFailed, IndexState, WordsOnly
+from remora_server.domain.workflows import PartPosition
+
+EMBEDDING_SHARE = 0.5
+"""Of the time that a caller leaves a write, so much is spent on vectors at most: it is stored without them, too."""
+EMBEDDING_SECONDS = 5.0
+"""The same where a caller leaves it any time."""
+
+
+LONGEST_TEXT = 64 << 10
+"""Bytes of an item's text."""
+
+
+class ItemVector(Struct, frozen=True):
+    """What a model made of an item's text, little-endian f32: nothing where it refuses the text."""
+
+    model: str
+    values: bytes
+
+
+class ItemDraft(Struct, frozen=True):
+    """An item as its caller gives it. `body` is the whole of it in wire form, `said` what is to be embedded.
+
+    `lifetime` is in microseconds from the write on; None where the body says when the item expires, or it never does.
+    """
+
+    id: str
+    body: bytes
+    said: str
+    lifetime: int | None = None
+    vector: ItemVector | None = None
+
+
+class ItemFilter(Struct, frozen=True):
+    """Which items are meant: those with all of these tags whose metadata passes."""
+
+    tags: tuple[str, ...] = ()
+    where: Filter | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it has conditions."""
+        return bool(self.tags or self.where)
+
+
+class ItemQuery(Struct, frozen=True):
+    """What to look for: the `k` items of a user that answer a text best.
+
+    `model` is the tenant's: only vectors of it are compared with `vector`. Without `vector`, words alone count.
+    """
+
+    text: str
+    k: int = 10
+    threshold: float | None = None
+    filter: ItemFilter = ItemFilter()
+    model: str = ""
+    vector: bytes | None = None
+
+
+class ItemHit(Struct, frozen=True):
+    """An item that was found, in wire form; `score` is from 0 to 1."""
+
+    score: float
+    encoded: bytes
+
+
+class RankedItems(Struct, frozen=True):
+    """The best items, best first; ties by id. `pending`: how many of the user's items lack a vector of the model."""
+
+    hits: tuple[ItemHit, ...]
+    pending: int
+    revision: int
+
+
+class FoundItems(Struct, frozen=True):
+    """The same, and how the index was used."""
+
+    hits: tuple[ItemHit, ...]
+    index: IndexState
+    revision: int
+
+
+class ItemPage(Struct, frozen=True):
+    """A page of items in wire form. `following`: the position behind which the next begins; None at the end."""
+
+    encoded: tuple[bytes, ...]
+    following: PartPosition | None
+    revision: int
+
+
+class MemoryItemStore(Protocol):
+    """Keeps memory items: see `domain.store`."""
+
+    def add(self, write: Write, user_id: str, drafts: Sequence[ItemDraft]) -> Outcome:
+        """Add or replace all or none; of two with the same id, the last wins. `messages` has the ids, in this order."""
+
+    def search(self, read: Read, user_id: str, query: ItemQuery) -> RankedItems:
+        """The best items. Raises VectorsTooLarge."""
+
+    def get(self, read: Read, user_id: str, item_id: str) -> tuple[bytes, int]:
+        """An item in wire form, and the revision that this shows. Raises MemoryItemNotFound."""
+
+    def list(self, read: Read, user_id: str, passing: ItemFilter, after: PartPosition | None, limit: int) -> ItemPage:
+        """Items by their create time, the newest first, behind a position. Raises VectorsTooLarge."""
+
+    def delete(self, write: Write, user_id: str, ids: Sequence[str]) -> Outcome:
+        """Delete items by their ids, of a user or (if empty) of any; `deleted_records`."""
+
+    def delete_where(self, write: Write, user_id: str, passing: ItemFilter) -> Outcome:
+        """Delete the items that pass; `deleted_records`. Raises VectorsTooLarge."""
+
+
+def readable(conversation: Iterable[tuple[str, str]]) -> str:
+    """What roles said, a line for each message, as much as an item's text holds."""
+    return _held("\n".join(f"{role}: {content}" if role else content for role, content in conversation))
+
+
+def spoken(conversation: Iterable[tuple[str, str]]) -> str:
+    """The same without the roles, which would count in what it is about."""
+    return _held("\n".join(content for _, content in conversation))
+
+
+def _held(text: str) -> str:
+    return text.encode()[:LONGEST_TEXT].decode(errors="ignore")
+
+
+class ItemMemory:
+    """Adds and finds items: it makes the vectors of what they say, by the model of the tenant."""
+
+    def __init__(self, items: MemoryItemStore, embedders: PerTenant[Embedder | None]) -> None:
+        self._items = items
+        self._embedders = embedders
+
+    def add(self, write: Write, user_id: str, drafts: Sequence[ItemDraft]) -> Outcome:
+        """Add items, with vectors where the model makes them in time."""
+        embedder = self._embedders.of(write.tenant_id)
+        if embedder is not None:
+            drafts = _embedded(embedder, drafts, _until(write.deadline))
+        return self._items.add(write, user_id, drafts)
+
+    def search(self, read: Read, user_id: str, query: ItemQuery) -> FoundItems:
+        """The best items: by vectors and words, or by words alone where there is no vector of the query."""
+        embedder = self._embedders.of(read.tenant_id)
+        if embedder is None:
+            words_only: WordsOnly | None = WordsOnly.NO_MODEL
+        else:
+            vector = _query_vector(embedder, query.text, read.deadline)
+            query = replace(query, model=embedder.model, vector=vector)
+            words_only = None if vector is not None else WordsOnly.MODEL_UNREACHABLE
+        found = self._items.search(read, user_id, query)
+        return FoundItems(found.hits, IndexState(query.model, found.pending, words_only), found.revision)
+
+
+def _until(deadline: float | None) -> float:
+    now = time.monotonic()
+    left = EMBEDDING_SECONDS if deadline is None else (deadline - now) * EMBEDDING_SHARE
+    return now + min(left, EMBEDDING_SECONDS)
+
+
+def _embedded(embedder: Embedder, drafts: Sequence[ItemDraft], until: float) -> Sequence[ItemDraft]:
+    """The drafts with vectors of what they say; without them if the model makes none now."""
+    saying = [draft.said for draft in drafts if draft.said]
+    if not saying:
+        return drafts
+    try:
+        made = iter(embedder.embed_now(saying, until))
+    except EmbeddingFailed:
+        return drafts
+    return [
+        replace(draft, vector=ItemVector(embedder.model, next(made).values)) if draft.said else draft
+        for draft in drafts
+    ]
+
+
+def _query_vector(embedder: Embedder, text: str, deadline: float | None) -> bytes | None:
+    try:
+        return embedder.embed_query(text, deadline).values or None
+    except EmbeddingFailed:
+        return None

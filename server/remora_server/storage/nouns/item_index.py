@@ -1,0 +1,143 @@
+"""The search among items: those of a tenant are brought into the engine when they are first searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+import duckdb
+
+from remora_server._native import ColdItems, Core, ItemLoad
+from remora_server.domain.calls import Access, Read
+from remora_server.domain.errors import ItemsTooLarge
+from remora_server.domain.items import ItemSearch, NamespaceListing
+from remora_server.locking import Level
+from remora_server.storage.commit.commits import Commits
+from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.commit.locks import Locks
+from remora_server.storage.database.database import Database
+from remora_server.storage.records.expiries import UnappliedExpiries
+from remora_server.storage.schema.expressions import expression
+from remora_server.storage.schema.kinds import STORE_ITEMS
+
+LOADED_AT_ONCE = 1_000
+"""Rows that are read together: a load needs memory for these besides what it fills."""
+
+EncodedPlace: TypeAlias = tuple[bytes, bytes]
+"""A namespace and a key."""
+Hit: TypeAlias = tuple[float | None, bytes, EncodedPlace, int, int | None]
+"""A score, the item as replies have it, its place, its revision, and until when it lives if it is refreshed."""
+T = TypeVar("T")
+
+
+class ItemIndex:
+    """Searches the items of tenants, which it loads, as `VectorIndex` does.
+
+    `budget` is how many bytes those of one may take.
+    """
+
+    def __init__(self, core: Core, database: Database, commits: Commits, budget: int) -> None:
+        self._core = core
+        self._items = core.items
+        self._database = database
+        self._commits = commits
+        self._budget = budget
+        self._loads = Locks(Level.LOAD)
+
+    def search(self, read: Read, search: ItemSearch, now: int) -> tuple[list[Hit], int]:
+        """What is found, and the revision that it shows. Raises ItemsTooLarge."""
+        prefix = STORE_ITEMS.encode_leading(*search.prefix)
+        where = None if search.filter is None else expression(search.filter)
+        given = search.query
+        query = None if given is None else (given.model, given.values, given.similarity.value)
+
+        def find() -> tuple[list[Hit], int]:
+            return self._items.search(
+                STORE_ITEMS.number,
+                read.tenant_id,
+                prefix,
+                expression=where,
+                query=query,
+                skip=search.skip,
+                limit=search.limit,
+                now=now,
+                refresh=search.refreshes,
+            )
+
+        return self._loaded(read, find)
+
+    def namespaces(self, read: Read, listing: NamespaceListing, now: int) -> tuple[list[list[str]], bool, int]:
+        """Namespaces, whether more follow, and the revision that this shows. Raises ItemsTooLarge."""
+        matches = [("suffix" if match.at_end else "prefix", list(match.labels)) for match in listing.matches]
+
+        def find() -> tuple[list[list[str]], bool, int]:
+            return self._items.namespaces(
+                STORE_ITEMS.number,
+                read.tenant_id,
+                matches=matches,
+                max_depth=listing.max_depth,
+                skip=listing.skip,
+                limit=listing.limit,
+                now=now,
+            )
+
+        return self._loaded(read, find)
+
+    def created(self, access: Access, places: Sequence[EncodedPlace], now: int) -> list[int | None]:
+        """When items were created, None where none is, by what is published. Brief, unlike a search.
+
+        Raises ItemsTooLarge.
+        """
+
+        def find() -> list[int | None]:
+            return self._items.created(STORE_ITEMS.number, access.tenant_id, places, now=now)
+
+        try:
+            return find()
+        except ColdItems:
+            return self._loaded(access, find)
+
+    def expired(self, access: Access, now: int) -> list[EncodedPlace]:
+        """The places of what has expired. Raises ItemsTooLarge."""
+        return self._loaded(access, lambda: self._items.expired(STORE_ITEMS.number, access.tenant_id, now=now))
+
+    def _loaded(self, access: Access, find: Callable[[], T]) -> T:
+        """What is found once the tenant's items are in memory. A search takes its time: there must be some left."""
+        while True:
+            require_time(access.deadline)
+            try:
+                return find()
+            except ColdItems:
+                pass
+            with self._loads.of(access, access.tenant_id):
+                try:
+                    return find()
+                except ColdItems:
+                    self._load(access)
+
+    def _load(self, access: Access) -> None:
+        load = self._items.begin(STORE_ITEMS.number, access.tenant_id)
+        try:
+            accepted = self._core.kind_touched(STORE_ITEMS.number)
+            self._commits.wait_published(accepted, access.deadline)
+            self._commits.wait_applied(accepted, access.deadline)
+            later = UnappliedExpiries(self._core, STORE_ITEMS, access.tenant_id)
+            self._database.snapshot(lambda cursor: self._fill(access, later, load, cursor))
+            load.finish()
+        finally:
+            load.abandon()
+
+    def _fill(
+        self, access: Access, later: UnappliedExpiries, load: ItemLoad, cursor: duckdb.DuckDBPyConnection
+    ) -> None:
+        with later.source(cursor) as source:
+            cursor.execute(_rows(source), [access.tenant_id])
+            while rows := cursor.fetchmany(LOADED_AT_ONCE):
+                taken = load.fill(rows)
+                if taken > self._budget:
+                    raise ItemsTooLarge(taken, self._budget)
+                require_time(access.deadline)
+
+
+def _rows(source: str) -> str:
+    return f"SELECT partition, key, body, revision, expire_time FROM {source} WHERE tenant_id = ?"  # noqa: S608 - ours

@@ -1,0 +1,183 @@
+"""Items of the local store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from remora.v1.store_item_pb2 import StoreItem
+from remora_server import wire
+from remora_server.domain.calls import Access, Outcome, Read, Write
+from remora_server.domain.errors import ItemsTooLarge
+from remora_server.domain.items import (
+    FoundItems,
+    ItemChange,
+    ItemDraft,
+    ItemHit,
+    ItemPlace,
+    ItemSearch,
+    ListedNamespaces,
+    Namespace,
+    NamespaceListing,
+    ReadItems,
+)
+from remora_server.domain.replies import REPLY_BYTES
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.item_index import ItemIndex
+from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
+from remora_server.storage.schema.kinds import STORE_ITEMS
+
+_CREATE_TIME = 0
+"""The column."""
+
+
+class Items:
+    """Writes, reads, finds and deletes items."""
+
+    def __init__(self, context: StoreContext, index: ItemIndex) -> None:
+        self._core = context.core
+        self._commits = context.commits
+        self._commands = context.commands
+        self._records = context.records
+        self._clock = context.clock
+        self._index = index
+
+    def write(self, write: Write, given: Sequence[ItemChange]) -> Outcome:
+        chosen = {_place_of(each): each for each in given}
+        drafts = [each for each in chosen.values() if isinstance(each, ItemDraft)]
+        gone = [each for each in chosen.values() if isinstance(each, ItemPlace)]
+
+        def plan(_: None, now: int) -> Planned | None:
+            created = self._created(write, list(chosen), now)
+            puts = [Put(STORE_ITEMS, 0, _dated(draft, created.get(draft.place, now), now)) for draft in drafts]
+            removals = [_removal(place) for place in gone if place in created]
+            if not puts and not removals:
+                return None
+            outcome = Outcome(revision=0, time=now, deleted_records=len(removals))
+            return Planned(self._records.changes(write, [*puts, *removals]), outcome)
+
+        moves = [_removal(place) for place in chosen]
+        return self._commands.run(write, self._records.held(write, moves), plan)
+
+    def _created(self, write: Write, places: Sequence[ItemPlace], now: int) -> dict[ItemPlace, int]:
+        """When those of some items were created that are there, under the locks.
+
+        What is not among the records in memory has no change that the search would not show: it says the rest, unless
+        the items are too large for it.
+        """
+        created, cold = {}, {}
+        for place in places:
+            at, key = _partition(place.namespace), STORE_ITEMS.encode_key(place.key)
+            known = self._records.is_there(write, at, key)
+            if known is None:
+                cold[place] = (at, key)
+            elif known and (found := self._records.stored(write, at, key)) is not None:
+                created[place] = int(found.columns[_CREATE_TIME] or 0)
+        return {**created, **self._created_before(write, cold, now)} if cold else created
+
+    def _created_before(
+        self, write: Write, cold: Mapping[ItemPlace, tuple[Partition, bytes]], now: int
+    ) -> dict[ItemPlace, int]:
+        try:
+            times = self._index.created(write, [(at.partition, key) for at, key in cold.values()], now)
+        except ItemsTooLarge:
+            rows = [self._records.stored(write, at, key) for at, key in cold.values()]
+            times = [None if row is None else int(row.columns[_CREATE_TIME] or 0) for row in rows]
+        return {place: time for place, time in zip(cold, times, strict=True) if time is not None}
+
+    def get(self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False) -> ReadItems:
+        self._commits.begin(read)
+        found: dict[ItemPlace, bytes] = {}
+        room, revisions = REPLY_BYTES, [self._core.published()]
+        unread: set[ItemPlace] = set()
+        for namespace, own in _by_namespace(places).items():
+            if room <= 0:
+                unread.update(own)
+                continue
+            at = _partition(namespace)
+            by_key = {STORE_ITEMS.encode_key(place.key): place for place in own}
+            records, more, revision = self._records.several(read, at, list(by_key))
+            for record in records:
+                found[by_key[record.key]] = encoded = self._read(read, at, record, refreshes=refreshes)
+                room -= len(encoded)
+            if more:
+                behind = list(by_key).index(records[-1].key) + 1
+                unread.update(list(by_key.values())[behind:])
+            revisions.append(revision)
+        end = next((index for index, place in enumerate(places) if place in unread), len(places))
+        return ReadItems(tuple(found.get(place) for place in places[:end]), min(revisions))
+
+    def _read(self, read: Read, at: Partition, record: Record, *, refreshes: bool) -> bytes:
+        """An item as replies have it; refreshed, if it lives for a time."""
+        item = StoreItem.FromString(record.body)
+        item.ClearField("vectors")
+        item.revision, expire_time = record.revision, record.expire_time
+        if refreshes and item.HasField("ttl"):
+            expire_time = self._clock() + item.ttl.ToMicroseconds()
+            self._records.refresh(read, at, record.key, expire_time)
+        if expire_time is not None:
+            item.expire_time.CopyFrom(wire.timestamp(expire_time))
+        return item.SerializeToString()
+
+    def search(self, read: Read, search: ItemSearch) -> FoundItems:
+        self._commits.begin(read)
+        hits, revision = self._index.search(read, search, self._clock())
+        for _, _, (namespace, key), _, expire_time in hits:
+            if expire_time is not None:
+                self._records.refresh(read, Partition(STORE_ITEMS, 0, namespace), key, expire_time)
+        return FoundItems(tuple(ItemHit(encoded, score) for score, encoded, *_ in hits), revision)
+
+    def namespaces(self, read: Read, listing: NamespaceListing) -> ListedNamespaces:
+        self._commits.begin(read)
+        found, more, revision = self._index.namespaces(read, listing, self._clock())
+        return ListedNamespaces(tuple(map(tuple, found)), more, revision)
+
+    def delete_namespaces(self, write: Write, prefix: Namespace) -> Outcome:
+        gone = RemovePartitions(STORE_ITEMS, 0, STORE_ITEMS.encode_leading(*prefix), is_prefix=True)
+        return self._records.write(write, [gone])
+
+    def delete_expired(self, write: Write) -> Outcome:
+        expired = self._index.expired(write, self._clock())
+        moves = [Remove(STORE_ITEMS, 0, namespace, key) for namespace, key in expired]
+
+        def plan(_: None, now: int) -> Planned | None:
+            gone = [move for move in moves if self._has_expired(write, move)]
+            if not gone:
+                return None
+            outcome = Outcome(revision=0, time=now, deleted_records=len(gone))
+            return Planned(self._records.changes(write, gone), outcome)
+
+        return self._commands.run(write, self._records.held(write, moves), plan)
+
+    def _has_expired(self, access: Access, move: Remove) -> bool:
+        """Whether an item has expired by what was accepted since."""
+        return self._records.has_expired(access, Partition(STORE_ITEMS, 0, move.partition), move.key)
+
+
+def _dated(draft: ItemDraft, created: int, now: int) -> StoreItem:
+    item = StoreItem.FromString(draft.body)
+    item.create_time.CopyFrom(wire.timestamp(created))
+    item.update_time.CopyFrom(wire.timestamp(now))
+    if draft.ttl is not None:
+        item.expire_time.CopyFrom(wire.timestamp(now + draft.ttl))
+    return item
+
+
+def _place_of(change: ItemChange) -> ItemPlace:
+    return change.place if isinstance(change, ItemDraft) else change
+
+
+def _partition(namespace: Namespace) -> Partition:
+    return Partition(STORE_ITEMS, 0, STORE_ITEMS.encode_partition(namespace))
+
+
+def _removal(place: ItemPlace) -> Move:
+    return Remove(STORE_ITEMS, 0, _partition(place.namespace).partition, STORE_ITEMS.encode_key(place.key))
+
+
+def _by_namespace(places: Iterable[ItemPlace]) -> dict[Namespace, list[ItemPlace]]:
+    found: dict[Namespace, list[ItemPlace]] = {}
+    for place in dict.fromkeys(places):
+        found.setdefault(place.namespace, []).append(place)
+    return found

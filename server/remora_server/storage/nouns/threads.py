@@ -1,0 +1,455 @@
+"""Threads of the local store: all checkpoints, values and writes that have one thread's id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+from msgspec import Struct
+from msgspec.structs import replace
+
+from remora.v1.checkpoint_pb2 import ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite
+from remora_server.domain import json_members
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.checkpoints import DELTA_COUNTERS, ThreadQuery, ThreadSummary
+from remora_server.storage.commit.changes import Change
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.channel_values import ChannelValues, Scope, key_of, scope_at, scope_of
+from remora_server.storage.nouns.checkpoint_saving import blob_key
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.records.reader import Partition, PartitionQuery
+from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
+from remora_server.storage.schema import keys
+from remora_server.storage.schema.keys import KeyType, encode
+from remora_server.storage.schema.kinds import (
+    CHANNEL_BLOBS,
+    CHECKPOINT_PARTS,
+    CHECKPOINT_WRITES,
+    CHECKPOINTS,
+    Kind,
+)
+
+_KINDS = (CHECKPOINTS, CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINT_PARTS)
+_MOST_MOVES = 20_000
+"""How much one journal record removes."""
+_COPIED_BYTES = 4 << 20
+"""How much one journal record copies, about."""
+_ALL = 1_000
+
+T = TypeVar("T", ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite)
+
+_THREADS = """
+SELECT thread_id, count(*), min(create_time), max(create_time) FROM checkpoints
+WHERE tenant_id = $tenant AND thread_id > $after AND ($user = '' OR thread_id IN (
+    SELECT thread_id FROM checkpoints WHERE tenant_id = $tenant AND user_id = $user))
+GROUP BY thread_id HAVING $before IS NULL OR max(create_time) < $before
+ORDER BY thread_id LIMIT $limit
+"""
+_SCOPES_OF_RUNS = """
+SELECT DISTINCT partition FROM checkpoints
+WHERE tenant_id = ? AND run_id IN (SELECT unnest(?::VARCHAR[])) ORDER BY partition
+"""
+
+
+class Threads:
+    """Lists, copies, prunes and deletes threads."""
+
+    def __init__(self, context: StoreContext, values: ChannelValues) -> None:
+        self._core = context.core
+        self._commits = context.commits
+        self._commands = context.commands
+        self._database = context.database
+        self._records = context.records
+        self._values = values
+
+    def list(self, read: Read, query: ThreadQuery) -> tuple[Sequence[ThreadSummary], int]:
+        revision = self._commits.begin_query_of(read, CHECKPOINTS.number)
+        parameters = {
+            "tenant": read.tenant_id,
+            "after": query.after,
+            "user": query.user_id,
+            "before": query.updated_before,
+            "limit": query.limit,
+        }
+        return [ThreadSummary(*row) for row in self._database.rows(_THREADS, parameters)], revision
+
+    def delete(self, write: Write, thread_id: str) -> Outcome:
+        prefix = _thread_prefix(thread_id)
+        moves = [RemovePartitions(kind, 0, prefix, is_prefix=True) for kind in _KINDS]
+
+        def plan(_: None, _now: int) -> Planned:
+            return Planned(self._records.changes(write, moves), Outcome(revision=0))
+
+        return self._commands.run(write, self._records.held(write, moves), plan)
+
+    def delete_runs(self, write: Write, run_ids: Sequence[str]) -> Outcome:
+        self._commits.begin_query_of(_read(write), CHECKPOINTS.number)
+        rows = self._database.rows(_SCOPES_OF_RUNS, [write.tenant_id, list(run_ids)])
+        scopes, runs = [scope_at(partition) for (partition,) in rows], frozenset(run_ids)
+        return self._thin(write, scopes, lambda found: _but_of_runs(found, runs))
+
+    def prune(self, write: Write, thread_ids: Sequence[str], *, keep_latest: bool) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        choose = _latest if keep_latest else _none
+        deleted = 0
+        *others, last = dict.fromkeys(thread_ids)
+        for thread_id in others:
+            outcome = self._thin(_part_of(write), self._scopes(write, thread_id), choose)
+            deleted += outcome.deleted_records
+        return self._thin(write, self._scopes(write, last), choose, deleted)
+
+    def copy(self, write: Write, source: str, target: str) -> Outcome:
+        repeated = self._commits.repeated(write)
+        if repeated is not None:
+            return repeated
+        copied = 0
+        last = _Copy([])
+        for part in _in_parts(self._copies(write, source, target)):
+            if last.messages:
+                self._put(_part_of(write), last, 0)
+            copied, last = copied + last.checkpoints, part
+        return self._put(write, last, copied)
+
+    def _scopes(self, write: Write, thread_id: str) -> Sequence[Scope]:
+        """The namespaces of a thread that have anything."""
+        found: set[bytes] = set()
+        prefix = _thread_prefix(thread_id)
+        for kind in (CHECKPOINTS, CHANNEL_BLOBS, CHECKPOINT_WRITES):
+            self._commits.begin_query_of(_read(write), kind.number)
+            rows = self._database.rows(
+                f"SELECT DISTINCT partition FROM {kind.name} WHERE tenant_id = ? AND partition >= ? AND partition < ?",  # noqa: S608 - a table of ours
+                [write.tenant_id, prefix, prefix[:-1] + bytes([prefix[-1] + 1])],
+            )
+            found.update(partition for (partition,) in rows)
+        return [scope_at(partition) for partition in sorted(found)]
+
+    def _thin(self, write: Write, scopes: Sequence[Scope], choose: _Choose, deleted: int = 0) -> Outcome:
+        """Remove what is not chosen of some scopes: what is too much for one journal record, in several. The outcome
+        counts checkpoints, with `deleted` before.
+        """
+        held = [place for scope in scopes for place in (scope.checkpoints, scope.blobs, scope.writes)]
+        while True:
+            step = _Thinning(self, write, scopes, choose)
+            outcome = self._commands.run(
+                _part_of(write), self._records.held_places(write, held), step.planned_if_too_much
+            )
+            deleted += outcome.deleted_records
+            if not outcome.deleted:
+                break
+        step = _Thinning(self, write, scopes, choose)
+        last = self._commands.run(write, self._records.held_places(write, held), lambda *_: step.planned(deleted))
+        return last if last.deleted_records else replace(last, deleted_records=deleted)
+
+    def found(self, write: Write, scopes: Sequence[Scope]) -> dict[Scope, _Contents]:
+        """What some scopes have, under their locks: everything that was accepted."""
+        self._commits.wait_published(self._core.accepted(), write.deadline)
+        read = _read(write)
+        return {scope: _Contents(self._checkpoints(read, scope), self._keys(read, scope.blobs)) for scope in scopes}
+
+    def removals(
+        self, write: Write, found: Mapping[Scope, _Contents], chosen: Mapping[Scope, _Chosen]
+    ) -> Sequence[Move]:
+        """The moves after which scopes have what was chosen: checkpoints first, without which the rest is not seen."""
+        moves: list[Move] = []
+        for scope, kept in chosen.items():
+            contents = found[scope]
+            moves += [Put(CHECKPOINTS, 0, checkpoint) for checkpoint in kept.changed]
+            gone = [each for each in contents.checkpoints if each not in kept.ids]
+            moves += [Remove(CHECKPOINTS, 0, scope.partition, CHECKPOINTS.encode_key(each)) for each in gone]
+        for scope, kept in chosen.items():
+            moves += self._unused(write, scope, found[scope], kept)
+        return moves
+
+    def _unused(self, write: Write, scope: Scope, contents: _Contents, kept: _Chosen) -> Iterator[Move]:
+        """The values that no kept checkpoint has, nor any value that differs from them; the writes of those that go."""
+        live = self._live(write, scope, contents, kept)
+        for key, upload_id in contents.blobs.items():
+            if key not in live:
+                yield Remove(CHANNEL_BLOBS, 0, scope.partition, key)
+                yield from _without_parts(scope, upload_id)
+        for key, upload_id in self._keys(_read(write), scope.writes).items():
+            checkpoint_id = str(keys.decode(CHECKPOINT_WRITES.key_types, key)[0])
+            is_kept = checkpoint_id in kept.ids or (kept.ids and checkpoint_id not in contents.checkpoints)
+            if not is_kept:
+                yield Remove(CHECKPOINT_WRITES, 0, scope.partition, key)
+                yield from _without_parts(scope, upload_id)
+
+    def _live(self, write: Write, scope: Scope, contents: _Contents, kept: _Chosen) -> set[bytes]:
+        """Where the values stand that stay."""
+        read, live = _read(write), set[bytes]()
+        for checkpoint_id in kept.ids:
+            for channel in contents.checkpoints[checkpoint_id].channels:
+                key = blob_key(channel)
+                if channel.empty or key in live or key not in contents.blobs:
+                    continue
+                live.add(key)
+                value = self._values.look(read, scope, key)
+                if value is not None:
+                    live.update(base.key for base in self._values.bases(read, value))
+        return live
+
+    def _checkpoints(self, read: Read, scope: Scope) -> dict[str, Checkpoint]:
+        """All checkpoints of a scope, by id, ascending."""
+        found = [Checkpoint.FromString(body) for body in self.bodies(read, scope.checkpoints)]
+        return {each.id: each for each in found}
+
+    def _keys(self, read: Read, place: Partition) -> dict[bytes, str]:
+        """The keys of a partition, each with the upload that has its value."""
+        column = place.kind.column_names.index("value_upload_id")
+        records = self._records.bodiless(read, place, PartitionQuery(limit=_ALL))
+        return {each.key: str(each.columns[column] or "") for each in records}
+
+    def changes(self, write: Write, moves: Sequence[Move]) -> Sequence[Change]:
+        """The changes of a write, under the locks."""
+        return self._records.changes(write, moves)
+
+    def bodies(self, read: Read, place: Partition) -> Iterator[bytes]:
+        """Those of all records of a partition."""
+        query = PartitionQuery(limit=_ALL)
+        while True:
+            page = self._records.page(read, place, query)
+            yield from (record.body for record in page.records)
+            if not page.more:
+                return
+            query = PartitionQuery(limit=_ALL, after=(page.records[-1].key,))
+
+    def _put(self, write: Write, part: _Copy, before: int) -> Outcome:
+        moves = [Put(kind, 0, message) for kind, message in part.messages]
+        held = self._records.held_places(write, [Partition(put.kind, 0, put.partition) for put in moves])
+
+        def plan(_: None, _now: int) -> Planned | None:
+            count = before + part.checkpoints
+            outcome = Outcome(revision=0, imported_records=count)
+            return Planned(self._records.changes(write, moves), outcome) if moves or count else None
+
+        return self._commands.run(write, held, plan)
+
+    def _copies(self, write: Write, source: str, target: str) -> Iterator[tuple[Kind, Message]]:
+        """A thread's records as the target is to have them: what others need comes first."""
+        for scope in self._scopes(write, source):
+            yield from _Copying(self, write, scope, scope_of(target, scope.checkpoint_ns)).messages()
+
+
+class _Contents(Struct, frozen=True):
+    """The checkpoints of a scope by id, ascending, and where its values stand, each with the upload that has it."""
+
+    checkpoints: dict[str, Checkpoint]
+    blobs: dict[bytes, str]
+
+
+class _Chosen(Struct, frozen=True):
+    """The ids of the checkpoints that stay, and those of them that change."""
+
+    ids: frozenset[str] = frozenset()
+    changed: tuple[Checkpoint, ...] = ()
+
+
+_Choose: TypeAlias = Callable[[Mapping[Scope, _Contents]], Mapping[Scope, _Chosen]]
+"""What stays of some scopes; of a scope that is not named, everything."""
+
+
+class _Thinning:
+    """Plans what goes, of what is accepted when it is asked."""
+
+    def __init__(self, threads: Threads, write: Write, scopes: Sequence[Scope], choose: _Choose) -> None:
+        self._threads, self._write, self._scopes, self._choose = threads, write, scopes, choose
+
+    def planned_if_too_much(self, _: None, _now: int) -> Planned | None:
+        """The first part of what goes, if it is too much for one journal record."""
+        moves = self._moves()
+        return self._planned(moves[:_MOST_MOVES], 0) if len(moves) > _MOST_MOVES else None
+
+    def planned(self, deleted: int) -> Planned | None:
+        """All of it."""
+        moves = self._moves()
+        return self._planned(moves, deleted) if moves else None
+
+    def _moves(self) -> Sequence[Move]:
+        found = self._threads.found(self._write, self._scopes)
+        return self._threads.removals(self._write, found, self._choose(found))
+
+    def _planned(self, moves: Sequence[Move], deleted: int) -> Planned:
+        checkpoints = sum(isinstance(move, Remove) and move.kind is CHECKPOINTS for move in moves)
+        outcome = Outcome(revision=0, deleted=True, deleted_records=deleted + checkpoints)
+        return Planned(self._threads.changes(self._write, moves), outcome)
+
+
+def _none(found: Mapping[Scope, _Contents]) -> Mapping[Scope, _Chosen]:
+    return dict.fromkeys(found, _Chosen())
+
+
+def _latest(found: Mapping[Scope, _Contents]) -> Mapping[Scope, _Chosen]:
+    """The newest checkpoint of each namespace, and what its channels are rebuilt from."""
+    chosen = {
+        scope: _with_ancestors(contents, frozenset(list(contents.checkpoints)[-1:]))
+        for scope, contents in found.items()
+    }
+    for scope, contents in found.items():
+        if _is_old_call(scope, contents, found, chosen):
+            chosen[scope] = _Chosen()
+    return chosen
+
+
+def _is_old_call(
+    scope: Scope, contents: _Contents, found: Mapping[Scope, _Contents], chosen: Mapping[Scope, _Chosen]
+) -> bool:
+    """Whether a namespace is that of a subgraph's call (its task follows a colon) whose root checkpoint goes. One whose
+    root checkpoint is not there yet stays: it may be saved after its calls.
+    """
+    if ":" not in scope.checkpoint_ns or not contents.checkpoints:
+        return False
+    newest = contents.checkpoints[list(contents.checkpoints)[-1]]
+    parents = json_members.members(newest.metadata).get("parents")
+    root_id = parents.get("") if isinstance(parents, dict) else None
+    root = scope_of(scope.thread_id, "")
+    return (
+        root in found
+        and isinstance(root_id, str)
+        and root_id in found[root].checkpoints
+        and root_id not in chosen[root].ids
+    )
+
+
+def _but_of_runs(found: Mapping[Scope, _Contents], run_ids: frozenset[str]) -> Mapping[Scope, _Chosen]:
+    """All checkpoints but those of some runs, and what the channels of the others are rebuilt from."""
+    return {
+        scope: _with_ancestors(
+            contents, frozenset(each.id for each in contents.checkpoints.values() if each.run_id not in run_ids)
+        )
+        for scope, contents in found.items()
+    }
+
+
+def _with_ancestors(contents: _Contents, ids: frozenset[str]) -> _Chosen:
+    """Checkpoints with the ancestors that their channels are rebuilt from. One whose parent goes has none then."""
+    kept = ids.union(*(_rebuilt_from(contents, contents.checkpoints[each]) for each in ids))
+    changed = []
+    for each in kept:
+        checkpoint = contents.checkpoints[each]
+        if checkpoint.parent_id and checkpoint.parent_id not in kept:
+            orphan = Checkpoint()
+            orphan.CopyFrom(checkpoint)
+            orphan.parent_id = ""
+            changed.append(orphan)
+    return _Chosen(kept, tuple(changed))
+
+
+def _rebuilt_from(contents: _Contents, checkpoint: Checkpoint) -> set[str]:
+    """The ancestors, back to one that has the value, of the channels that a checkpoint keeps as writes."""
+    counters = json_members.members(checkpoint.metadata).get(DELTA_COUNTERS)
+    missing = set(counters) - _with_values(contents, checkpoint) if isinstance(counters, dict) else set()
+    ancestors: set[str] = set()
+    parent = contents.checkpoints.get(checkpoint.parent_id)
+    while missing and parent is not None and parent.id not in ancestors:
+        ancestors.add(parent.id)
+        missing -= _with_values(contents, parent)
+        parent = contents.checkpoints.get(parent.parent_id)
+    return ancestors
+
+
+def _with_values(contents: _Contents, checkpoint: Checkpoint) -> set[str]:
+    """The channels that have a value in a checkpoint."""
+    return {each.channel for each in checkpoint.channels if not each.empty and blob_key(each) in contents.blobs}
+
+
+class _Copy(Struct, frozen=True):
+    """Records that one write copies, and how many checkpoints are among them."""
+
+    messages: list[tuple[Kind, Message]]
+    checkpoints: int = 0
+
+
+class _Copying:
+    """Gives the records of a scope as they are to stand in another. A value whose place is taken by another one gets
+    the next place of its version.
+    """
+
+    def __init__(self, threads: Threads, write: Write, source: Scope, target: Scope) -> None:
+        self._threads, self._write, self._source, self._target = threads, write, source, target
+        self._forks: dict[bytes, int] = {}
+        self._taken: dict[bytes, ChannelBlob] = {}
+
+    def messages(self) -> Iterator[tuple[Kind, Message]]:
+        read = _read(self._write)
+        blobs = [ChannelBlob.FromString(body) for body in self._threads.bodies(read, self._source.blobs)]
+        there = map(ChannelBlob.FromString, self._threads.bodies(read, self._target.blobs))
+        self._taken = {key_of(each): each for each in there}
+        for blob in sorted(blobs, key=lambda each: each.depth):
+            yield from self._blob(read, blob)
+        for body in self._threads.bodies(read, self._source.writes):
+            write = self._moved(CheckpointWrite.FromString(body))
+            yield from self._parts(read, write.upload_id)
+            yield CHECKPOINT_WRITES, write
+        for body in self._threads.bodies(read, self._source.checkpoints):
+            checkpoint = self._moved(Checkpoint.FromString(body))
+            for channel in checkpoint.channels:
+                channel.fork = self._forks.get(blob_key(channel), channel.fork)
+            yield CHECKPOINTS, checkpoint
+
+    def _blob(self, read: Read, blob: ChannelBlob) -> Iterator[tuple[Kind, Message]]:
+        key = key_of(blob)
+        if blob.depth:
+            base = CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork)
+            blob.base_fork = self._forks.get(base, blob.base_fork)
+        copy = self._moved(blob)
+        copy.fork = 0
+        while (taken := self._taken.get(key_of(copy), copy)) != copy:
+            copy.fork += 1
+        self._forks[key] = copy.fork
+        if taken is copy:
+            self._taken[key_of(copy)] = copy
+            yield from self._parts(read, copy.upload_id)
+            yield CHANNEL_BLOBS, copy
+
+    def _parts(self, read: Read, upload_id: str) -> Iterator[tuple[Kind, Message]]:
+        if upload_id:
+            for body in self._threads.bodies(read, self._source.parts(upload_id)):
+                part = self._moved(CheckpointPart.FromString(body))
+                part.ClearField("expire_time")
+                yield CHECKPOINT_PARTS, part
+
+    def _moved(self, message: T) -> T:
+        message.thread_id = self._target.thread_id
+        return message
+
+
+def _in_parts(messages: Iterable[tuple[Kind, Message]]) -> Iterator[_Copy]:
+    """What is copied, as much at a time as one journal record takes."""
+    held: list[tuple[Kind, Message]] = []
+    size = 0
+    for kind, message in messages:
+        held.append((kind, message))
+        size += message.ByteSize()
+        if size > _COPIED_BYTES:
+            yield _copy(held)
+            held, size = [], 0
+    if held:
+        yield _copy(held)
+
+
+def _copy(messages: list[tuple[Kind, Message]]) -> _Copy:
+    return _Copy(messages, sum(kind is CHECKPOINTS for kind, _ in messages))
+
+
+def _without_parts(scope: Scope, upload_id: str) -> Iterator[Move]:
+    """A value that goes takes its upload along, which nothing else names and to which nothing is added."""
+    if upload_id:
+        place = scope.parts(upload_id)
+        yield RemovePartitions(place.kind, 0, place.partition)
+
+
+def _thread_prefix(thread_id: str) -> bytes:
+    """What the partitions of a thread begin with."""
+    return encode([KeyType.TEXT], [thread_id])
+
+
+def _read(write: Write) -> Read:
+    return Read(write.tenant_id, deadline=write.deadline)
+
+
+def _part_of(write: Write) -> Write:
+    """A write that does a part of what one asks for, which is done when its last part is."""
+    return replace(write, request_id="", fingerprint=b"")
