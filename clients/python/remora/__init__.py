@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remora._async.client import AsyncRemora
     from remora._async.conversation import AsyncConversation
+    from remora._async.history import AsyncHistory
+    from remora._async.memory_items import AsyncMemoryItems
     from remora._async.user import AsyncUser
+    from remora._async.vectors import AsyncVectors
+    from remora._async.workflows import AsyncWorkflows
     from remora._async.working_memory import AsyncWorkingMemory
     from remora._sync.client import Remora
     from remora._sync.conversation import Conversation
+    from remora._sync.history import History
+    from remora._sync.memory_items import MemoryItems
     from remora._sync.user import User
+    from remora._sync.vectors import Vectors
+    from remora._sync.workflows import Workflows
     from remora._sync.working_memory import WorkingMemory
     from remora.chat_format import ChatMessage, ToolCall
     from remora.context import Context, Item
@@ -27,13 +35,38 @@ if TYPE_CHECKING:
     from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
     from remora.embeddings import Embedding
     from remora.errors import FieldViolation, RemoraError
-    from remora.filters import AllOf, AnyOf, Condition, Filter, Not
+    from remora.filters import AllOf, AnyOf, Condition, Filter, Not, PathCondition
+    from remora.history import (
+        EntryStep,
+        EntryStepFields,
+        EntryWithRelated,
+        HistoryEntry,
+        HistoryEntryFields,
+        LogRecord,
+        Span,
+        SpanEvent,
+        SpanLink,
+        TimelineEvent,
+        Trace,
+    )
     from remora.media import Image, Media
+    from remora.memory_items import MemoryItem, MemoryItemHit, MemoryItemSearchResult
     from remora.messages import Appended, AppendedMessage, Message, MessageExtras, MessageLike
     from remora.roles import Role
     from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
+    from remora.short_term import DeleteOldest, Flush, Trim, Window
     from remora.steps import Step
     from remora.tokens import TokenCount
+    from remora.vectors import CollectionStats, Vector, VectorCollection, VectorHit, VectorSearchResult
+    from remora.workflows import (
+        Cancellation,
+        Suspension,
+        WorkflowRun,
+        WorkflowRunFields,
+        WorkflowStats,
+        WorkflowStep,
+        WorkflowStepFields,
+    )
     from remora.working_memory import WorkingMemoryContent
 
     __version__: str
@@ -46,30 +79,50 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "AsyncConversation",
+    "AsyncHistory",
+    "AsyncMemoryItems",
     "AsyncRemora",
     "AsyncUser",
+    "AsyncVectors",
+    "AsyncWorkflows",
     "AsyncWorkingMemory",
+    "Cancellation",
     "ChatMessage",
+    "CollectionStats",
     "Component",
     "Condition",
     "Context",
     "Conversation",
     "ConversationFields",
     "ConversationRecord",
+    "DeleteOldest",
     "Edit",
     "Embedding",
+    "EntryStep",
+    "EntryStepFields",
+    "EntryWithRelated",
     "FieldViolation",
     "Filter",
+    "Flush",
+    "History",
+    "HistoryEntry",
+    "HistoryEntryFields",
     "Hit",
     "Image",
     "IndexState",
     "Item",
     "Keep",
+    "LogRecord",
     "Media",
+    "MemoryItem",
+    "MemoryItemHit",
+    "MemoryItemSearchResult",
+    "MemoryItems",
     "Message",
     "MessageExtras",
     "MessageLike",
     "Not",
+    "PathCondition",
     "Remora",
     "RemoraError",
     "Remove",
@@ -78,11 +131,30 @@ __all__ = [
     "Role",
     "SearchOptions",
     "SearchResult",
+    "Span",
+    "SpanEvent",
+    "SpanLink",
     "Step",
+    "Suspension",
+    "TimelineEvent",
     "TokenCount",
     "ToolCall",
+    "Trace",
+    "Trim",
     "User",
+    "Vector",
+    "VectorCollection",
+    "VectorHit",
+    "VectorSearchResult",
+    "Vectors",
     "Weights",
+    "Window",
+    "WorkflowRun",
+    "WorkflowRunFields",
+    "WorkflowStats",
+    "WorkflowStep",
+    "WorkflowStepFields",
+    "Workflows",
     "WorkingMemory",
     "WorkingMemoryContent",
 ]
@@ -90,11 +162,19 @@ __all__ = [
 _NAMES = {
     "_async.client": ("AsyncRemora",),
     "_async.conversation": ("AsyncConversation",),
+    "_async.history": ("AsyncHistory",),
+    "_async.memory_items": ("AsyncMemoryItems",),
     "_async.user": ("AsyncUser",),
+    "_async.vectors": ("AsyncVectors",),
+    "_async.workflows": ("AsyncWorkflows",),
     "_async.working_memory": ("AsyncWorkingMemory",),
     "_sync.client": ("Remora",),
     "_sync.conversation": ("Conversation",),
+    "_sync.history": ("History",),
+    "_sync.memory_items": ("MemoryItems",),
     "_sync.user": ("User",),
+    "_sync.vectors": ("Vectors",),
+    "_sync.workflows": ("Workflows",),
     "_sync.working_memory": ("WorkingMemory",),
     "chat_format": ("ChatMessage", "ToolCall"),
     "context": ("Context", "Item"),
@@ -102,13 +182,38 @@ _NAMES = {
     "edits": ("Append", "Edit", "Keep", "Remove", "RemoveAll", "Replace"),
     "embeddings": ("Embedding",),
     "errors": ("FieldViolation", "RemoraError"),
-    "filters": ("AllOf", "AnyOf", "Condition", "Filter", "Not"),
+    "filters": ("AllOf", "AnyOf", "Condition", "Filter", "Not", "PathCondition"),
+    "history": (
+        "EntryStep",
+        "EntryStepFields",
+        "EntryWithRelated",
+        "HistoryEntry",
+        "HistoryEntryFields",
+        "LogRecord",
+        "Span",
+        "SpanEvent",
+        "SpanLink",
+        "TimelineEvent",
+        "Trace",
+    ),
     "media": ("Image", "Media"),
+    "memory_items": ("MemoryItem", "MemoryItemHit", "MemoryItemSearchResult"),
     "messages": ("Appended", "AppendedMessage", "Message", "MessageExtras", "MessageLike"),
     "roles": ("Role",),
     "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),
+    "short_term": ("DeleteOldest", "Flush", "Trim", "Window"),
     "steps": ("Step",),
     "tokens": ("TokenCount",),
+    "vectors": ("CollectionStats", "Vector", "VectorCollection", "VectorHit", "VectorSearchResult"),
+    "workflows": (
+        "Cancellation",
+        "Suspension",
+        "WorkflowRun",
+        "WorkflowRunFields",
+        "WorkflowStats",
+        "WorkflowStep",
+        "WorkflowStepFields",
+    ),
     "working_memory": ("WorkingMemoryContent",),
 }
 """The modules, each with the names that the package takes from it."""

@@ -84,8 +84,8 @@ def missing(owner: str, name: str, advice: str = "") -> InvalidFieldError:
 
 def too_many(owner: str, names: Sequence[str], given: int) -> WrongTypeError:
     """More arguments without a name than a call takes."""
-    taken = f"at most {len(names)} ({listed(names, 'and')})" if names else "none"
-    text = f"{owner} got {given} arguments without a name; it takes {taken}: name the others"
+    taken = f"at most {len(names)} ({listed(names, 'and')}): name the others" if names else "none: name all"
+    text = f"{owner} got {given} argument{'s' if given > 1 else ''} without a name; it takes {taken}"
     return _refusal(WrongTypeError, text, names[-1] if names else "", text)
 
 

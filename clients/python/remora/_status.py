@@ -30,6 +30,14 @@ _WRITTEN = tuple(
 )
 """Paths in requests, with the names of the client's arguments, applied one after the other."""
 
+_UNSENT = re.compile(r"failed to connect to all addresses|DNS resolution failed|Name resolution failed")
+"""What gRPC says of a call for which there was no connection."""
+
+
+def was_sent(error: grpc.RpcError) -> bool:
+    """Whether the request may have reached a server."""
+    return _UNSENT.match(cast("FailedCall", error).details() or "") is None
+
 
 def to_exception(error: grpc.RpcError, endpoint: str, allowed: float) -> RemoraError:
     """The exception for a call to `endpoint` that failed; `allowed` is how many seconds it had."""

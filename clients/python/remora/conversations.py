@@ -10,6 +10,7 @@ from remora._bounds import Between, Name, Size
 from remora._times import from_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
+from remora.short_term import ShortTerm, short_term_from_proto
 from remora.v1 import conversation_pb2, conversation_service_pb2
 
 
@@ -23,6 +24,8 @@ class ConversationFields(TypedDict, total=False):
             parsed.
         attributes: Typed values beside the metadata.
         storage_limit: How many messages are kept, from 1 to 1,000,000; None: all.
+        short_term: How large its window may grow: `Trim(8_000)`, `DeleteOldest(8_000)` or `Flush(8_000)`; None: the
+            window is all of its messages.
     """
 
     resource_id: Annotated[str, Name(512)]
@@ -30,6 +33,7 @@ class ConversationFields(TypedDict, total=False):
     metadata: Any
     attributes: Attributes
     storage_limit: Annotated[int, Between(1, 1_000_000)] | None
+    short_term: ShortTerm | None
 
 
 Order: TypeAlias = Literal["create_time", "update_time", "title"]
@@ -70,6 +74,7 @@ class ConversationRecord(View):
         metadata: The caller's metadata, as it was given; bytes of compact JSON are parsed.
         attributes: Typed values beside the metadata.
         storage_limit: How many messages are kept; None: all.
+        short_term: How large its window may grow; None: the window is all of its messages.
         uid: The revision that created it: a deleted and recreated id is another conversation.
         revision: The revision that last changed it or its messages.
         last_sequence: The sequence of the newest message ever appended; 0 if there was none.
@@ -85,6 +90,7 @@ class ConversationRecord(View):
     metadata: Any
     attributes: Attributes
     storage_limit: int | None
+    short_term: ShortTerm | None
     uid: int
     revision: int
     last_sequence: int
@@ -102,6 +108,7 @@ class ConversationRecord(View):
         "metadata": lambda wire: _json.from_opaque(wire.metadata),
         "attributes": lambda wire: attributes_from_proto(wire.attributes),
         "storage_limit": lambda wire: wire.storage_limit if wire.HasField("storage_limit") else None,
+        "short_term": lambda wire: short_term_from_proto(wire.short_term) if wire.HasField("short_term") else None,
         "create_time": lambda wire: from_timestamp(wire.create_time),
         "update_time": lambda wire: from_timestamp(wire.update_time),
     }
@@ -109,6 +116,7 @@ class ConversationRecord(View):
 
 def to_proto(conversation_id: str, user_id: str, fields: ConversationFields) -> conversation_pb2.Conversation:
     """The conversation on the wire, without what the server sets."""
+    short_term = fields.get("short_term")
     return conversation_pb2.Conversation(
         id=conversation_id,
         user_id=user_id,
@@ -117,4 +125,5 @@ def to_proto(conversation_id: str, user_id: str, fields: ConversationFields) -> 
         metadata=_json.to_opaque(fields.get("metadata"), "metadata", 1 << 20),
         attributes=attributes_to_proto(fields.get("attributes", {})),
         storage_limit=fields.get("storage_limit"),
+        short_term=short_term.to_proto() if short_term else None,
     )

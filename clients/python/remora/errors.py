@@ -69,6 +69,7 @@ class RemoraError(Exception):
         retry_delay: Seconds after which the server asks to retry; None if it says nothing.
         request_id: The request id of a write that failed. The same call with this `request_id` takes effect once, even
             if the failed one did. Empty for reads, which may always be repeated, and for calls that were not sent.
+        sent: Whether the request may have reached a server.
     """
 
     leaves_open: ClassVar[bool] = False
@@ -92,6 +93,7 @@ class RemoraError(Exception):
         self.field_violations = tuple(field_violations)
         self.retry_delay = retry_delay
         self.request_id = ""
+        self.sent = True
 
     def __str__(self) -> str:
         told_by_the_class = type(self) is OF_REASON.get(self.reason)
@@ -103,6 +105,8 @@ class RemoraError(Exception):
         """What to do about a write of which nobody knows whether it took effect."""
         if not (self.request_id and self.leaves_open):
             return []
+        if not self.sent:
+            return ["nothing was sent"]
         return [f"it may have taken effect: the same call with request_id={self.request_id!r} takes effect once"]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -367,12 +371,32 @@ class CollectionNotFoundError(NotFoundError):
     """There is no such collection of vectors."""
 
 
+class MemoryItemNotFoundError(NotFoundError):
+    """The user has no such memory item."""
+
+
 class CollectionExistsError(AlreadyExistsError):
     """The id of a collection is taken."""
 
 
 class VectorsTooLargeError(FailedPreconditionError):
     """The vectors to be searched take more memory than the server allows."""
+
+
+class ItemsTooLargeError(FailedPreconditionError):
+    """The items to be searched take more memory than the server allows."""
+
+
+class UploadIncompleteError(FailedPreconditionError):
+    """A part of an upload is not there, or not as it must be: upload it again."""
+
+
+class UploadNamedError(FailedPreconditionError):
+    """A write has named the upload, which takes no more parts."""
+
+
+class CheckpointValueNotFoundError(NotFoundError):
+    """There is no such value of a channel or of a write."""
 
 
 class SpanNotFoundError(NotFoundError):
@@ -437,6 +461,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "COLLECTION_EXISTS": CollectionExistsError,
     "COLLECTION_NOT_FOUND": CollectionNotFoundError,
     "COMPRESSION_UNKNOWN": CompressionUnknownError,
+    "CHECKPOINT_VALUE_NOT_FOUND": CheckpointValueNotFoundError,
     "CONNECTION_FAILED": ConnectionFailedError,
     "CONTEXT_TOO_LARGE": ContextTooLargeError,
     "CONVERSATION_EXISTS": ConversationExistsError,
@@ -449,6 +474,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MEMORY_EXHAUSTED": MemoryExhaustedError,
+    "MEMORY_ITEM_NOT_FOUND": MemoryItemNotFoundError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
     "MESSAGE_TOO_LARGE": MessageTooLargeError,
     "METHOD_UNKNOWN": MethodUnknownError,
@@ -477,7 +503,10 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "TIMELINE_EVENT_NOT_FOUND": TimelineEventNotFoundError,
     "UNAUTHENTICATED": UnauthenticatedError,
     "UNKNOWN_FIELD": UnknownFieldError,
+    "UPLOAD_INCOMPLETE": UploadIncompleteError,
+    "UPLOAD_NAMED": UploadNamedError,
     "VECTORS_TOO_LARGE": VectorsTooLargeError,
+    "ITEMS_TOO_LARGE": ItemsTooLargeError,
     "WORKFLOW_RUN_NOT_FOUND": WorkflowRunNotFoundError,
     "WORKFLOW_STEP_NOT_FOUND": WorkflowStepNotFoundError,
     "WRONG_TYPE": WrongTypeError,

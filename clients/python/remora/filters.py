@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from remora import _refusals
 from remora._arguments import checked_fields
+from remora._bounds import Items, Name
 from remora.attributes import Attributes, Key, Scalar, scalar_to_proto
 from remora.v1 import filter_pb2
 
@@ -27,8 +28,18 @@ _OPERATORS: Mapping[Comparison, filter_pb2.Operator.ValueType] = {
 }
 
 
+Step: TypeAlias = Annotated[str, Name(256, optional=True)]
+"""Up to 256 bytes."""
+
 _COUNTS: Mapping[Comparison, tuple[int, int]] = {"in": (1, 256), "present": (0, 0), "absent": (0, 0)}
 """How many values a comparison takes, at least and at most, if not one."""
+
+
+def _require_count(comparison: Comparison, count: int) -> None:
+    least, most = _COUNTS.get(comparison, (1, 1))
+    if not least <= count <= most:
+        wanted = "one value" if most == 1 else "1 to 256 values, each an argument" if most else "no value"
+        raise _refusals.invalid("values", f"are {count}; {comparison!r} takes {wanted}")
 
 
 class Filter(ABC):
@@ -124,22 +135,47 @@ class Condition(Filter):
     values: tuple[Scalar, ...]
 
     def __init__(self, key: Key, comparison: Comparison, *values: Scalar) -> None:
-        self._require_count(comparison, len(values))
+        _require_count(comparison, len(values))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "comparison", comparison)
         object.__setattr__(self, "values", values)
-
-    @staticmethod
-    def _require_count(comparison: Comparison, count: int) -> None:
-        least, most = _COUNTS.get(comparison, (1, 1))
-        if not least <= count <= most:
-            wanted = "one value" if most == 1 else "1 to 256 values, each an argument" if most else "no value"
-            raise _refusals.invalid("values", f"are {count}; {comparison!r} takes {wanted}")
 
     def to_proto(self) -> filter_pb2.Filter:
         """The filter on the wire."""
         values = map(scalar_to_proto, self.values)
         condition = filter_pb2.Condition(key=self.key, operator=_OPERATORS[self.comparison], values=values)
+        return filter_pb2.Filter(condition=condition)
+
+
+@checked_fields
+@dataclass(frozen=True, slots=True, init=False)
+class PathCondition(Filter):
+    """One condition on a value within JSON: `PathCondition(["address", "city"], "==", "Rome")`.
+
+    It compares as `Condition` does. Only what the server reads as JSON has paths, such as the metadata of memory items.
+
+    Attributes:
+        path: The way to the value: 1 to 16 names of members, or indexes of arrays as text, up to 256 bytes each.
+        comparison: How it is compared, as in `Condition`.
+        values: What with, as in `Condition`.
+    """
+
+    path: tuple[str, ...]
+    comparison: Comparison
+    values: tuple[Scalar, ...]
+
+    def __init__(self, path: Annotated[Sequence[Step], Items(16)], comparison: Comparison, *values: Scalar) -> None:
+        _require_count(comparison, len(values))
+        if not path:
+            raise _refusals.invalid("path", "is empty; it must have 1 to 16 steps")
+        object.__setattr__(self, "path", tuple(path))
+        object.__setattr__(self, "comparison", comparison)
+        object.__setattr__(self, "values", values)
+
+    def to_proto(self) -> filter_pb2.Filter:
+        """The filter on the wire."""
+        path, values = filter_pb2.Path(steps=self.path), map(scalar_to_proto, self.values)
+        condition = filter_pb2.Condition(path=path, operator=_OPERATORS[self.comparison], values=values)
         return filter_pb2.Filter(condition=condition)
 
 

@@ -1,6 +1,7 @@
 """How a client calls: the channel, deadlines, retries, request ids and the revision that reads must see."""
 # ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
+import itertools
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from remora._backends import asynchronous as backend
 from remora._identified import identified
 from remora._retry import pause_before_retry
 from remora._revision import LatestRevision
-from remora._status import to_exception
+from remora._status import to_exception, was_sent
 from remora.address import require_own_default
 from remora.errors import (
     ClientClosedError,
@@ -36,6 +37,13 @@ OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),  # a server may be set to take larger messages
 )
+
+LARGEST_PAGE = 1000
+
+
+def page_size(limit: int | None) -> int:
+    """The size of the pages of which at most `limit` items are taken."""
+    return LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE)
 
 
 class Read(Protocol):
@@ -191,6 +199,19 @@ class AsyncCalls:
                 return pages
             request.page_token = response.next_page_token
 
+    async def items(
+        self,
+        method: backend.Method[ListRequest, ListResponse],
+        request: ListRequest,
+        items: Callable[[ListResponse], Sequence[Item]],
+        *,
+        limit: int | None,
+        timeout: float | None = None,
+    ) -> list[Item]:
+        """The first `limit` items of a list (None: all). Each page has the timeout."""
+        pages = await self.collect(method, request, items, limit=limit, timeout=timeout)
+        return list(itertools.chain.from_iterable(pages))[:limit]
+
     async def call(
         self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
     ) -> Response:
@@ -199,15 +220,18 @@ class AsyncCalls:
         began = time.monotonic()
         deadline = began + allowed
         previous: RemoraError | None = None
+        sent = False
         attempt = 0
         while True:
             try:
                 return await method(request, timeout=deadline - time.monotonic())
             except grpc.RpcError as error:
+                sent = sent or was_sent(error)
                 failure = self._failure(error, previous, allowed)
                 now = time.monotonic()
                 pause = pause_before_retry(failure, attempt, now - began, deadline - now)
                 if pause is None:
+                    failure.sent = sent
                     raise failure from GrpcError(cast("FailedCall", error))
             previous, attempt = failure, attempt + 1
             await backend.sleep(pause)

@@ -1,18 +1,20 @@
 """The client: a connection to one server, as one tenant."""
 # ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
-import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Annotated, Self, Unpack
 
 from remora import conversations
 from remora._arguments import checked
-from remora._async.calls import AsyncCalls
-from remora._async.conversation import LARGEST_PAGE, AsyncConversation
+from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
+from remora._async.conversation import AsyncConversation
+from remora._async.history import AsyncHistory
 from remora._async.stubs import AsyncStubs
 from remora._async.user import AsyncUser
+from remora._async.vectors import AsyncVectors
+from remora._async.workflows import AsyncWorkflows
 from remora._backends import asynchronous as backend
 from remora._bounds import Count, Id, IfMissing, IndexWait, RequestId, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
@@ -23,8 +25,19 @@ from remora.embeddings import Embedding
 from remora.messages import MessageLike
 from remora.search import Query, SearchOptions, SearchResult, search_request
 from remora.tokens import EncodingName, ModelName, TokenCount, count_request, encoding_to_proto
+from remora.trimming import (
+    Budget,
+    Cleared,
+    ClearOptions,
+    HistoryFault,
+    Trimmed,
+    TrimOptions,
+    clear_request,
+    trim_request,
+    validate_request,
+)
 from remora.v1 import conversation_service_pb2 as wire
-from remora.v1 import memory_service_pb2, text_service_pb2
+from remora.v1 import memory_item_pb2, memory_service_pb2, text_service_pb2, vector_service_pb2
 from remora.v1.admin_service_pb2 import (
     Backup,
     CreateBackupRequest,
@@ -40,6 +53,7 @@ from remora.v1.transfer_service_pb2 import (
     ImportRecordsRequest,
     Record,
 )
+from remora.vectors import VectorCollection
 
 MOST_TEXTS = 256
 
@@ -162,6 +176,35 @@ class AsyncRemora:
         """A handle on the user `user_id`; it makes no call."""
         return AsyncUser(self._calls, user_id)
 
+    @property
+    def workflows(self) -> AsyncWorkflows:
+        """The runs of workflows, and their steps."""
+        return AsyncWorkflows(self._calls)
+
+    @property
+    def history(self) -> AsyncHistory:
+        """What agents did: entries with their steps, timeline events, traces and logs."""
+        return AsyncHistory(self._calls)
+
+    def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> AsyncVectors:
+        """A handle on the collection `collection_id`, existing or not; it makes no call.
+
+        The handle sees the vectors of the user `user_id`; None: those that are nobody's.
+        """
+        return AsyncVectors(self._calls, collection_id, user_id or "")
+
+    async def list_collections(
+        self, *, limit: Count | None = None, timeout: Seconds | None = None
+    ) -> list[VectorCollection]:
+        """The collections of vectors, by their id, by code point: at most `limit` (None: all).
+
+        Each page of 1,000 has the timeout.
+        """
+        request = vector_service_pb2.ListCollectionsRequest(page_size=page_size(limit))
+        method = self._calls.stubs.vectors.ListCollections
+        found = await self._calls.items(method, request, lambda page: page.collections, limit=limit, timeout=timeout)
+        return list(map(VectorCollection.from_proto, found))
+
     async def create_conversation(
         self,
         conversation_id: Id | None = None,
@@ -204,14 +247,12 @@ class AsyncRemora:
             resource_id or "",
             order_by,
             descending=descending,
-            page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
+            page_size=page_size(limit),
             skip=skip,
         )
         method = self._calls.stubs.conversations.ListConversations
-        pages = await self._calls.collect(
-            method, request, lambda page: page.conversations, limit=limit, timeout=timeout
-        )
-        return [ConversationRecord.from_proto(found) for found in itertools.chain.from_iterable(pages)][:limit]
+        found = await self._calls.items(method, request, lambda page: page.conversations, limit=limit, timeout=timeout)
+        return list(map(ConversationRecord.from_proto, found))
 
     async def count_conversations(
         self, *, user_id: Id | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
@@ -260,6 +301,23 @@ class AsyncRemora:
         response = await self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)
 
+    async def delete_memory_items(
+        self,
+        ids: Id | Collection[Id],
+        *,
+        user_id: Id | None = None,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Deletes the memory items of these `ids`, at most 1,000, of the user `user_id` (None: of any user).
+
+        All or none; returns how many there were. `memory.user(user_id).memory_items` has all else.
+        """
+        selected = memory_item_pb2.MemoryItemIds(ids=[ids] if isinstance(ids, str) else ids)
+        request = memory_service_pb2.DeleteMemoryItemsRequest(user_id=user_id or "", ids=selected)
+        response = await self._calls.write(self._calls.stubs.memory.DeleteMemoryItems, request, timeout, request_id)
+        return response.deleted_items
+
     async def count_tokens(
         self,
         content: str | MessageLike | Sequence[str] | Sequence[MessageLike],
@@ -275,6 +333,51 @@ class AsyncRemora:
         request = count_request(content, encoding_to_proto(encoding, model))
         response = await self._calls.call(self._calls.stubs.text.CountTokens, request, timeout)
         return TokenCount.from_proto(response)
+
+    async def trim(
+        self,
+        messages: Sequence[MessageLike],
+        max_tokens: Budget,
+        *,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[TrimOptions],
+    ) -> Trimmed:
+        """What fits of `messages`, oldest first, into `max_tokens`: the newest ones, tool calls with their results.
+
+        `messages` are OpenAI dicts, LangChain messages, `Message` objects or any other format; what stays are the same
+        objects. Nothing is stored. Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
+        Where nothing fits, the last turn of the user stays and `over_budget` says so.
+        """
+        request = trim_request(messages, max_tokens, encoding_to_proto(encoding, model), options)
+        response = await self._calls.call(self._calls.stubs.text.TrimMessages, request, timeout)
+        return Trimmed.of(messages, response)
+
+    async def validate(self, messages: Sequence[MessageLike], *, timeout: Seconds | None = None) -> list[HistoryFault]:
+        """What a model's provider may refuse in `messages`: tool results without a call, calls without a result,
+        repeated ids. Nothing is changed or stored.
+        """
+        response = await self._calls.call(self._calls.stubs.text.ValidateHistory, validate_request(messages), timeout)
+        return list(map(HistoryFault.from_proto, response.faults))
+
+    async def clear_tool_uses(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[ClearOptions],
+    ) -> Cleared:
+        """The `messages`, oldest first, with a placeholder for older tool results if they cost too many tokens.
+
+        What is cleared is a copy, the caller's messages stay as they are, and nothing is stored. Tokens are those of
+        `encoding` or of a `model`'s encoding, by default o200k_base.
+        """
+        request = clear_request(messages, encoding_to_proto(encoding, model), options)
+        response = await self._calls.call(self._calls.stubs.text.ClearToolUses, request, timeout)
+        return Cleared.of(messages, response)
 
     async def embed(self, texts: str | Sequence[str], *, timeout: Seconds | None = None) -> list[Embedding]:
         """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.

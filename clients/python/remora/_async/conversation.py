@@ -1,12 +1,13 @@
 """One conversation: its messages, search, context, steps and working memory."""
 # ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 
+import itertools
 from collections.abc import Collection, Sequence
 from typing import Annotated, Literal, Unpack
 
 from remora import conversations
 from remora._arguments import checked
-from remora._async.calls import AsyncCalls
+from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, RequestId, Seconds, Size
 from remora._times import TimeBounds, put_bounds, to_duration
@@ -14,17 +15,17 @@ from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
 from remora.conversations import ConversationFields, ConversationRecord
 from remora.edits import Edit
 from remora.embeddings import Embedding
+from remora.filters import Where, where_to_proto
 from remora.messages import Appended, AppendedMessage, Bound, Message, MessageLike, bound_sequence, to_messages
 from remora.roles import RoleName
 from remora.search import Query, SearchOptions, SearchResult, recall_to_proto, search_request
+from remora.short_term import Window
 from remora.steps import Step
 from remora.tokens import EncodingName, ModelName, encoding_to_proto
 from remora.v1 import conversation_pb2, memory_service_pb2
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import history_service_pb2 as history
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
-
-LARGEST_PAGE = 1000
 
 _EXAMPLE = 'give a message: append({"role": "user", "content": "hello"})'
 
@@ -92,13 +93,17 @@ class AsyncConversation:
         after: Bound | None = None,
         before: Bound | None = None,
         oldest_first: bool = False,
+        where: Where = (),
+        view: Literal["window", "all"] = "window",
         timeout: Seconds | None = None,
         **times: Unpack[TimeBounds],
     ) -> list[Message]:
         """The newest `limit` messages (the oldest with `oldest_first`; all with None), always in order, oldest first.
 
+        Those that have left the window, if the conversation has a `short_term` policy, are only among them with
+        `view="all"`.
         Only those of `roles`, between the sequences or messages `after` and `before` and within the times given, all
-        exclusive.
+        exclusive, and only those whose attributes match `where`.
         Each page of 1,000 has the timeout.
         """
         request = wire.ListMessagesRequest(
@@ -108,13 +113,15 @@ class AsyncConversation:
             after_sequence=bound_sequence(after),
             before_sequence=bound_sequence(before),
             page_order=wire.PAGE_ORDER_OLDEST_FIRST if oldest_first else wire.PAGE_ORDER_NEWEST_FIRST,
-            page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
+            page_size=page_size(limit),
+            filter=where_to_proto(where),
+            view=wire.MESSAGE_VIEW_ALL if view == "all" else wire.MESSAGE_VIEW_WINDOW,
         )
         put_bounds(times, request)
         method = self._calls.stubs.conversations.ListMessages
         pages = await self._calls.collect(method, request, lambda page: page.messages, limit=limit, timeout=timeout)
         ordered = pages if oldest_first else reversed(pages)
-        found = [Message.from_proto(message) for page in ordered for message in page]
+        found = list(map(Message.from_proto, itertools.chain.from_iterable(ordered)))
         surplus = 0 if limit is None else max(0, len(found) - limit)
         return found[: len(found) - surplus] if oldest_first else found[surplus:]
 
@@ -254,6 +261,12 @@ class AsyncConversation:
         request.update_mask.paths.extend(changes)
         await self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout, request_id)
 
+    async def window(self, *, timeout: Seconds | None = None) -> Window:
+        """What is in the window; see `short_term`."""
+        request = wire.GetWindowRequest(conversation_id=self.id, user_id=self.user_id)
+        response = await self._calls.read(self._calls.stubs.conversations.GetWindow, request, timeout)
+        return Window.from_proto(response.window)
+
     async def delete(
         self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Seconds | None = None
     ) -> int:
@@ -291,5 +304,5 @@ class AsyncConversation:
             page_size=LARGEST_PAGE,
         )
         method = self._calls.stubs.history.ListSteps
-        pages = await self._calls.collect(method, request, lambda page: page.steps, limit=last, timeout=timeout)
-        return [Step.from_proto(step) for page in pages for step in page]
+        steps = await self._calls.items(method, request, lambda page: page.steps, limit=last, timeout=timeout)
+        return list(map(Step.from_proto, steps))

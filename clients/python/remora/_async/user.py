@@ -5,6 +5,7 @@ from typing import Unpack
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls
+from remora._async.memory_items import AsyncMemoryItems
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._bounds import IndexWait, RequestId, Seconds
 from remora.embeddings import Embedding
@@ -30,6 +31,11 @@ class AsyncUser:
     def working_memory(self) -> AsyncWorkingMemory:
         """The user's working memory, the same in all of its conversations."""
         return AsyncWorkingMemory(self._calls, WorkingMemoryScope(user_id=self.id), "")
+
+    @property
+    def memory_items(self) -> AsyncMemoryItems:
+        """What the user's agents remember of it: facts, preferences, exchanges, each by itself."""
+        return AsyncMemoryItems(self._calls, self.id)
 
     async def search(
         self,

@@ -1,9 +1,8 @@
 # Derived from remora/_async/client.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
 """The client: a connection to one server, as one tenant."""
 
-import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Annotated, Self, Unpack
 
@@ -13,18 +12,32 @@ from remora._backends import synchronous as backend
 from remora._bounds import Count, Id, IfMissing, IndexWait, RequestId, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
-from remora._sync.calls import Calls
-from remora._sync.conversation import LARGEST_PAGE, Conversation
+from remora._sync.calls import LARGEST_PAGE, Calls, page_size
+from remora._sync.conversation import Conversation
+from remora._sync.history import History
 from remora._sync.stubs import Stubs
 from remora._sync.user import User
+from remora._sync.vectors import Vectors
+from remora._sync.workflows import Workflows
 from remora.conversations import ConversationFields, ConversationRecord, Order
 from remora.credentials import Tenant, Token, credentials
 from remora.embeddings import Embedding
 from remora.messages import MessageLike
 from remora.search import Query, SearchOptions, SearchResult, search_request
 from remora.tokens import EncodingName, ModelName, TokenCount, count_request, encoding_to_proto
+from remora.trimming import (
+    Budget,
+    Cleared,
+    ClearOptions,
+    HistoryFault,
+    Trimmed,
+    TrimOptions,
+    clear_request,
+    trim_request,
+    validate_request,
+)
 from remora.v1 import conversation_service_pb2 as wire
-from remora.v1 import memory_service_pb2, text_service_pb2
+from remora.v1 import memory_item_pb2, memory_service_pb2, text_service_pb2, vector_service_pb2
 from remora.v1.admin_service_pb2 import (
     Backup,
     CreateBackupRequest,
@@ -40,6 +53,7 @@ from remora.v1.transfer_service_pb2 import (
     ImportRecordsRequest,
     Record,
 )
+from remora.vectors import VectorCollection
 
 MOST_TEXTS = 256
 
@@ -162,6 +176,33 @@ class Remora:
         """A handle on the user `user_id`; it makes no call."""
         return User(self._calls, user_id)
 
+    @property
+    def workflows(self) -> Workflows:
+        """The runs of workflows, and their steps."""
+        return Workflows(self._calls)
+
+    @property
+    def history(self) -> History:
+        """What agents did: entries with their steps, timeline events, traces and logs."""
+        return History(self._calls)
+
+    def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> Vectors:
+        """A handle on the collection `collection_id`, existing or not; it makes no call.
+
+        The handle sees the vectors of the user `user_id`; None: those that are nobody's.
+        """
+        return Vectors(self._calls, collection_id, user_id or "")
+
+    def list_collections(self, *, limit: Count | None = None, timeout: Seconds | None = None) -> list[VectorCollection]:
+        """The collections of vectors, by their id, by code point: at most `limit` (None: all).
+
+        Each page of 1,000 has the timeout.
+        """
+        request = vector_service_pb2.ListCollectionsRequest(page_size=page_size(limit))
+        method = self._calls.stubs.vectors.ListCollections
+        found = self._calls.items(method, request, lambda page: page.collections, limit=limit, timeout=timeout)
+        return list(map(VectorCollection.from_proto, found))
+
     def create_conversation(
         self,
         conversation_id: Id | None = None,
@@ -202,12 +243,12 @@ class Remora:
             resource_id or "",
             order_by,
             descending=descending,
-            page_size=LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE),
+            page_size=page_size(limit),
             skip=skip,
         )
         method = self._calls.stubs.conversations.ListConversations
-        pages = self._calls.collect(method, request, lambda page: page.conversations, limit=limit, timeout=timeout)
-        return [ConversationRecord.from_proto(found) for found in itertools.chain.from_iterable(pages)][:limit]
+        found = self._calls.items(method, request, lambda page: page.conversations, limit=limit, timeout=timeout)
+        return list(map(ConversationRecord.from_proto, found))
 
     def count_conversations(
         self, *, user_id: Id | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
@@ -256,6 +297,23 @@ class Remora:
         response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)
 
+    def delete_memory_items(
+        self,
+        ids: Id | Collection[Id],
+        *,
+        user_id: Id | None = None,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Deletes the memory items of these `ids`, at most 1,000, of the user `user_id` (None: of any user).
+
+        All or none; returns how many there were. `memory.user(user_id).memory_items` has all else.
+        """
+        selected = memory_item_pb2.MemoryItemIds(ids=[ids] if isinstance(ids, str) else ids)
+        request = memory_service_pb2.DeleteMemoryItemsRequest(user_id=user_id or "", ids=selected)
+        response = self._calls.write(self._calls.stubs.memory.DeleteMemoryItems, request, timeout, request_id)
+        return response.deleted_items
+
     def count_tokens(
         self,
         content: str | MessageLike | Sequence[str] | Sequence[MessageLike],
@@ -271,6 +329,51 @@ class Remora:
         request = count_request(content, encoding_to_proto(encoding, model))
         response = self._calls.call(self._calls.stubs.text.CountTokens, request, timeout)
         return TokenCount.from_proto(response)
+
+    def trim(
+        self,
+        messages: Sequence[MessageLike],
+        max_tokens: Budget,
+        *,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[TrimOptions],
+    ) -> Trimmed:
+        """What fits of `messages`, oldest first, into `max_tokens`: the newest ones, tool calls with their results.
+
+        `messages` are OpenAI dicts, LangChain messages, `Message` objects or any other format; what stays are the same
+        objects. Nothing is stored. Tokens are those of `encoding` or of a `model`'s encoding, by default o200k_base.
+        Where nothing fits, the last turn of the user stays and `over_budget` says so.
+        """
+        request = trim_request(messages, max_tokens, encoding_to_proto(encoding, model), options)
+        response = self._calls.call(self._calls.stubs.text.TrimMessages, request, timeout)
+        return Trimmed.of(messages, response)
+
+    def validate(self, messages: Sequence[MessageLike], *, timeout: Seconds | None = None) -> list[HistoryFault]:
+        """What a model's provider may refuse in `messages`: tool results without a call, calls without a result,
+        repeated ids. Nothing is changed or stored.
+        """
+        response = self._calls.call(self._calls.stubs.text.ValidateHistory, validate_request(messages), timeout)
+        return list(map(HistoryFault.from_proto, response.faults))
+
+    def clear_tool_uses(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        encoding: EncodingName | None = None,
+        model: ModelName | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[ClearOptions],
+    ) -> Cleared:
+        """The `messages`, oldest first, with a placeholder for older tool results if they cost too many tokens.
+
+        What is cleared is a copy, the caller's messages stay as they are, and nothing is stored. Tokens are those of
+        `encoding` or of a `model`'s encoding, by default o200k_base.
+        """
+        request = clear_request(messages, encoding_to_proto(encoding, model), options)
+        response = self._calls.call(self._calls.stubs.text.ClearToolUses, request, timeout)
+        return Cleared.of(messages, response)
 
     def embed(self, texts: str | Sequence[str], *, timeout: Seconds | None = None) -> list[Embedding]:
         """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.

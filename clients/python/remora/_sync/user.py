@@ -6,6 +6,7 @@ from typing import Unpack
 from remora._arguments import checked
 from remora._bounds import IndexWait, RequestId, Seconds
 from remora._sync.calls import Calls
+from remora._sync.memory_items import MemoryItems
 from remora._sync.working_memory import WorkingMemory
 from remora.embeddings import Embedding
 from remora.search import Query, SearchOptions, SearchResult, search_request
@@ -30,6 +31,11 @@ class User:
     def working_memory(self) -> WorkingMemory:
         """The user's working memory, the same in all of its conversations."""
         return WorkingMemory(self._calls, WorkingMemoryScope(user_id=self.id), "")
+
+    @property
+    def memory_items(self) -> MemoryItems:
+        """What the user's agents remember of it: facts, preferences, exchanges, each by itself."""
+        return MemoryItems(self._calls, self.id)
 
     def search(
         self,

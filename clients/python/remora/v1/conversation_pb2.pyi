@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from remora.v1 import scalar_pb2 as _scalar_pb2
+from remora.v1 import short_term_pb2 as _short_term_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -60,6 +61,7 @@ class Conversation(_message.Message):
     MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    SHORT_TERM_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique in its tenant, 1 to 512 bytes. Empty in CreateConversation: the server makes a UUIDv7."""
     user_id: _builtins.str
@@ -92,6 +94,10 @@ class Conversation(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it, or its messages, last changed."""
 
+    @_builtins.property
+    def short_term(self) -> _short_term_pb2.ShortTermPolicy:
+        """How large its window may grow. Unset: the window is all of its messages."""
+
     def __init__(
         self,
         *,
@@ -108,10 +114,11 @@ class Conversation(_message.Message):
         message_count: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        short_term: _short_term_pb2.ShortTermPolicy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "create_time", b"create_time", "storage_limit", b"storage_limit", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "create_time", b"create_time", "short_term", b"short_term", "storage_limit", b"storage_limit", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "attributes", b"attributes", "create_time", b"create_time", "id", b"id", "last_sequence", b"last_sequence", "message_count", b"message_count", "metadata", b"metadata", "resource_id", b"resource_id", "revision", b"revision", "storage_limit", b"storage_limit", "title", b"title", "uid", b"uid", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "attributes", b"attributes", "create_time", b"create_time", "id", b"id", "last_sequence", b"last_sequence", "message_count", b"message_count", "metadata", b"metadata", "resource_id", b"resource_id", "revision", b"revision", "short_term", b"short_term", "storage_limit", b"storage_limit", "title", b"title", "uid", b"uid", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__storage_limit: _TypeAlias = _typing.Literal["storage_limit"]  # noqa: Y015
     _WhichOneofArgType__storage_limit: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit"]  # noqa: Y015

@@ -26,10 +26,12 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
 from remora.v1 import conversation_pb2 as remora_dot_v1_dot_conversation__pb2
+from remora.v1 import filter_pb2 as remora_dot_v1_dot_filter__pb2
 from remora.v1 import message_pb2 as remora_dot_v1_dot_message__pb2
+from remora.v1 import short_term_pb2 as remora_dot_v1_dot_short__term__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$remora/v1/conversation_service.proto\x12\tremora.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1cremora/v1/conversation.proto\x1a\x17remora/v1/message.proto\"\xa2\x01\n\x19\x43reateConversationRequest\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\x9e\x01\n\x1a\x43reateConversationResponse\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12;\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"}\n\x16GetConversationRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"r\n\x17GetConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xb4\x02\n\x18ListConversationsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x02 \x01(\tR\nresourceId\x12\x37\n\x08order_by\x18\x03 \x01(\x0e\x32\x1c.remora.v1.ConversationOrderR\x07orderBy\x12\x32\n\tdirection\x18\x04 \x01(\x0e\x32\x14.remora.v1.DirectionR\tdirection\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"\x9e\x01\n\x19ListConversationsResponse\x12=\n\rconversations\x18\x01 \x03(\x0b\x32\x17.remora.v1.ConversationR\rconversations\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"x\n\x19\x43ountConversationsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x02 \x01(\tR\nresourceId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"N\n\x1a\x43ountConversationsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xf8\x01\n\x19UpdateConversationRequest\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"u\n\x1aUpdateConversationResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xcc\x01\n\x19\x44\x65leteConversationRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12#\n\rallow_missing\x18\x03 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"}\n\x1a\x44\x65leteConversationResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x18\n\x07\x64\x65leted\x18\x02 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x98\x02\n\x15\x41ppendMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12.\n\x08messages\x18\x03 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12\x43\n\x11\x63reate_if_missing\x18\x04 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0f\x63reateIfMissing\x12\x1d\n\nrequest_id\x18\x05 \x01(\tR\trequestId\x12)\n\x06origin\x18\x06 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\xc8\x01\n\x16\x41ppendMessagesResponse\x12\x36\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.remora.v1.AppendedMessageR\x08messages\x12\x31\n\x14\x63onversation_created\x18\x02 \x01(\x08R\x13\x63onversationCreated\x12\'\n\x0fpruned_messages\x18\x03 \x01(\x03R\x0eprunedMessages\x12\x1a\n\x08revision\x18\x04 \x01(\x04R\x08revision\"\x96\x01\n\x0f\x41ppendedMessage\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08sequence\x18\x02 \x01(\x04R\x08sequence\x12;\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x1a\n\x08replaced\x18\x04 \x01(\x08R\x08replaced\"\xa7\x05\n\x13ListMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x14\n\x05roles\x18\x03 \x03(\tR\x05roles\x12\x39\n\nsent_after\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tsentAfter\x12;\n\x0bsent_before\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nsentBefore\x12\x41\n\x0ereceived_after\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rreceivedAfter\x12\x43\n\x0freceived_before\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0ereceivedBefore\x12*\n\x0e\x61\x66ter_sequence\x18\x06 \x01(\x04H\x00R\rafterSequence\x88\x01\x01\x12,\n\x0f\x62\x65\x66ore_sequence\x18\x07 \x01(\x04H\x01R\x0e\x62\x65\x66oreSequence\x88\x01\x01\x12\x33\n\npage_order\x18\x08 \x01(\x0e\x32\x14.remora.v1.PageOrderR\tpageOrder\x12\x1b\n\tpage_size\x18\t \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\n \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevisionB\x11\n\x0f_after_sequenceB\x12\n\x10_before_sequenceJ\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06R\nafter_timeR\x0b\x62\x65\x66ore_time\"\x8a\x01\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\xc4\x01\n\x15\x44\x65leteMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n\x0bmessage_ids\x18\x03 \x03(\tR\nmessageIds\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"_\n\x16\x44\x65leteMessagesResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xa2\x01\n\x14\x43learMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"^\n\x15\x43learMessagesResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xed\x01\n\x13\x45\x64itMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12%\n\x05\x65\x64its\x18\x03 \x03(\x0b\x32\x0f.remora.v1.EditR\x05\x65\x64its\x12#\n\rallow_missing\x18\x04 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x05 \x01(\tR\trequestId\x12)\n\x06origin\x18\x06 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\xbe\x01\n\x14\x45\x64itMessagesResponse\x12\x36\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.remora.v1.AppendedMessageR\x08messages\x12)\n\x10\x64\x65leted_messages\x18\x02 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\x12\'\n\x0fpruned_messages\x18\x04 \x01(\x03R\x0eprunedMessages\"\xe7\x01\n\x04\x45\x64it\x12,\n\x06\x61ppend\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageH\x00R\x06\x61ppend\x12.\n\x07replace\x18\x02 \x01(\x0b\x32\x12.remora.v1.MessageH\x00R\x07replace\x12\x18\n\x06remove\x18\x03 \x01(\tH\x00R\x06remove\x12\x35\n\nremove_all\x18\x04 \x01(\x0b\x32\x14.remora.v1.RemoveAllH\x00R\tremoveAll\x12&\n\x04keep\x18\x05 \x01(\x0b\x32\x10.remora.v1.SliceH\x00R\x04keepB\x08\n\x06\x61\x63tion\"\x0b\n\tRemoveAll\"E\n\x05Slice\x12\x17\n\x04\x66rom\x18\x01 \x01(\x03H\x00R\x04\x66rom\x88\x01\x01\x12\x13\n\x02to\x18\x02 \x01(\x03H\x01R\x02to\x88\x01\x01\x42\x07\n\x05_fromB\x05\n\x03_to*\x9d\x01\n\x11\x43onversationOrder\x12\"\n\x1e\x43ONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12\"\n\x1e\x43ONVERSATION_ORDER_CREATE_TIME\x10\x01\x12\"\n\x1e\x43ONVERSATION_ORDER_UPDATE_TIME\x10\x02\x12\x1c\n\x18\x43ONVERSATION_ORDER_TITLE\x10\x03*Y\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44IRECTION_ASCENDING\x10\x01\x12\x18\n\x14\x44IRECTION_DESCENDING\x10\x02*a\n\tPageOrder\x12\x1a\n\x16PAGE_ORDER_UNSPECIFIED\x10\x00\x12\x1b\n\x17PAGE_ORDER_NEWEST_FIRST\x10\x01\x12\x1b\n\x17PAGE_ORDER_OLDEST_FIRST\x10\x02\x32\x93\x08\n\x13\x43onversationService\x12\x61\n\x12\x43reateConversation\x12$.remora.v1.CreateConversationRequest\x1a%.remora.v1.CreateConversationResponse\x12]\n\x0fGetConversation\x12!.remora.v1.GetConversationRequest\x1a\".remora.v1.GetConversationResponse\"\x03\x90\x02\x01\x12\x63\n\x11ListConversations\x12#.remora.v1.ListConversationsRequest\x1a$.remora.v1.ListConversationsResponse\"\x03\x90\x02\x01\x12\x66\n\x12\x43ountConversations\x12$.remora.v1.CountConversationsRequest\x1a%.remora.v1.CountConversationsResponse\"\x03\x90\x02\x01\x12\x61\n\x12UpdateConversation\x12$.remora.v1.UpdateConversationRequest\x1a%.remora.v1.UpdateConversationResponse\x12\x61\n\x12\x44\x65leteConversation\x12$.remora.v1.DeleteConversationRequest\x1a%.remora.v1.DeleteConversationResponse\x12U\n\x0e\x41ppendMessages\x12 .remora.v1.AppendMessagesRequest\x1a!.remora.v1.AppendMessagesResponse\x12T\n\x0cListMessages\x12\x1e.remora.v1.ListMessagesRequest\x1a\x1f.remora.v1.ListMessagesResponse\"\x03\x90\x02\x01\x12U\n\x0e\x44\x65leteMessages\x12 .remora.v1.DeleteMessagesRequest\x1a!.remora.v1.DeleteMessagesResponse\x12R\n\rClearMessages\x12\x1f.remora.v1.ClearMessagesRequest\x1a .remora.v1.ClearMessagesResponse\x12O\n\x0c\x45\x64itMessages\x12\x1e.remora.v1.EditMessagesRequest\x1a\x1f.remora.v1.EditMessagesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$remora/v1/conversation_service.proto\x12\tremora.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1cremora/v1/conversation.proto\x1a\x16remora/v1/filter.proto\x1a\x17remora/v1/message.proto\x1a\x1aremora/v1/short_term.proto\"\xa2\x01\n\x19\x43reateConversationRequest\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\x9e\x01\n\x1a\x43reateConversationResponse\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12;\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"}\n\x16GetConversationRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"r\n\x17GetConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xb4\x02\n\x18ListConversationsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x02 \x01(\tR\nresourceId\x12\x37\n\x08order_by\x18\x03 \x01(\x0e\x32\x1c.remora.v1.ConversationOrderR\x07orderBy\x12\x32\n\tdirection\x18\x04 \x01(\x0e\x32\x14.remora.v1.DirectionR\tdirection\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\x07 \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x08 \x01(\x04R\x0bminRevision\"\x9e\x01\n\x19ListConversationsResponse\x12=\n\rconversations\x18\x01 \x03(\x0b\x32\x17.remora.v1.ConversationR\rconversations\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"x\n\x19\x43ountConversationsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x02 \x01(\tR\nresourceId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"N\n\x1a\x43ountConversationsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xf8\x01\n\x19UpdateConversationRequest\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"u\n\x1aUpdateConversationResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xcc\x01\n\x19\x44\x65leteConversationRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12#\n\rallow_missing\x18\x03 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"}\n\x1a\x44\x65leteConversationResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x18\n\x07\x64\x65leted\x18\x02 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x98\x02\n\x15\x41ppendMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12.\n\x08messages\x18\x03 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12\x43\n\x11\x63reate_if_missing\x18\x04 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0f\x63reateIfMissing\x12\x1d\n\nrequest_id\x18\x05 \x01(\tR\trequestId\x12)\n\x06origin\x18\x06 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\xc8\x01\n\x16\x41ppendMessagesResponse\x12\x36\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.remora.v1.AppendedMessageR\x08messages\x12\x31\n\x14\x63onversation_created\x18\x02 \x01(\x08R\x13\x63onversationCreated\x12\'\n\x0fpruned_messages\x18\x03 \x01(\x03R\x0eprunedMessages\x12\x1a\n\x08revision\x18\x04 \x01(\x04R\x08revision\"\x96\x01\n\x0f\x41ppendedMessage\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08sequence\x18\x02 \x01(\x04R\x08sequence\x12;\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x1a\n\x08replaced\x18\x04 \x01(\x08R\x08replaced\"\xfe\x05\n\x13ListMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x14\n\x05roles\x18\x03 \x03(\tR\x05roles\x12\x39\n\nsent_after\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tsentAfter\x12;\n\x0bsent_before\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nsentBefore\x12\x41\n\x0ereceived_after\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rreceivedAfter\x12\x43\n\x0freceived_before\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0ereceivedBefore\x12*\n\x0e\x61\x66ter_sequence\x18\x06 \x01(\x04H\x00R\rafterSequence\x88\x01\x01\x12,\n\x0f\x62\x65\x66ore_sequence\x18\x07 \x01(\x04H\x01R\x0e\x62\x65\x66oreSequence\x88\x01\x01\x12\x33\n\npage_order\x18\x08 \x01(\x0e\x32\x14.remora.v1.PageOrderR\tpageOrder\x12\x1b\n\tpage_size\x18\t \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\n \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevision\x12)\n\x06\x66ilter\x18\x10 \x01(\x0b\x32\x11.remora.v1.FilterR\x06\x66ilter\x12*\n\x04view\x18\x11 \x01(\x0e\x32\x16.remora.v1.MessageViewR\x04viewB\x11\n\x0f_after_sequenceB\x12\n\x10_before_sequenceJ\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06R\nafter_timeR\x0b\x62\x65\x66ore_time\"\x8a\x01\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"w\n\x10GetWindowRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"Z\n\x11GetWindowResponse\x12)\n\x06window\x18\x01 \x01(\x0b\x32\x11.remora.v1.WindowR\x06window\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xc4\x01\n\x15\x44\x65leteMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n\x0bmessage_ids\x18\x03 \x03(\tR\nmessageIds\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"_\n\x16\x44\x65leteMessagesResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xa2\x01\n\x14\x43learMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"^\n\x15\x43learMessagesResponse\x12)\n\x10\x64\x65leted_messages\x18\x01 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xed\x01\n\x13\x45\x64itMessagesRequest\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12%\n\x05\x65\x64its\x18\x03 \x03(\x0b\x32\x0f.remora.v1.EditR\x05\x65\x64its\x12#\n\rallow_missing\x18\x04 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x05 \x01(\tR\trequestId\x12)\n\x06origin\x18\x06 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"\xbe\x01\n\x14\x45\x64itMessagesResponse\x12\x36\n\x08messages\x18\x01 \x03(\x0b\x32\x1a.remora.v1.AppendedMessageR\x08messages\x12)\n\x10\x64\x65leted_messages\x18\x02 \x01(\x03R\x0f\x64\x65letedMessages\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\x12\'\n\x0fpruned_messages\x18\x04 \x01(\x03R\x0eprunedMessages\"\xe7\x01\n\x04\x45\x64it\x12,\n\x06\x61ppend\x18\x01 \x01(\x0b\x32\x12.remora.v1.MessageH\x00R\x06\x61ppend\x12.\n\x07replace\x18\x02 \x01(\x0b\x32\x12.remora.v1.MessageH\x00R\x07replace\x12\x18\n\x06remove\x18\x03 \x01(\tH\x00R\x06remove\x12\x35\n\nremove_all\x18\x04 \x01(\x0b\x32\x14.remora.v1.RemoveAllH\x00R\tremoveAll\x12&\n\x04keep\x18\x05 \x01(\x0b\x32\x10.remora.v1.SliceH\x00R\x04keepB\x08\n\x06\x61\x63tion\"\x0b\n\tRemoveAll\"E\n\x05Slice\x12\x17\n\x04\x66rom\x18\x01 \x01(\x03H\x00R\x04\x66rom\x88\x01\x01\x12\x13\n\x02to\x18\x02 \x01(\x03H\x01R\x02to\x88\x01\x01\x42\x07\n\x05_fromB\x05\n\x03_to*Z\n\x0bMessageView\x12\x1c\n\x18MESSAGE_VIEW_UNSPECIFIED\x10\x00\x12\x17\n\x13MESSAGE_VIEW_WINDOW\x10\x01\x12\x14\n\x10MESSAGE_VIEW_ALL\x10\x02*\x9d\x01\n\x11\x43onversationOrder\x12\"\n\x1e\x43ONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12\"\n\x1e\x43ONVERSATION_ORDER_CREATE_TIME\x10\x01\x12\"\n\x1e\x43ONVERSATION_ORDER_UPDATE_TIME\x10\x02\x12\x1c\n\x18\x43ONVERSATION_ORDER_TITLE\x10\x03*Y\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44IRECTION_ASCENDING\x10\x01\x12\x18\n\x14\x44IRECTION_DESCENDING\x10\x02*a\n\tPageOrder\x12\x1a\n\x16PAGE_ORDER_UNSPECIFIED\x10\x00\x12\x1b\n\x17PAGE_ORDER_NEWEST_FIRST\x10\x01\x12\x1b\n\x17PAGE_ORDER_OLDEST_FIRST\x10\x02\x32\xe0\x08\n\x13\x43onversationService\x12\x61\n\x12\x43reateConversation\x12$.remora.v1.CreateConversationRequest\x1a%.remora.v1.CreateConversationResponse\x12]\n\x0fGetConversation\x12!.remora.v1.GetConversationRequest\x1a\".remora.v1.GetConversationResponse\"\x03\x90\x02\x01\x12\x63\n\x11ListConversations\x12#.remora.v1.ListConversationsRequest\x1a$.remora.v1.ListConversationsResponse\"\x03\x90\x02\x01\x12\x66\n\x12\x43ountConversations\x12$.remora.v1.CountConversationsRequest\x1a%.remora.v1.CountConversationsResponse\"\x03\x90\x02\x01\x12\x61\n\x12UpdateConversation\x12$.remora.v1.UpdateConversationRequest\x1a%.remora.v1.UpdateConversationResponse\x12\x61\n\x12\x44\x65leteConversation\x12$.remora.v1.DeleteConversationRequest\x1a%.remora.v1.DeleteConversationResponse\x12U\n\x0e\x41ppendMessages\x12 .remora.v1.AppendMessagesRequest\x1a!.remora.v1.AppendMessagesResponse\x12T\n\x0cListMessages\x12\x1e.remora.v1.ListMessagesRequest\x1a\x1f.remora.v1.ListMessagesResponse\"\x03\x90\x02\x01\x12K\n\tGetWindow\x12\x1b.remora.v1.GetWindowRequest\x1a\x1c.remora.v1.GetWindowResponse\"\x03\x90\x02\x01\x12U\n\x0e\x44\x65leteMessages\x12 .remora.v1.DeleteMessagesRequest\x1a!.remora.v1.DeleteMessagesResponse\x12R\n\rClearMessages\x12\x1f.remora.v1.ClearMessagesRequest\x1a .remora.v1.ClearMessagesResponse\x12O\n\x0c\x45\x64itMessages\x12\x1e.remora.v1.EditMessagesRequest\x1a\x1f.remora.v1.EditMessagesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,64 +46,72 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONVERSATIONSERVICE'].methods_by_name['CountConversations']._serialized_options = b'\220\002\001'
   _globals['_CONVERSATIONSERVICE'].methods_by_name['ListMessages']._loaded_options = None
   _globals['_CONVERSATIONSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\220\002\001'
-  _globals['_CONVERSATIONORDER']._serialized_start=4914
-  _globals['_CONVERSATIONORDER']._serialized_end=5071
-  _globals['_DIRECTION']._serialized_start=5073
-  _globals['_DIRECTION']._serialized_end=5162
-  _globals['_PAGEORDER']._serialized_start=5164
-  _globals['_PAGEORDER']._serialized_end=5261
-  _globals['_CREATECONVERSATIONREQUEST']._serialized_start=197
-  _globals['_CREATECONVERSATIONREQUEST']._serialized_end=359
-  _globals['_CREATECONVERSATIONRESPONSE']._serialized_start=362
-  _globals['_CREATECONVERSATIONRESPONSE']._serialized_end=520
-  _globals['_GETCONVERSATIONREQUEST']._serialized_start=522
-  _globals['_GETCONVERSATIONREQUEST']._serialized_end=647
-  _globals['_GETCONVERSATIONRESPONSE']._serialized_start=649
-  _globals['_GETCONVERSATIONRESPONSE']._serialized_end=763
-  _globals['_LISTCONVERSATIONSREQUEST']._serialized_start=766
-  _globals['_LISTCONVERSATIONSREQUEST']._serialized_end=1074
-  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_start=1077
-  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_end=1235
-  _globals['_COUNTCONVERSATIONSREQUEST']._serialized_start=1237
-  _globals['_COUNTCONVERSATIONSREQUEST']._serialized_end=1357
-  _globals['_COUNTCONVERSATIONSRESPONSE']._serialized_start=1359
-  _globals['_COUNTCONVERSATIONSRESPONSE']._serialized_end=1437
-  _globals['_UPDATECONVERSATIONREQUEST']._serialized_start=1440
-  _globals['_UPDATECONVERSATIONREQUEST']._serialized_end=1688
-  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_start=1690
-  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_end=1807
-  _globals['_DELETECONVERSATIONREQUEST']._serialized_start=1810
-  _globals['_DELETECONVERSATIONREQUEST']._serialized_end=2014
-  _globals['_DELETECONVERSATIONRESPONSE']._serialized_start=2016
-  _globals['_DELETECONVERSATIONRESPONSE']._serialized_end=2141
-  _globals['_APPENDMESSAGESREQUEST']._serialized_start=2144
-  _globals['_APPENDMESSAGESREQUEST']._serialized_end=2424
-  _globals['_APPENDMESSAGESRESPONSE']._serialized_start=2427
-  _globals['_APPENDMESSAGESRESPONSE']._serialized_end=2627
-  _globals['_APPENDEDMESSAGE']._serialized_start=2630
-  _globals['_APPENDEDMESSAGE']._serialized_end=2780
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=2783
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=3462
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3465
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3603
-  _globals['_DELETEMESSAGESREQUEST']._serialized_start=3606
-  _globals['_DELETEMESSAGESREQUEST']._serialized_end=3802
-  _globals['_DELETEMESSAGESRESPONSE']._serialized_start=3804
-  _globals['_DELETEMESSAGESRESPONSE']._serialized_end=3899
-  _globals['_CLEARMESSAGESREQUEST']._serialized_start=3902
-  _globals['_CLEARMESSAGESREQUEST']._serialized_end=4064
-  _globals['_CLEARMESSAGESRESPONSE']._serialized_start=4066
-  _globals['_CLEARMESSAGESRESPONSE']._serialized_end=4160
-  _globals['_EDITMESSAGESREQUEST']._serialized_start=4163
-  _globals['_EDITMESSAGESREQUEST']._serialized_end=4400
-  _globals['_EDITMESSAGESRESPONSE']._serialized_start=4403
-  _globals['_EDITMESSAGESRESPONSE']._serialized_end=4593
-  _globals['_EDIT']._serialized_start=4596
-  _globals['_EDIT']._serialized_end=4827
-  _globals['_REMOVEALL']._serialized_start=4829
-  _globals['_REMOVEALL']._serialized_end=4840
-  _globals['_SLICE']._serialized_start=4842
-  _globals['_SLICE']._serialized_end=4911
-  _globals['_CONVERSATIONSERVICE']._serialized_start=5264
-  _globals['_CONVERSATIONSERVICE']._serialized_end=6307
+  _globals['_CONVERSATIONSERVICE'].methods_by_name['GetWindow']._loaded_options = None
+  _globals['_CONVERSATIONSERVICE'].methods_by_name['GetWindow']._serialized_options = b'\220\002\001'
+  _globals['_MESSAGEVIEW']._serialized_start=5265
+  _globals['_MESSAGEVIEW']._serialized_end=5355
+  _globals['_CONVERSATIONORDER']._serialized_start=5358
+  _globals['_CONVERSATIONORDER']._serialized_end=5515
+  _globals['_DIRECTION']._serialized_start=5517
+  _globals['_DIRECTION']._serialized_end=5606
+  _globals['_PAGEORDER']._serialized_start=5608
+  _globals['_PAGEORDER']._serialized_end=5705
+  _globals['_CREATECONVERSATIONREQUEST']._serialized_start=249
+  _globals['_CREATECONVERSATIONREQUEST']._serialized_end=411
+  _globals['_CREATECONVERSATIONRESPONSE']._serialized_start=414
+  _globals['_CREATECONVERSATIONRESPONSE']._serialized_end=572
+  _globals['_GETCONVERSATIONREQUEST']._serialized_start=574
+  _globals['_GETCONVERSATIONREQUEST']._serialized_end=699
+  _globals['_GETCONVERSATIONRESPONSE']._serialized_start=701
+  _globals['_GETCONVERSATIONRESPONSE']._serialized_end=815
+  _globals['_LISTCONVERSATIONSREQUEST']._serialized_start=818
+  _globals['_LISTCONVERSATIONSREQUEST']._serialized_end=1126
+  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_start=1129
+  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_end=1287
+  _globals['_COUNTCONVERSATIONSREQUEST']._serialized_start=1289
+  _globals['_COUNTCONVERSATIONSREQUEST']._serialized_end=1409
+  _globals['_COUNTCONVERSATIONSRESPONSE']._serialized_start=1411
+  _globals['_COUNTCONVERSATIONSRESPONSE']._serialized_end=1489
+  _globals['_UPDATECONVERSATIONREQUEST']._serialized_start=1492
+  _globals['_UPDATECONVERSATIONREQUEST']._serialized_end=1740
+  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_start=1742
+  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_end=1859
+  _globals['_DELETECONVERSATIONREQUEST']._serialized_start=1862
+  _globals['_DELETECONVERSATIONREQUEST']._serialized_end=2066
+  _globals['_DELETECONVERSATIONRESPONSE']._serialized_start=2068
+  _globals['_DELETECONVERSATIONRESPONSE']._serialized_end=2193
+  _globals['_APPENDMESSAGESREQUEST']._serialized_start=2196
+  _globals['_APPENDMESSAGESREQUEST']._serialized_end=2476
+  _globals['_APPENDMESSAGESRESPONSE']._serialized_start=2479
+  _globals['_APPENDMESSAGESRESPONSE']._serialized_end=2679
+  _globals['_APPENDEDMESSAGE']._serialized_start=2682
+  _globals['_APPENDEDMESSAGE']._serialized_end=2832
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=2835
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=3601
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3604
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3742
+  _globals['_GETWINDOWREQUEST']._serialized_start=3744
+  _globals['_GETWINDOWREQUEST']._serialized_end=3863
+  _globals['_GETWINDOWRESPONSE']._serialized_start=3865
+  _globals['_GETWINDOWRESPONSE']._serialized_end=3955
+  _globals['_DELETEMESSAGESREQUEST']._serialized_start=3958
+  _globals['_DELETEMESSAGESREQUEST']._serialized_end=4154
+  _globals['_DELETEMESSAGESRESPONSE']._serialized_start=4156
+  _globals['_DELETEMESSAGESRESPONSE']._serialized_end=4251
+  _globals['_CLEARMESSAGESREQUEST']._serialized_start=4254
+  _globals['_CLEARMESSAGESREQUEST']._serialized_end=4416
+  _globals['_CLEARMESSAGESRESPONSE']._serialized_start=4418
+  _globals['_CLEARMESSAGESRESPONSE']._serialized_end=4512
+  _globals['_EDITMESSAGESREQUEST']._serialized_start=4515
+  _globals['_EDITMESSAGESREQUEST']._serialized_end=4752
+  _globals['_EDITMESSAGESRESPONSE']._serialized_start=4755
+  _globals['_EDITMESSAGESRESPONSE']._serialized_end=4945
+  _globals['_EDIT']._serialized_start=4948
+  _globals['_EDIT']._serialized_end=5179
+  _globals['_REMOVEALL']._serialized_start=5181
+  _globals['_REMOVEALL']._serialized_end=5192
+  _globals['_SLICE']._serialized_start=5194
+  _globals['_SLICE']._serialized_end=5263
+  _globals['_CONVERSATIONSERVICE']._serialized_start=5708
+  _globals['_CONVERSATIONSERVICE']._serialized_end=6828
 # @@protoc_insertion_point(module_scope)

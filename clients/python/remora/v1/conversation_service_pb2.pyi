@@ -12,7 +12,9 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
+from remora.v1 import filter_pb2 as _filter_pb2
 from remora.v1 import message_pb2 as _message_pb2
+from remora.v1 import short_term_pb2 as _short_term_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -23,6 +25,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _MessageView:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MessageViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageView.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MESSAGE_VIEW_UNSPECIFIED: _MessageView.ValueType  # 0
+    """As MESSAGE_VIEW_WINDOW."""
+    MESSAGE_VIEW_WINDOW: _MessageView.ValueType  # 1
+    """Those in the window: see `Conversation.short_term`."""
+    MESSAGE_VIEW_ALL: _MessageView.ValueType  # 2
+    """All."""
+
+class MessageView(_MessageView, metaclass=_MessageViewEnumTypeWrapper):
+    """Which messages of a conversation are listed."""
+
+MESSAGE_VIEW_UNSPECIFIED: MessageView.ValueType  # 0
+"""As MESSAGE_VIEW_WINDOW."""
+MESSAGE_VIEW_WINDOW: MessageView.ValueType  # 1
+"""Those in the window: see `Conversation.short_term`."""
+MESSAGE_VIEW_ALL: MessageView.ValueType  # 2
+"""All."""
+Global___MessageView: _TypeAlias = MessageView  # noqa: Y015
 
 class _ConversationOrder:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -383,7 +409,7 @@ class UpdateConversationRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Any of `resource_id`, `title`, `metadata`, `attributes`, `storage_limit`. Empty: only update_time is set.
+        """Any of `resource_id`, `title`, `metadata`, `attributes`, `storage_limit`, `short_term`. Empty: only update_time is set.
         Metadata and attributes are replaced, not merged.
         """
 
@@ -647,6 +673,8 @@ class ListMessagesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
@@ -663,6 +691,8 @@ class ListMessagesRequest(_message.Message):
     """The `next_page_token` of the page before; the other fields must be the same."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
+    view: Global___MessageView.ValueType
+    """Whether messages that have left the window are listed as well. Default: they are not."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only these roles, at most 16. Empty: all."""
@@ -683,6 +713,12 @@ class ListMessagesRequest(_message.Message):
     def received_before(self) -> _timestamp_pb2.Timestamp:
         """Only messages that the server first stored before this time, exclusive."""
 
+    @_builtins.property
+    def filter(self) -> _filter_pb2.Filter:
+        """Only messages whose attributes pass. A path is INVALID_ARGUMENT, INVALID_FIELD: bodies are opaque. A call looks at
+        10,000 messages at most: its page may be short, even empty, and have a `next_page_token` all the same.
+        """
+
     def __init__(
         self,
         *,
@@ -699,10 +735,12 @@ class ListMessagesRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         min_revision: _builtins.int = ...,
+        filter: _filter_pb2.Filter | None = ...,
+        view: Global___MessageView.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "received_after", b"received_after", "received_before", b"received_before", "sent_after", b"sent_after", "sent_before", b"sent_before"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "filter", b"filter", "received_after", b"received_after", "received_before", b"received_before", "sent_after", b"sent_after", "sent_before", b"sent_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "conversation_id", b"conversation_id", "min_revision", b"min_revision", "page_order", b"page_order", "page_size", b"page_size", "page_token", b"page_token", "received_after", b"received_after", "received_before", b"received_before", "roles", b"roles", "sent_after", b"sent_after", "sent_before", b"sent_before", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence", "_before_sequence", b"_before_sequence", "after_sequence", b"after_sequence", "before_sequence", b"before_sequence", "conversation_id", b"conversation_id", "filter", b"filter", "min_revision", b"min_revision", "page_order", b"page_order", "page_size", b"page_size", "page_token", b"page_token", "received_after", b"received_after", "received_before", b"received_before", "roles", b"roles", "sent_after", b"sent_after", "sent_before", b"sent_before", "user_id", b"user_id", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__after_sequence: _TypeAlias = _typing.Literal["after_sequence"]  # noqa: Y015
     _WhichOneofArgType__after_sequence: _TypeAlias = _typing.Literal["_after_sequence", b"_after_sequence"]  # noqa: Y015
@@ -746,6 +784,64 @@ class ListMessagesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListMessagesResponse: _TypeAlias = ListMessagesResponse  # noqa: Y015
+
+@_typing.final
+class GetWindowRequest(_message.Message):
+    """The request of GetWindow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    user_id: _builtins.str
+    """If given, the conversation must be this user's."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "min_revision", b"min_revision", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWindowRequest: _TypeAlias = GetWindowRequest  # noqa: Y015
+
+@_typing.final
+class GetWindowResponse(_message.Message):
+    """The reply of GetWindow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def window(self) -> _short_term_pb2.Window:
+        """The window."""
+
+    def __init__(
+        self,
+        *,
+        window: _short_term_pb2.Window | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWindowResponse: _TypeAlias = GetWindowResponse  # noqa: Y015
 
 @_typing.final
 class DeleteMessagesRequest(_message.Message):

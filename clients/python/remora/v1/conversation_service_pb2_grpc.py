@@ -75,6 +75,11 @@ class ConversationServiceStub:
                 request_serializer=remora_dot_v1_dot_conversation__service__pb2.ListMessagesRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_conversation__service__pb2.ListMessagesResponse.FromString,
                 _registered_method=True)
+        self.GetWindow = channel.unary_unary(
+                '/remora.v1.ConversationService/GetWindow',
+                request_serializer=remora_dot_v1_dot_conversation__service__pb2.GetWindowRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.GetWindowResponse.FromString,
+                _registered_method=True)
         self.DeleteMessages = channel.unary_unary(
                 '/remora.v1.ConversationService/DeleteMessages',
                 request_serializer=remora_dot_v1_dot_conversation__service__pb2.DeleteMessagesRequest.SerializeToString,
@@ -155,6 +160,13 @@ class ConversationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWindow(self, request, context):
+        """Gets what is in a conversation's window: see `Conversation.short_term`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteMessages(self, request, context):
         """Deletes messages by id; unknown ids are ignored.
         """
@@ -218,6 +230,11 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     servicer.ListMessages,
                     request_deserializer=remora_dot_v1_dot_conversation__service__pb2.ListMessagesRequest.FromString,
                     response_serializer=remora_dot_v1_dot_conversation__service__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'GetWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWindow,
+                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.GetWindowRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.GetWindowResponse.SerializeToString,
             ),
             'DeleteMessages': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteMessages,
@@ -452,6 +469,33 @@ class ConversationService:
             '/remora.v1.ConversationService/ListMessages',
             remora_dot_v1_dot_conversation__service__pb2.ListMessagesRequest.SerializeToString,
             remora_dot_v1_dot_conversation__service__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.ConversationService/GetWindow',
+            remora_dot_v1_dot_conversation__service__pb2.GetWindowRequest.SerializeToString,
+            remora_dot_v1_dot_conversation__service__pb2.GetWindowResponse.FromString,
             options,
             channel_credentials,
             insecure,

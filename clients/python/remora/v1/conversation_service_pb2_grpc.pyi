@@ -55,6 +55,8 @@ class ConversationServiceStub:
     """
     ListMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]
     """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+    GetWindow: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWindowRequest, _conversation_service_pb2.GetWindowResponse]
+    """Gets what is in a conversation's window: see `Conversation.short_term`."""
     DeleteMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]
@@ -89,6 +91,8 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """
     ListMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
     """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+    GetWindow: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWindowRequest, _conversation_service_pb2.GetWindowResponse]  # type: ignore[assignment]
+    """Gets what is in a conversation's window: see `Conversation.short_term`."""
     DeleteMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]  # type: ignore[assignment]
     """Deletes messages by id; unknown ids are ignored."""
     ClearMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]  # type: ignore[assignment]
@@ -168,6 +172,14 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ListMessagesResponse, _abc.Awaitable[_conversation_service_pb2.ListMessagesResponse]]:
         """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+
+    @_abc_1.abstractmethod
+    def GetWindow(
+        self,
+        request: _conversation_service_pb2.GetWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_conversation_service_pb2.GetWindowResponse, _abc.Awaitable[_conversation_service_pb2.GetWindowResponse]]:
+        """Gets what is in a conversation's window: see `Conversation.short_term`."""
 
     @_abc_1.abstractmethod
     def DeleteMessages(

@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import filter_pb2 as _filter_pb2
+from remora.v1 import memory_item_pb2 as _memory_item_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import text_service_pb2 as _text_service_pb2
 from remora.v1 import working_memory_pb2 as _working_memory_pb2
@@ -1330,6 +1331,393 @@ class DeleteWorkingMemoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteWorkingMemoryResponse: _TypeAlias = DeleteWorkingMemoryResponse  # noqa: Y015
+
+@_typing.final
+class AddMemoryItemsRequest(_message.Message):
+    """The request of AddMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose items they are, 1 to 512 bytes."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[_memory_item_pb2.MemoryItem]:
+        """Required. 1 to 1,000 items. `user_id`, `values`, `indexed`, `model`, `create_time` and `update_time` are ignored. One has
+        `expire_time` or `ttl`, not both.
+        """
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        items: _abc.Iterable[_memory_item_pb2.MemoryItem] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "origin", b"origin", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddMemoryItemsRequest: _TypeAlias = AddMemoryItemsRequest  # noqa: Y015
+
+@_typing.final
+class AddMemoryItemsResponse(_message.Message):
+    """The reply of AddMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of the items, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddMemoryItemsResponse: _TypeAlias = AddMemoryItemsResponse  # noqa: Y015
+
+@_typing.final
+class SearchMemoryItemsRequest(_message.Message):
+    """The request of SearchMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    K_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose items are searched, 1 to 512 bytes."""
+    query: _builtins.str
+    """Required. What to look for, 1 byte to 32 KiB."""
+    k: _builtins.int
+    """How many items to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    threshold: _builtins.float
+    """Only items with this score or a higher one, from 0 to 1. Default: any."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def filter(self) -> _memory_item_pb2.MemoryItemFilter:
+        """Which items are candidates. Unset: all of the user's."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        query: _builtins.str = ...,
+        k: _builtins.int = ...,
+        threshold: _builtins.float | None = ...,
+        filter: _memory_item_pb2.MemoryItemFilter | None = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "threshold", b"threshold"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "filter", b"filter", "k", b"k", "min_revision", b"min_revision", "query", b"query", "threshold", b"threshold", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
+
+Global___SearchMemoryItemsRequest: _TypeAlias = SearchMemoryItemsRequest  # noqa: Y015
+
+@_typing.final
+class SearchMemoryItemsResponse(_message.Message):
+    """The reply of SearchMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """Whether hits are missing because the reply ended before 3 MiB."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryItemHit]:
+        """The best items, best first; ties by id, by code point."""
+
+    @_builtins.property
+    def index(self) -> Global___IndexState:
+        """How the index was used. `pending`: items of the user, also of those that do not pass the filter, without a vector of
+        the tenant's model, which are found by words alone.
+        """
+
+    def __init__(
+        self,
+        *,
+        hits: _abc.Iterable[Global___MemoryItemHit] | None = ...,
+        truncated: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        index: Global___IndexState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchMemoryItemsResponse: _TypeAlias = SearchMemoryItemsResponse  # noqa: Y015
+
+@_typing.final
+class MemoryItemHit(_message.Message):
+    """An item that was found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """From 0 to 1: (cosine + 0.5 * words) / 1.5. A cosine below 0 counts as 0. Words are BM25 (k1 0.9, b 0.75) over the
+    user's items, divided by what an item of average length gets that has each word of the query once, at most 1; words
+    that no item has count as the rarest. Without a vector of the query: words alone, and only items that share one.
+    """
+    @_builtins.property
+    def item(self) -> _memory_item_pb2.MemoryItem:
+        """The item."""
+
+    def __init__(
+        self,
+        *,
+        item: _memory_item_pb2.MemoryItem | None = ...,
+        score: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryItemHit: _TypeAlias = MemoryItemHit  # noqa: Y015
+
+@_typing.final
+class GetMemoryItemRequest(_message.Message):
+    """The request of GetMemoryItem."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    ITEM_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose item it is, 1 to 512 bytes."""
+    item_id: _builtins.str
+    """Required. The item, 1 to 512 bytes."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        item_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item_id", b"item_id", "min_revision", b"min_revision", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryItemRequest: _TypeAlias = GetMemoryItemRequest  # noqa: Y015
+
+@_typing.final
+class GetMemoryItemResponse(_message.Message):
+    """The reply of GetMemoryItem."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def item(self) -> _memory_item_pb2.MemoryItem:
+        """The item."""
+
+    def __init__(
+        self,
+        *,
+        item: _memory_item_pb2.MemoryItem | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMemoryItemResponse: _TypeAlias = GetMemoryItemResponse  # noqa: Y015
+
+@_typing.final
+class ListMemoryItemsRequest(_message.Message):
+    """The request of ListMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose items are listed, 1 to 512 bytes."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def filter(self) -> _memory_item_pb2.MemoryItemFilter:
+        """Which items are listed. Unset: all of the user's."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        filter: _memory_item_pb2.MemoryItemFilter | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryItemsRequest: _TypeAlias = ListMemoryItemsRequest  # noqa: Y015
+
+@_typing.final
+class ListMemoryItemsResponse(_message.Message):
+    """The reply of ListMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[_memory_item_pb2.MemoryItem]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[_memory_item_pb2.MemoryItem] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "next_page_token", b"next_page_token", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMemoryItemsResponse: _TypeAlias = ListMemoryItemsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteMemoryItemsRequest(_message.Message):
+    """The request of DeleteMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Whose items are deleted, up to 512 bytes. Required with `filter`; empty with `ids`: the items of any users with these."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def ids(self) -> _memory_item_pb2.MemoryItemIds:
+        """Those with these ids."""
+
+    @_builtins.property
+    def filter(self) -> _memory_item_pb2.MemoryItemFilter:
+        """Those that pass; without conditions all of the user's."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        ids: _memory_item_pb2.MemoryItemIds | None = ...,
+        filter: _memory_item_pb2.MemoryItemFilter | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "ids", b"ids", "origin", b"origin", "selection", b"selection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "ids", b"ids", "origin", b"origin", "request_id", b"request_id", "selection", b"selection", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_selection: _TypeAlias = _typing.Literal["ids", "filter"]  # noqa: Y015
+    _WhichOneofArgType_selection: _TypeAlias = _typing.Literal["selection", b"selection"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_selection) -> _WhichOneofReturnType_selection | None: ...
+
+Global___DeleteMemoryItemsRequest: _TypeAlias = DeleteMemoryItemsRequest  # noqa: Y015
+
+@_typing.final
+class DeleteMemoryItemsResponse(_message.Message):
+    """The reply of DeleteMemoryItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_ITEMS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    deleted_items: _builtins.int
+    """How many items were deleted."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        deleted_items: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_items", b"deleted_items", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteMemoryItemsResponse: _TypeAlias = DeleteMemoryItemsResponse  # noqa: Y015
 
 @_typing.final
 class Item(_message.Message):

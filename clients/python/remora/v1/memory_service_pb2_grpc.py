@@ -26,12 +26,15 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     def __init__(self, channel):
@@ -70,15 +73,43 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.FromString,
                 _registered_method=True)
+        self.AddMemoryItems = channel.unary_unary(
+                '/remora.v1.MemoryService/AddMemoryItems',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsResponse.FromString,
+                _registered_method=True)
+        self.SearchMemoryItems = channel.unary_unary(
+                '/remora.v1.MemoryService/SearchMemoryItems',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsResponse.FromString,
+                _registered_method=True)
+        self.GetMemoryItem = channel.unary_unary(
+                '/remora.v1.MemoryService/GetMemoryItem',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.GetMemoryItemRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.GetMemoryItemResponse.FromString,
+                _registered_method=True)
+        self.ListMemoryItems = channel.unary_unary(
+                '/remora.v1.MemoryService/ListMemoryItems',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsResponse.FromString,
+                _registered_method=True)
+        self.DeleteMemoryItems = channel.unary_unary(
+                '/remora.v1.MemoryService/DeleteMemoryItems',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     def SearchMessages(self, request, context):
@@ -127,6 +158,45 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddMemoryItems(self, request, context):
+        """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
+        with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
+        now, the items are found by words.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchMemoryItems(self, request, context):
+        """Finds the items of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+        VECTORS_TOO_LARGE if the user's items take more memory than the server's setting `vector_bytes` allows.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMemoryItem(self, request, context):
+        """Gets an item. NOT_FOUND, MEMORY_ITEM_NOT_FOUND if the user has no such item.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMemoryItems(self, request, context):
+        """Lists the items of a user by their create time, the newest first. A filter needs as much memory as a search.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteMemoryItems(self, request, context):
+        """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
+        much memory as a search.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -160,6 +230,31 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.SerializeToString,
             ),
+            'AddMemoryItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddMemoryItems,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsResponse.SerializeToString,
+            ),
+            'SearchMemoryItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchMemoryItems,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsResponse.SerializeToString,
+            ),
+            'GetMemoryItem': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMemoryItem,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.GetMemoryItemRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.GetMemoryItemResponse.SerializeToString,
+            ),
+            'ListMemoryItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMemoryItems,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsResponse.SerializeToString,
+            ),
+            'DeleteMemoryItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMemoryItems,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'remora.v1.MemoryService', rpc_method_handlers)
@@ -169,12 +264,15 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     @staticmethod
@@ -329,6 +427,141 @@ class MemoryService:
             '/remora.v1.MemoryService/DeleteWorkingMemory',
             remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddMemoryItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/AddMemoryItems',
+            remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.AddMemoryItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchMemoryItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/SearchMemoryItems',
+            remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.SearchMemoryItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMemoryItem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/GetMemoryItem',
+            remora_dot_v1_dot_memory__service__pb2.GetMemoryItemRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.GetMemoryItemResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMemoryItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ListMemoryItems',
+            remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ListMemoryItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMemoryItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/DeleteMemoryItems',
+            remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.FromString,
             options,
             channel_credentials,
             insecure,

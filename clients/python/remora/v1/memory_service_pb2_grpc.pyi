@@ -27,12 +27,15 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     @_typing.overload
@@ -57,15 +60,35 @@ class MemoryServiceStub:
     """Sets a working memory, replacing the one before."""
     DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]
     """Deletes a working memory; a missing one is no error."""
+    AddMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]
+    """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
+    with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
+    now, the items are found by words.
+    """
+    SearchMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoryItemsRequest, _memory_service_pb2.SearchMemoryItemsResponse]
+    """Finds the items of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+    VECTORS_TOO_LARGE if the user's items take more memory than the server's setting `vector_bytes` allows.
+    """
+    GetMemoryItem: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryItemRequest, _memory_service_pb2.GetMemoryItemResponse]
+    """Gets an item. NOT_FOUND, MEMORY_ITEM_NOT_FOUND if the user has no such item."""
+    ListMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoryItemsRequest, _memory_service_pb2.ListMemoryItemsResponse]
+    """Lists the items of a user by their create time, the newest first. A filter needs as much memory as a search."""
+    DeleteMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryItemsRequest, _memory_service_pb2.DeleteMemoryItemsResponse]
+    """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
+    much memory as a search.
+    """
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -87,14 +110,34 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Sets a working memory, replacing the one before."""
     DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
     """Deletes a working memory; a missing one is no error."""
+    AddMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]  # type: ignore[assignment]
+    """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
+    with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
+    now, the items are found by words.
+    """
+    SearchMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoryItemsRequest, _memory_service_pb2.SearchMemoryItemsResponse]  # type: ignore[assignment]
+    """Finds the items of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+    VECTORS_TOO_LARGE if the user's items take more memory than the server's setting `vector_bytes` allows.
+    """
+    GetMemoryItem: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryItemRequest, _memory_service_pb2.GetMemoryItemResponse]  # type: ignore[assignment]
+    """Gets an item. NOT_FOUND, MEMORY_ITEM_NOT_FOUND if the user has no such item."""
+    ListMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoryItemsRequest, _memory_service_pb2.ListMemoryItemsResponse]  # type: ignore[assignment]
+    """Lists the items of a user by their create time, the newest first. A filter needs as much memory as a search."""
+    DeleteMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryItemsRequest, _memory_service_pb2.DeleteMemoryItemsResponse]  # type: ignore[assignment]
+    """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
+    much memory as a search.
+    """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
-    what all calls have in common.
+    """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+    calls.proto says what all calls have in common.
 
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+    are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
 
     @_abc_1.abstractmethod
@@ -150,5 +193,52 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteWorkingMemoryResponse]]:
         """Deletes a working memory; a missing one is no error."""
+
+    @_abc_1.abstractmethod
+    def AddMemoryItems(
+        self,
+        request: _memory_service_pb2.AddMemoryItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.AddMemoryItemsResponse, _abc.Awaitable[_memory_service_pb2.AddMemoryItemsResponse]]:
+        """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
+        with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
+        now, the items are found by words.
+        """
+
+    @_abc_1.abstractmethod
+    def SearchMemoryItems(
+        self,
+        request: _memory_service_pb2.SearchMemoryItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.SearchMemoryItemsResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoryItemsResponse]]:
+        """Finds the items of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+        VECTORS_TOO_LARGE if the user's items take more memory than the server's setting `vector_bytes` allows.
+        """
+
+    @_abc_1.abstractmethod
+    def GetMemoryItem(
+        self,
+        request: _memory_service_pb2.GetMemoryItemRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.GetMemoryItemResponse, _abc.Awaitable[_memory_service_pb2.GetMemoryItemResponse]]:
+        """Gets an item. NOT_FOUND, MEMORY_ITEM_NOT_FOUND if the user has no such item."""
+
+    @_abc_1.abstractmethod
+    def ListMemoryItems(
+        self,
+        request: _memory_service_pb2.ListMemoryItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ListMemoryItemsResponse, _abc.Awaitable[_memory_service_pb2.ListMemoryItemsResponse]]:
+        """Lists the items of a user by their create time, the newest first. A filter needs as much memory as a search."""
+
+    @_abc_1.abstractmethod
+    def DeleteMemoryItems(
+        self,
+        request: _memory_service_pb2.DeleteMemoryItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.DeleteMemoryItemsResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryItemsResponse]]:
+        """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
+        much memory as a search.
+        """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

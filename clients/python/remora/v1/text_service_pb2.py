@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from remora.v1 import message_pb2 as remora_dot_v1_dot_message__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cremora/v1/text_service.proto\x12\tremora.v1\x1a\x17remora/v1/message.proto\"D\n\x08\x45ncoding\x12\x14\n\x04name\x18\x01 \x01(\tH\x00R\x04name\x12\x16\n\x05model\x18\x02 \x01(\tH\x00R\x05modelB\n\n\x08\x65ncoding\"\x8b\x01\n\x12\x43ountTokensRequest\x12/\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x13.remora.v1.EncodingR\x08\x65ncoding\x12\x14\n\x05texts\x18\x02 \x03(\tR\x05texts\x12.\n\x08messages\x18\x03 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\"\xb6\x01\n\x13\x43ountTokensResponse\x12\x16\n\x06\x63ounts\x18\x01 \x03(\x05R\x06\x63ounts\x12\x14\n\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n\x08\x65ncoding\x18\x03 \x01(\tR\x08\x65ncoding\x12\x14\n\x05\x65xact\x18\x04 \x01(\x08R\x05\x65xact\x12\x16\n\x06margin\x18\x05 \x01(\x01R\x06margin\x12\'\n\x0funcounted_parts\x18\x06 \x01(\x05R\x0euncountedParts\"$\n\x0c\x45mbedRequest\x12\x14\n\x05texts\x18\x01 \x03(\tR\x05texts\"c\n\rEmbedResponse\x12\x34\n\nembeddings\x18\x01 \x03(\x0b\x32\x14.remora.v1.EmbeddingR\nembeddings\x12\x1c\n\tdimension\x18\x02 \x01(\x05R\tdimension2\xa1\x01\n\x0bTextService\x12Q\n\x0b\x43ountTokens\x12\x1d.remora.v1.CountTokensRequest\x1a\x1e.remora.v1.CountTokensResponse\"\x03\x90\x02\x01\x12?\n\x05\x45mbed\x12\x17.remora.v1.EmbedRequest\x1a\x18.remora.v1.EmbedResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cremora/v1/text_service.proto\x12\tremora.v1\x1a\x17remora/v1/message.proto\"D\n\x08\x45ncoding\x12\x14\n\x04name\x18\x01 \x01(\tH\x00R\x04name\x12\x16\n\x05model\x18\x02 \x01(\tH\x00R\x05modelB\n\n\x08\x65ncoding\"\x8b\x01\n\x12\x43ountTokensRequest\x12/\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x13.remora.v1.EncodingR\x08\x65ncoding\x12\x14\n\x05texts\x18\x02 \x03(\tR\x05texts\x12.\n\x08messages\x18\x03 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\"\xb6\x01\n\x13\x43ountTokensResponse\x12\x16\n\x06\x63ounts\x18\x01 \x03(\x05R\x06\x63ounts\x12\x14\n\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n\x08\x65ncoding\x18\x03 \x01(\tR\x08\x65ncoding\x12\x14\n\x05\x65xact\x18\x04 \x01(\x08R\x05\x65xact\x12\x16\n\x06margin\x18\x05 \x01(\x01R\x06margin\x12\'\n\x0funcounted_parts\x18\x06 \x01(\x05R\x0euncountedParts\"$\n\x0c\x45mbedRequest\x12\x14\n\x05texts\x18\x01 \x03(\tR\x05texts\"c\n\rEmbedResponse\x12\x34\n\nembeddings\x18\x01 \x03(\x0b\x32\x14.remora.v1.EmbeddingR\nembeddings\x12\x1c\n\tdimension\x18\x02 \x01(\x05R\tdimension\"\xa6\x03\n\x13TrimMessagesRequest\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12\x1d\n\nmax_tokens\x18\x02 \x01(\x05R\tmaxTokens\x12\x33\n\x08strategy\x18\x03 \x01(\x0e\x32\x17.remora.v1.TrimStrategyR\x08strategy\x12\x19\n\x08start_on\x18\x04 \x03(\tR\x07startOn\x12\x15\n\x06\x65nd_on\x18\x05 \x03(\tR\x05\x65ndOn\x12*\n\x0einclude_system\x18\x06 \x01(\x08H\x01R\rincludeSystem\x88\x01\x01\x12#\n\rallow_partial\x18\x07 \x01(\x08R\x0c\x61llowPartial\x12\x31\n\x08\x65ncoding\x18\x08 \x01(\x0b\x32\x13.remora.v1.EncodingH\x00R\x08\x65ncoding\x12;\n\tlangchain\x18\t \x01(\x0b\x32\x1b.remora.v1.LangChainCounterH\x00R\tlangchainB\x05\n\x03wayB\x11\n\x0f_include_system\"\xb5\x02\n\x14TrimMessagesResponse\x12\x12\n\x04kept\x18\x01 \x03(\x05R\x04kept\x12\'\n\x03\x63ut\x18\x02 \x01(\x0b\x32\x15.remora.v1.CutMessageR\x03\x63ut\x12\x16\n\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x1f\n\x0bover_budget\x18\x04 \x01(\x08R\noverBudget\x12\x34\n\x07\x64ropped\x18\x05 \x03(\x0b\x32\x1a.remora.v1.DroppedMessagesR\x07\x64ropped\x12\x1a\n\x08\x65ncoding\x18\x06 \x01(\tR\x08\x65ncoding\x12\x14\n\x05\x65xact\x18\x07 \x01(\x08R\x05\x65xact\x12\x16\n\x06margin\x18\x08 \x01(\x01R\x06margin\x12\'\n\x0funcounted_parts\x18\t \x01(\x05R\x0euncountedParts\"h\n\x0f\x44roppedMessages\x12\x14\n\x05\x62\x65gin\x18\x01 \x01(\x05R\x05\x62\x65gin\x12\x10\n\x03\x65nd\x18\x02 \x01(\x05R\x03\x65nd\x12-\n\x06reason\x18\x03 \x01(\x0e\x32\x15.remora.v1.DropReasonR\x06reason\"t\n\nCutMessage\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x14\n\x04text\x18\x02 \x01(\tH\x00R\x04text\x12/\n\x06\x62locks\x18\x03 \x01(\x0b\x32\x15.remora.v1.BlockRangeH\x00R\x06\x62locksB\t\n\x07\x63ontent\"4\n\nBlockRange\x12\x14\n\x05\x62\x65gin\x18\x01 \x01(\x05R\x05\x62\x65gin\x12\x10\n\x03\x65nd\x18\x02 \x01(\x05R\x03\x65nd\"\xbb\x02\n\x10LangChainCounter\x12+\n\x0f\x63hars_per_token\x18\x01 \x01(\x01H\x00R\rcharsPerToken\x88\x01\x01\x12<\n\x18\x65xtra_tokens_per_message\x18\x02 \x01(\x01H\x01R\x15\x65xtraTokensPerMessage\x88\x01\x01\x12\"\n\ncount_name\x18\x03 \x01(\x08H\x02R\tcountName\x88\x01\x01\x12-\n\x10tokens_per_image\x18\x04 \x01(\x05H\x03R\x0etokensPerImage\x88\x01\x01\x12\x14\n\x05tools\x18\x05 \x03(\tR\x05toolsB\x12\n\x10_chars_per_tokenB\x1b\n\x19_extra_tokens_per_messageB\r\n\x0b_count_nameB\x13\n\x11_tokens_per_image\"H\n\x16ValidateHistoryRequest\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\"J\n\x17ValidateHistoryResponse\x12/\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x17.remora.v1.HistoryFaultR\x06\x66\x61ults\"\x87\x01\n\x0cHistoryFault\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12/\n\x04kind\x18\x02 \x01(\x0e\x32\x1b.remora.v1.HistoryFaultKindR\x04kind\x12\x0e\n\x02id\x18\x03 \x01(\tR\x02id\x12 \n\x0b\x64\x65scription\x18\x04 \x01(\tR\x0b\x64\x65scription\"\xfd\x02\n\x14\x43learToolUsesRequest\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x12.remora.v1.MessageR\x08messages\x12*\n\x0etrigger_tokens\x18\x02 \x01(\x05H\x00R\rtriggerTokens\x88\x01\x01\x12\x17\n\x04keep\x18\x03 \x01(\x05H\x01R\x04keep\x88\x01\x01\x12$\n\x0e\x63lear_at_least\x18\x04 \x01(\x05R\x0c\x63learAtLeast\x12%\n\x0bplaceholder\x18\x05 \x01(\tH\x02R\x0bplaceholder\x88\x01\x01\x12#\n\rexclude_tools\x18\x06 \x03(\tR\x0c\x65xcludeTools\x12!\n\x0c\x63lear_inputs\x18\x07 \x01(\x08R\x0b\x63learInputs\x12/\n\x08\x65ncoding\x18\x08 \x01(\x0b\x32\x13.remora.v1.EncodingR\x08\x65ncodingB\x11\n\x0f_trigger_tokensB\x07\n\x05_keepB\x0e\n\x0c_placeholder\"\xfe\x01\n\x15\x43learToolUsesResponse\x12\x18\n\x07\x63leared\x18\x01 \x03(\x05R\x07\x63leared\x12/\n\x06inputs\x18\x02 \x03(\x0b\x32\x17.remora.v1.ClearedInputR\x06inputs\x12 \n\x0bplaceholder\x18\x03 \x01(\tR\x0bplaceholder\x12#\n\rtokens_before\x18\x04 \x01(\x03R\x0ctokensBefore\x12!\n\x0ctokens_after\x18\x05 \x01(\x03R\x0btokensAfter\x12\x1a\n\x08\x65ncoding\x18\x06 \x01(\tR\x08\x65ncoding\x12\x14\n\x05\x65xact\x18\x07 \x01(\x08R\x05\x65xact\"=\n\x0c\x43learedInput\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x17\n\x07\x63\x61ll_id\x18\x02 \x01(\tR\x06\x63\x61llId*^\n\x0cTrimStrategy\x12\x1d\n\x19TRIM_STRATEGY_UNSPECIFIED\x10\x00\x12\x16\n\x12TRIM_STRATEGY_LAST\x10\x01\x12\x17\n\x13TRIM_STRATEGY_FIRST\x10\x02*\x93\x01\n\nDropReason\x12\x1b\n\x17\x44ROP_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44ROP_REASON_OVER_BUDGET\x10\x01\x12\x19\n\x15\x44ROP_REASON_TOOL_PAIR\x10\x02\x12\x18\n\x14\x44ROP_REASON_START_ON\x10\x03\x12\x16\n\x12\x44ROP_REASON_END_ON\x10\x04*\xad\x02\n\x10HistoryFaultKind\x12\"\n\x1eHISTORY_FAULT_KIND_UNSPECIFIED\x10\x00\x12$\n HISTORY_FAULT_KIND_ORPHAN_RESULT\x10\x01\x12)\n%HISTORY_FAULT_KIND_RESULT_BEFORE_CALL\x10\x02\x12\'\n#HISTORY_FAULT_KIND_DUPLICATE_RESULT\x10\x03\x12$\n HISTORY_FAULT_KIND_DANGLING_CALL\x10\x04\x12(\n$HISTORY_FAULT_KIND_DUPLICATE_CALL_ID\x10\x05\x12+\n\'HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID\x10\x06\x32\xaf\x03\n\x0bTextService\x12Q\n\x0b\x43ountTokens\x12\x1d.remora.v1.CountTokensRequest\x1a\x1e.remora.v1.CountTokensResponse\"\x03\x90\x02\x01\x12?\n\x05\x45mbed\x12\x17.remora.v1.EmbedRequest\x1a\x18.remora.v1.EmbedResponse\"\x03\x90\x02\x01\x12T\n\x0cTrimMessages\x12\x1e.remora.v1.TrimMessagesRequest\x1a\x1f.remora.v1.TrimMessagesResponse\"\x03\x90\x02\x01\x12]\n\x0fValidateHistory\x12!.remora.v1.ValidateHistoryRequest\x1a\".remora.v1.ValidateHistoryResponse\"\x03\x90\x02\x01\x12W\n\rClearToolUses\x12\x1f.remora.v1.ClearToolUsesRequest\x1a .remora.v1.ClearToolUsesResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,6 +36,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TEXTSERVICE'].methods_by_name['CountTokens']._serialized_options = b'\220\002\001'
   _globals['_TEXTSERVICE'].methods_by_name['Embed']._loaded_options = None
   _globals['_TEXTSERVICE'].methods_by_name['Embed']._serialized_options = b'\220\002\001'
+  _globals['_TEXTSERVICE'].methods_by_name['TrimMessages']._loaded_options = None
+  _globals['_TEXTSERVICE'].methods_by_name['TrimMessages']._serialized_options = b'\220\002\001'
+  _globals['_TEXTSERVICE'].methods_by_name['ValidateHistory']._loaded_options = None
+  _globals['_TEXTSERVICE'].methods_by_name['ValidateHistory']._serialized_options = b'\220\002\001'
+  _globals['_TEXTSERVICE'].methods_by_name['ClearToolUses']._loaded_options = None
+  _globals['_TEXTSERVICE'].methods_by_name['ClearToolUses']._serialized_options = b'\220\002\001'
+  _globals['_TRIMSTRATEGY']._serialized_start=2929
+  _globals['_TRIMSTRATEGY']._serialized_end=3023
+  _globals['_DROPREASON']._serialized_start=3026
+  _globals['_DROPREASON']._serialized_end=3173
+  _globals['_HISTORYFAULTKIND']._serialized_start=3176
+  _globals['_HISTORYFAULTKIND']._serialized_end=3477
   _globals['_ENCODING']._serialized_start=68
   _globals['_ENCODING']._serialized_end=136
   _globals['_COUNTTOKENSREQUEST']._serialized_start=139
@@ -46,6 +58,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EMBEDREQUEST']._serialized_end=501
   _globals['_EMBEDRESPONSE']._serialized_start=503
   _globals['_EMBEDRESPONSE']._serialized_end=602
-  _globals['_TEXTSERVICE']._serialized_start=605
-  _globals['_TEXTSERVICE']._serialized_end=766
+  _globals['_TRIMMESSAGESREQUEST']._serialized_start=605
+  _globals['_TRIMMESSAGESREQUEST']._serialized_end=1027
+  _globals['_TRIMMESSAGESRESPONSE']._serialized_start=1030
+  _globals['_TRIMMESSAGESRESPONSE']._serialized_end=1339
+  _globals['_DROPPEDMESSAGES']._serialized_start=1341
+  _globals['_DROPPEDMESSAGES']._serialized_end=1445
+  _globals['_CUTMESSAGE']._serialized_start=1447
+  _globals['_CUTMESSAGE']._serialized_end=1563
+  _globals['_BLOCKRANGE']._serialized_start=1565
+  _globals['_BLOCKRANGE']._serialized_end=1617
+  _globals['_LANGCHAINCOUNTER']._serialized_start=1620
+  _globals['_LANGCHAINCOUNTER']._serialized_end=1935
+  _globals['_VALIDATEHISTORYREQUEST']._serialized_start=1937
+  _globals['_VALIDATEHISTORYREQUEST']._serialized_end=2009
+  _globals['_VALIDATEHISTORYRESPONSE']._serialized_start=2011
+  _globals['_VALIDATEHISTORYRESPONSE']._serialized_end=2085
+  _globals['_HISTORYFAULT']._serialized_start=2088
+  _globals['_HISTORYFAULT']._serialized_end=2223
+  _globals['_CLEARTOOLUSESREQUEST']._serialized_start=2226
+  _globals['_CLEARTOOLUSESREQUEST']._serialized_end=2607
+  _globals['_CLEARTOOLUSESRESPONSE']._serialized_start=2610
+  _globals['_CLEARTOOLUSESRESPONSE']._serialized_end=2864
+  _globals['_CLEAREDINPUT']._serialized_start=2866
+  _globals['_CLEAREDINPUT']._serialized_end=2927
+  _globals['_TEXTSERVICE']._serialized_start=3480
+  _globals['_TEXTSERVICE']._serialized_end=3911
 # @@protoc_insertion_point(module_scope)

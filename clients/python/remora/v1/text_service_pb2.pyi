@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import message_pb2 as _message_pb2
 import builtins as _builtins
 import sys
@@ -18,6 +19,102 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _TrimStrategy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TrimStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrimStrategy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TRIM_STRATEGY_UNSPECIFIED: _TrimStrategy.ValueType  # 0
+    """The newest messages."""
+    TRIM_STRATEGY_LAST: _TrimStrategy.ValueType  # 1
+    """The newest messages."""
+    TRIM_STRATEGY_FIRST: _TrimStrategy.ValueType  # 2
+    """The oldest messages."""
+
+class TrimStrategy(_TrimStrategy, metaclass=_TrimStrategyEnumTypeWrapper):
+    """Which end of a history stays."""
+
+TRIM_STRATEGY_UNSPECIFIED: TrimStrategy.ValueType  # 0
+"""The newest messages."""
+TRIM_STRATEGY_LAST: TrimStrategy.ValueType  # 1
+"""The newest messages."""
+TRIM_STRATEGY_FIRST: TrimStrategy.ValueType  # 2
+"""The oldest messages."""
+Global___TrimStrategy: _TypeAlias = TrimStrategy  # noqa: Y015
+
+class _DropReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DropReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DropReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DROP_REASON_UNSPECIFIED: _DropReason.ValueType  # 0
+    """Not used."""
+    DROP_REASON_OVER_BUDGET: _DropReason.ValueType  # 1
+    """It does not fit into the budget."""
+    DROP_REASON_TOOL_PAIR: _DropReason.ValueType  # 2
+    """It belongs to a tool call of which a part does not stay."""
+    DROP_REASON_START_ON: _DropReason.ValueType  # 3
+    """It is before the first message on which the kept ones may begin."""
+    DROP_REASON_END_ON: _DropReason.ValueType  # 4
+    """It is after the last message on which the kept ones may end."""
+
+class DropReason(_DropReason, metaclass=_DropReasonEnumTypeWrapper):
+    """Why a message goes."""
+
+DROP_REASON_UNSPECIFIED: DropReason.ValueType  # 0
+"""Not used."""
+DROP_REASON_OVER_BUDGET: DropReason.ValueType  # 1
+"""It does not fit into the budget."""
+DROP_REASON_TOOL_PAIR: DropReason.ValueType  # 2
+"""It belongs to a tool call of which a part does not stay."""
+DROP_REASON_START_ON: DropReason.ValueType  # 3
+"""It is before the first message on which the kept ones may begin."""
+DROP_REASON_END_ON: DropReason.ValueType  # 4
+"""It is after the last message on which the kept ones may end."""
+Global___DropReason: _TypeAlias = DropReason  # noqa: Y015
+
+class _HistoryFaultKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _HistoryFaultKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HistoryFaultKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    HISTORY_FAULT_KIND_UNSPECIFIED: _HistoryFaultKind.ValueType  # 0
+    """Not used."""
+    HISTORY_FAULT_KIND_ORPHAN_RESULT: _HistoryFaultKind.ValueType  # 1
+    """A tool result that answers no call of the history."""
+    HISTORY_FAULT_KIND_RESULT_BEFORE_CALL: _HistoryFaultKind.ValueType  # 2
+    """A tool result that stands before the call of its id."""
+    HISTORY_FAULT_KIND_DUPLICATE_RESULT: _HistoryFaultKind.ValueType  # 3
+    """A second result of a call."""
+    HISTORY_FAULT_KIND_DANGLING_CALL: _HistoryFaultKind.ValueType  # 4
+    """A call without a result. At the end of a history its tools may still be running."""
+    HISTORY_FAULT_KIND_DUPLICATE_CALL_ID: _HistoryFaultKind.ValueType  # 5
+    """A call with the id of one that has no result yet. (An id may be used again once it was answered.)"""
+    HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID: _HistoryFaultKind.ValueType  # 6
+    """A message with the id of an earlier one."""
+
+class HistoryFaultKind(_HistoryFaultKind, metaclass=_HistoryFaultKindEnumTypeWrapper):
+    """What can be wrong with a history."""
+
+HISTORY_FAULT_KIND_UNSPECIFIED: HistoryFaultKind.ValueType  # 0
+"""Not used."""
+HISTORY_FAULT_KIND_ORPHAN_RESULT: HistoryFaultKind.ValueType  # 1
+"""A tool result that answers no call of the history."""
+HISTORY_FAULT_KIND_RESULT_BEFORE_CALL: HistoryFaultKind.ValueType  # 2
+"""A tool result that stands before the call of its id."""
+HISTORY_FAULT_KIND_DUPLICATE_RESULT: HistoryFaultKind.ValueType  # 3
+"""A second result of a call."""
+HISTORY_FAULT_KIND_DANGLING_CALL: HistoryFaultKind.ValueType  # 4
+"""A call without a result. At the end of a history its tools may still be running."""
+HISTORY_FAULT_KIND_DUPLICATE_CALL_ID: HistoryFaultKind.ValueType  # 5
+"""A call with the id of one that has no result yet. (An id may be used again once it was answered.)"""
+HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID: HistoryFaultKind.ValueType  # 6
+"""A message with the id of an earlier one."""
+Global___HistoryFaultKind: _TypeAlias = HistoryFaultKind  # noqa: Y015
 
 @_typing.final
 class Encoding(_message.Message):
@@ -181,3 +278,517 @@ class EmbedResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
+
+@_typing.final
+class TrimMessagesRequest(_message.Message):
+    """The request of TrimMessages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    START_ON_FIELD_NUMBER: _builtins.int
+    END_ON_FIELD_NUMBER: _builtins.int
+    INCLUDE_SYSTEM_FIELD_NUMBER: _builtins.int
+    ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
+    LANGCHAIN_FIELD_NUMBER: _builtins.int
+    max_tokens: _builtins.int
+    """Required. The budget, at least 1."""
+    strategy: Global___TrimStrategy.ValueType
+    """Which end of the history stays. Default: the newest messages."""
+    include_system: _builtins.bool
+    """Whether the system messages at the head stay, within the budget. Default: true; for `langchain` false, and there it
+    is about the first message alone. Not to be set with TRIM_STRATEGY_FIRST.
+    """
+    allow_partial: _builtins.bool
+    """Whether the first message that does not fit may be cut. Its text is cut between lines. For `langchain` a list of
+    content blocks loses whole blocks; otherwise only messages of nothing but text are cut, as `parts` and `media` say.
+    """
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
+        """The history, oldest first, at most 10,000 messages. `parts` are read only for `langchain`; otherwise they need not be
+        sent where `media` says what they hold.
+        """
+
+    @_builtins.property
+    def start_on(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The roles on which the kept messages may begin, system messages at the head aside: at most 16. Empty: any. Not with
+        TRIM_STRATEGY_FIRST. For `langchain` its types, such as `human`.
+        """
+
+    @_builtins.property
+    def end_on(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The roles on which the kept messages may end: at most 16. Empty: any. For `langchain` its types."""
+
+    @_builtins.property
+    def encoding(self) -> Global___Encoding:
+        """A tool call and all its results stay or go together; counts are those of CountTokens in this encoding."""
+
+    @_builtins.property
+    def langchain(self) -> Global___LangChainCounter:
+        """As LangChain's trim_messages does, with its approximate counter, to the token (langchain-core 1.7). It parts calls
+        from their results. Messages are read as LangChain has them: from `parts` that hold one of its messages, as
+        message_to_dict writes it, or an OpenAI chat message; from the other fields where `parts` are empty.
+        """
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[_message_pb2.Message] | None = ...,
+        max_tokens: _builtins.int = ...,
+        strategy: Global___TrimStrategy.ValueType = ...,
+        start_on: _abc.Iterable[_builtins.str] | None = ...,
+        end_on: _abc.Iterable[_builtins.str] | None = ...,
+        include_system: _builtins.bool | None = ...,
+        allow_partial: _builtins.bool = ...,
+        encoding: Global___Encoding | None = ...,
+        langchain: Global___LangChainCounter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_system", b"_include_system", "encoding", b"encoding", "include_system", b"include_system", "langchain", b"langchain", "way", b"way"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_system", b"_include_system", "allow_partial", b"allow_partial", "encoding", b"encoding", "end_on", b"end_on", "include_system", b"include_system", "langchain", b"langchain", "max_tokens", b"max_tokens", "messages", b"messages", "start_on", b"start_on", "strategy", b"strategy", "way", b"way"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__include_system: _TypeAlias = _typing.Literal["include_system"]  # noqa: Y015
+    _WhichOneofArgType__include_system: _TypeAlias = _typing.Literal["_include_system", b"_include_system"]  # noqa: Y015
+    _WhichOneofReturnType_way: _TypeAlias = _typing.Literal["encoding", "langchain"]  # noqa: Y015
+    _WhichOneofArgType_way: _TypeAlias = _typing.Literal["way", b"way"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__include_system) -> _WhichOneofReturnType__include_system | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_way) -> _WhichOneofReturnType_way | None: ...
+
+Global___TrimMessagesRequest: _TypeAlias = TrimMessagesRequest  # noqa: Y015
+
+@_typing.final
+class TrimMessagesResponse(_message.Message):
+    """The reply of TrimMessages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEPT_FIELD_NUMBER: _builtins.int
+    CUT_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    OVER_BUDGET_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_PARTS_FIELD_NUMBER: _builtins.int
+    tokens: _builtins.int
+    """What the kept messages cost: what CountTokens says of them, 3 for the whole included, or what LangChain's counter says."""
+    over_budget: _builtins.bool
+    """Whether that is more than the budget. Where nothing fits, the last turn of the user remains, or the first message with
+    TRIM_STRATEGY_FIRST, with the results of their tool calls. For `langchain`, system messages may be over the budget.
+    """
+    encoding: _builtins.str
+    """How tokens were counted: `o200k_base`, `cl100k_base` or `approximate`, or `langchain`."""
+    exact: _builtins.bool
+    """Whether the count is exact and everything that stays was counted."""
+    margin: _builtins.float
+    """If the encoding is not exact: the usual relative error for English text, such as 0.3."""
+    uncounted_parts: _builtins.int
+    """How many of the kept messages hold something that is not counted: see CountTokens."""
+    @_builtins.property
+    def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The indexes of the messages that stay, ascending."""
+
+    @_builtins.property
+    def cut(self) -> Global___CutMessage:
+        """The one of them that is cut. Unset: all stay whole."""
+
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedCompositeFieldContainer[Global___DroppedMessages]:
+        """The messages that go, by index and with the reason."""
+
+    def __init__(
+        self,
+        *,
+        kept: _abc.Iterable[_builtins.int] | None = ...,
+        cut: Global___CutMessage | None = ...,
+        tokens: _builtins.int = ...,
+        over_budget: _builtins.bool = ...,
+        dropped: _abc.Iterable[Global___DroppedMessages] | None = ...,
+        encoding: _builtins.str = ...,
+        exact: _builtins.bool = ...,
+        margin: _builtins.float = ...,
+        uncounted_parts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cut", b"cut"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut", b"cut", "dropped", b"dropped", "encoding", b"encoding", "exact", b"exact", "kept", b"kept", "margin", b"margin", "over_budget", b"over_budget", "tokens", b"tokens", "uncounted_parts", b"uncounted_parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrimMessagesResponse: _TypeAlias = TrimMessagesResponse  # noqa: Y015
+
+@_typing.final
+class DroppedMessages(_message.Message):
+    """Messages from `begin` to before `end` that go for one reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    begin: _builtins.int
+    """The index of the first."""
+    end: _builtins.int
+    """The index behind the last."""
+    reason: Global___DropReason.ValueType
+    """Why they go."""
+    def __init__(
+        self,
+        *,
+        begin: _builtins.int = ...,
+        end: _builtins.int = ...,
+        reason: Global___DropReason.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "end", b"end", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DroppedMessages: _TypeAlias = DroppedMessages  # noqa: Y015
+
+@_typing.final
+class CutMessage(_message.Message):
+    """A message that stays in part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Its index."""
+    text: _builtins.str
+    """This text, instead of its content."""
+    @_builtins.property
+    def blocks(self) -> Global___BlockRange:
+        """These of its content blocks."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        text: _builtins.str = ...,
+        blocks: Global___BlockRange | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "content", b"content", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "content", b"content", "index", b"index", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["text", "blocks"]  # noqa: Y015
+    _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
+
+Global___CutMessage: _TypeAlias = CutMessage  # noqa: Y015
+
+@_typing.final
+class BlockRange(_message.Message):
+    """Content blocks from `begin` to before `end`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    begin: _builtins.int
+    """The index of the first."""
+    end: _builtins.int
+    """The index behind the last."""
+    def __init__(
+        self,
+        *,
+        begin: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "end", b"end"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlockRange: _TypeAlias = BlockRange  # noqa: Y015
+
+@_typing.final
+class LangChainCounter(_message.Message):
+    """The options of LangChain's count_tokens_approximately."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHARS_PER_TOKEN_FIELD_NUMBER: _builtins.int
+    EXTRA_TOKENS_PER_MESSAGE_FIELD_NUMBER: _builtins.int
+    COUNT_NAME_FIELD_NUMBER: _builtins.int
+    TOKENS_PER_IMAGE_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    chars_per_token: _builtins.float
+    """Characters of a token, 0.01 to 1,000,000. Default: 4."""
+    extra_tokens_per_message: _builtins.float
+    """Tokens of each message besides its characters, up to 1,000,000. Default: 3."""
+    count_name: _builtins.bool
+    """Whether names count. Default: true."""
+    tokens_per_image: _builtins.int
+    """Tokens of each image. Default: 85."""
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The schemas of tools that count too, each as Python's json.dumps writes it: at most 1,024, up to 1 MiB each."""
+
+    def __init__(
+        self,
+        *,
+        chars_per_token: _builtins.float | None = ...,
+        extra_tokens_per_message: _builtins.float | None = ...,
+        count_name: _builtins.bool | None = ...,
+        tokens_per_image: _builtins.int | None = ...,
+        tools: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token", "_count_name", b"_count_name", "_extra_tokens_per_message", b"_extra_tokens_per_message", "_tokens_per_image", b"_tokens_per_image", "chars_per_token", b"chars_per_token", "count_name", b"count_name", "extra_tokens_per_message", b"extra_tokens_per_message", "tokens_per_image", b"tokens_per_image"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token", "_count_name", b"_count_name", "_extra_tokens_per_message", b"_extra_tokens_per_message", "_tokens_per_image", b"_tokens_per_image", "chars_per_token", b"chars_per_token", "count_name", b"count_name", "extra_tokens_per_message", b"extra_tokens_per_message", "tokens_per_image", b"tokens_per_image", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__chars_per_token: _TypeAlias = _typing.Literal["chars_per_token"]  # noqa: Y015
+    _WhichOneofArgType__chars_per_token: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token"]  # noqa: Y015
+    _WhichOneofReturnType__count_name: _TypeAlias = _typing.Literal["count_name"]  # noqa: Y015
+    _WhichOneofArgType__count_name: _TypeAlias = _typing.Literal["_count_name", b"_count_name"]  # noqa: Y015
+    _WhichOneofReturnType__extra_tokens_per_message: _TypeAlias = _typing.Literal["extra_tokens_per_message"]  # noqa: Y015
+    _WhichOneofArgType__extra_tokens_per_message: _TypeAlias = _typing.Literal["_extra_tokens_per_message", b"_extra_tokens_per_message"]  # noqa: Y015
+    _WhichOneofReturnType__tokens_per_image: _TypeAlias = _typing.Literal["tokens_per_image"]  # noqa: Y015
+    _WhichOneofArgType__tokens_per_image: _TypeAlias = _typing.Literal["_tokens_per_image", b"_tokens_per_image"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__chars_per_token) -> _WhichOneofReturnType__chars_per_token | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__count_name) -> _WhichOneofReturnType__count_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__extra_tokens_per_message) -> _WhichOneofReturnType__extra_tokens_per_message | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_per_image) -> _WhichOneofReturnType__tokens_per_image | None: ...
+
+Global___LangChainCounter: _TypeAlias = LangChainCounter  # noqa: Y015
+
+@_typing.final
+class ValidateHistoryRequest(_message.Message):
+    """The request of ValidateHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
+        """The history, oldest first, at most 10,000 messages. `parts` are not read."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[_message_pb2.Message] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateHistoryRequest: _TypeAlias = ValidateHistoryRequest  # noqa: Y015
+
+@_typing.final
+class ValidateHistoryResponse(_message.Message):
+    """The reply of ValidateHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryFault]:
+        """What is wrong, by index. Empty: nothing."""
+
+    def __init__(
+        self,
+        *,
+        faults: _abc.Iterable[Global___HistoryFault] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["faults", b"faults"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateHistoryResponse: _TypeAlias = ValidateHistoryResponse  # noqa: Y015
+
+@_typing.final
+class HistoryFault(_message.Message):
+    """Something that a model's provider may refuse."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """The index of the message."""
+    kind: Global___HistoryFaultKind.ValueType
+    """What is wrong with it."""
+    id: _builtins.str
+    """The id that it is about: a call's, or the message's own for HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID."""
+    description: _builtins.str
+    """A sentence for people."""
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        kind: Global___HistoryFaultKind.ValueType = ...,
+        id: _builtins.str = ...,
+        description: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "id", b"id", "index", b"index", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryFault: _TypeAlias = HistoryFault  # noqa: Y015
+
+@_typing.final
+class ClearToolUsesRequest(_message.Message):
+    """The request of ClearToolUses. The defaults are those of LangChain's ClearToolUsesEdit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    TRIGGER_TOKENS_FIELD_NUMBER: _builtins.int
+    KEEP_FIELD_NUMBER: _builtins.int
+    CLEAR_AT_LEAST_FIELD_NUMBER: _builtins.int
+    PLACEHOLDER_FIELD_NUMBER: _builtins.int
+    EXCLUDE_TOOLS_FIELD_NUMBER: _builtins.int
+    CLEAR_INPUTS_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
+    trigger_tokens: _builtins.int
+    """Nothing is cleared unless the history costs more tokens than this. Default: 100,000."""
+    keep: _builtins.int
+    """How many of the newest messages with tool results stay as they are. Default: 3."""
+    clear_at_least: _builtins.int
+    """Clearing stops, oldest first, once it has saved this many tokens. 0: it does not stop."""
+    placeholder: _builtins.str
+    """What stands for a cleared result, up to 1,024 bytes. Default: `[cleared]`."""
+    clear_inputs: _builtins.bool
+    """Whether the arguments of the calls whose results are cleared become `{}`."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
+        """The history, oldest first, at most 10,000 messages. `parts` are not read."""
+
+    @_builtins.property
+    def exclude_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of tools whose results stay: at most 1,024."""
+
+    @_builtins.property
+    def encoding(self) -> Global___Encoding:
+        """How to count."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[_message_pb2.Message] | None = ...,
+        trigger_tokens: _builtins.int | None = ...,
+        keep: _builtins.int | None = ...,
+        clear_at_least: _builtins.int = ...,
+        placeholder: _builtins.str | None = ...,
+        exclude_tools: _abc.Iterable[_builtins.str] | None = ...,
+        clear_inputs: _builtins.bool = ...,
+        encoding: Global___Encoding | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_keep", b"_keep", "_placeholder", b"_placeholder", "_trigger_tokens", b"_trigger_tokens", "encoding", b"encoding", "keep", b"keep", "placeholder", b"placeholder", "trigger_tokens", b"trigger_tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_keep", b"_keep", "_placeholder", b"_placeholder", "_trigger_tokens", b"_trigger_tokens", "clear_at_least", b"clear_at_least", "clear_inputs", b"clear_inputs", "encoding", b"encoding", "exclude_tools", b"exclude_tools", "keep", b"keep", "messages", b"messages", "placeholder", b"placeholder", "trigger_tokens", b"trigger_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__keep: _TypeAlias = _typing.Literal["keep"]  # noqa: Y015
+    _WhichOneofArgType__keep: _TypeAlias = _typing.Literal["_keep", b"_keep"]  # noqa: Y015
+    _WhichOneofReturnType__placeholder: _TypeAlias = _typing.Literal["placeholder"]  # noqa: Y015
+    _WhichOneofArgType__placeholder: _TypeAlias = _typing.Literal["_placeholder", b"_placeholder"]  # noqa: Y015
+    _WhichOneofReturnType__trigger_tokens: _TypeAlias = _typing.Literal["trigger_tokens"]  # noqa: Y015
+    _WhichOneofArgType__trigger_tokens: _TypeAlias = _typing.Literal["_trigger_tokens", b"_trigger_tokens"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__keep) -> _WhichOneofReturnType__keep | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__placeholder) -> _WhichOneofReturnType__placeholder | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trigger_tokens) -> _WhichOneofReturnType__trigger_tokens | None: ...
+
+Global___ClearToolUsesRequest: _TypeAlias = ClearToolUsesRequest  # noqa: Y015
+
+@_typing.final
+class ClearToolUsesResponse(_message.Message):
+    """The reply of ClearToolUses."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLEARED_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
+    PLACEHOLDER_FIELD_NUMBER: _builtins.int
+    TOKENS_BEFORE_FIELD_NUMBER: _builtins.int
+    TOKENS_AFTER_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    placeholder: _builtins.str
+    """What stands for each cleared result."""
+    tokens_before: _builtins.int
+    """What the history costs as it was given, by CountTokens."""
+    tokens_after: _builtins.int
+    """What it costs with the results cleared."""
+    encoding: _builtins.str
+    """How tokens were counted: `o200k_base`, `cl100k_base` or `approximate`."""
+    exact: _builtins.bool
+    """Whether the counts are exact and everything was counted."""
+    @_builtins.property
+    def cleared(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The indexes of the messages whose content becomes the placeholder, ascending."""
+
+    @_builtins.property
+    def inputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClearedInput]:
+        """The calls whose arguments become `{}`."""
+
+    def __init__(
+        self,
+        *,
+        cleared: _abc.Iterable[_builtins.int] | None = ...,
+        inputs: _abc.Iterable[Global___ClearedInput] | None = ...,
+        placeholder: _builtins.str = ...,
+        tokens_before: _builtins.int = ...,
+        tokens_after: _builtins.int = ...,
+        encoding: _builtins.str = ...,
+        exact: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cleared", b"cleared", "encoding", b"encoding", "exact", b"exact", "inputs", b"inputs", "placeholder", b"placeholder", "tokens_after", b"tokens_after", "tokens_before", b"tokens_before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClearToolUsesResponse: _TypeAlias = ClearToolUsesResponse  # noqa: Y015
+
+@_typing.final
+class ClearedInput(_message.Message):
+    """A call whose arguments are cleared."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """The index of the message that calls."""
+    call_id: _builtins.str
+    """The id of the call."""
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        call_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClearedInput: _TypeAlias = ClearedInput  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TextServiceStub:
-    """Counts tokens and makes embeddings; stores nothing.
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,25 @@ class TextServiceStub:
                 request_serializer=remora_dot_v1_dot_text__service__pb2.EmbedRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_text__service__pb2.EmbedResponse.FromString,
                 _registered_method=True)
+        self.TrimMessages = channel.unary_unary(
+                '/remora.v1.TextService/TrimMessages',
+                request_serializer=remora_dot_v1_dot_text__service__pb2.TrimMessagesRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_text__service__pb2.TrimMessagesResponse.FromString,
+                _registered_method=True)
+        self.ValidateHistory = channel.unary_unary(
+                '/remora.v1.TextService/ValidateHistory',
+                request_serializer=remora_dot_v1_dot_text__service__pb2.ValidateHistoryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_text__service__pb2.ValidateHistoryResponse.FromString,
+                _registered_method=True)
+        self.ClearToolUses = channel.unary_unary(
+                '/remora.v1.TextService/ClearToolUses',
+                request_serializer=remora_dot_v1_dot_text__service__pb2.ClearToolUsesRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_text__service__pb2.ClearToolUsesResponse.FromString,
+                _registered_method=True)
 
 
 class TextServiceServicer:
-    """Counts tokens and makes embeddings; stores nothing.
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing.
     """
 
     def CountTokens(self, request, context):
@@ -67,6 +82,30 @@ class TextServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TrimMessages(self, request, context):
+        """Says which messages of a history fit into a budget of tokens. A tool call and the messages that answer it stay or go
+        together. Nothing is changed: the caller applies the reply to its own messages.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ValidateHistory(self, request, context):
+        """Reports what a model's provider may refuse in a history: tool results without a call, calls without a result,
+        repeated ids. Nothing is changed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClearToolUses(self, request, context):
+        """Says which older tool results to replace with a placeholder once a history is long, so that the calls stay and their
+        results no longer take tokens. Nothing is changed: the caller applies the reply to its own messages.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TextServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -80,6 +119,21 @@ def add_TextServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_text__service__pb2.EmbedRequest.FromString,
                     response_serializer=remora_dot_v1_dot_text__service__pb2.EmbedResponse.SerializeToString,
             ),
+            'TrimMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.TrimMessages,
+                    request_deserializer=remora_dot_v1_dot_text__service__pb2.TrimMessagesRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_text__service__pb2.TrimMessagesResponse.SerializeToString,
+            ),
+            'ValidateHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ValidateHistory,
+                    request_deserializer=remora_dot_v1_dot_text__service__pb2.ValidateHistoryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_text__service__pb2.ValidateHistoryResponse.SerializeToString,
+            ),
+            'ClearToolUses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClearToolUses,
+                    request_deserializer=remora_dot_v1_dot_text__service__pb2.ClearToolUsesRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_text__service__pb2.ClearToolUsesResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'remora.v1.TextService', rpc_method_handlers)
@@ -89,7 +143,7 @@ def add_TextServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TextService:
-    """Counts tokens and makes embeddings; stores nothing.
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing.
     """
 
     @staticmethod
@@ -136,6 +190,87 @@ class TextService:
             '/remora.v1.TextService/Embed',
             remora_dot_v1_dot_text__service__pb2.EmbedRequest.SerializeToString,
             remora_dot_v1_dot_text__service__pb2.EmbedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TrimMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.TextService/TrimMessages',
+            remora_dot_v1_dot_text__service__pb2.TrimMessagesRequest.SerializeToString,
+            remora_dot_v1_dot_text__service__pb2.TrimMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.TextService/ValidateHistory',
+            remora_dot_v1_dot_text__service__pb2.ValidateHistoryRequest.SerializeToString,
+            remora_dot_v1_dot_text__service__pb2.ValidateHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClearToolUses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.TextService/ClearToolUses',
+            remora_dot_v1_dot_text__service__pb2.ClearToolUsesRequest.SerializeToString,
+            remora_dot_v1_dot_text__service__pb2.ClearToolUsesResponse.FromString,
             options,
             channel_credentials,
             insecure,

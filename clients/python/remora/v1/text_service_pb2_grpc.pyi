@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TextServiceStub:
-    """Counts tokens and makes embeddings; stores nothing."""
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -40,10 +40,22 @@ class TextServiceStub:
     MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
     INVALID_FIELD for a text that the model refuses.
     """
+    TrimMessages: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.TrimMessagesRequest, _text_service_pb2.TrimMessagesResponse]
+    """Says which messages of a history fit into a budget of tokens. A tool call and the messages that answer it stay or go
+    together. Nothing is changed: the caller applies the reply to its own messages.
+    """
+    ValidateHistory: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.ValidateHistoryRequest, _text_service_pb2.ValidateHistoryResponse]
+    """Reports what a model's provider may refuse in a history: tool results without a call, calls without a result,
+    repeated ids. Nothing is changed.
+    """
+    ClearToolUses: _grpc.UnaryUnaryMultiCallable[_text_service_pb2.ClearToolUsesRequest, _text_service_pb2.ClearToolUsesResponse]
+    """Says which older tool results to replace with a placeholder once a history is long, so that the calls stay and their
+    results no longer take tokens. Nothing is changed: the caller applies the reply to its own messages.
+    """
 
 @_typing.type_check_only
 class TextServiceAsyncStub(TextServiceStub):
-    """Counts tokens and makes embeddings; stores nothing."""
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CountTokens: _aio.UnaryUnaryMultiCallable[_text_service_pb2.CountTokensRequest, _text_service_pb2.CountTokensResponse]  # type: ignore[assignment]
@@ -53,9 +65,21 @@ class TextServiceAsyncStub(TextServiceStub):
     MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
     INVALID_FIELD for a text that the model refuses.
     """
+    TrimMessages: _aio.UnaryUnaryMultiCallable[_text_service_pb2.TrimMessagesRequest, _text_service_pb2.TrimMessagesResponse]  # type: ignore[assignment]
+    """Says which messages of a history fit into a budget of tokens. A tool call and the messages that answer it stay or go
+    together. Nothing is changed: the caller applies the reply to its own messages.
+    """
+    ValidateHistory: _aio.UnaryUnaryMultiCallable[_text_service_pb2.ValidateHistoryRequest, _text_service_pb2.ValidateHistoryResponse]  # type: ignore[assignment]
+    """Reports what a model's provider may refuse in a history: tool results without a call, calls without a result,
+    repeated ids. Nothing is changed.
+    """
+    ClearToolUses: _aio.UnaryUnaryMultiCallable[_text_service_pb2.ClearToolUsesRequest, _text_service_pb2.ClearToolUsesResponse]  # type: ignore[assignment]
+    """Says which older tool results to replace with a placeholder once a history is long, so that the calls stay and their
+    results no longer take tokens. Nothing is changed: the caller applies the reply to its own messages.
+    """
 
 class TextServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Counts tokens and makes embeddings; stores nothing."""
+    """Counts tokens, makes embeddings, and trims and checks message histories; stores nothing."""
 
     @_abc_1.abstractmethod
     def CountTokens(
@@ -74,6 +98,36 @@ class TextServiceServicer(metaclass=_abc_1.ABCMeta):
         """Embeds texts with the tenant's model. FAILED_PRECONDITION, MODEL_UNAVAILABLE if there is none; UNAVAILABLE,
         MODEL_UNREACHABLE if its endpoint gives no vector in time: RetryInfo says when to retry; INVALID_ARGUMENT,
         INVALID_FIELD for a text that the model refuses.
+        """
+
+    @_abc_1.abstractmethod
+    def TrimMessages(
+        self,
+        request: _text_service_pb2.TrimMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_text_service_pb2.TrimMessagesResponse, _abc.Awaitable[_text_service_pb2.TrimMessagesResponse]]:
+        """Says which messages of a history fit into a budget of tokens. A tool call and the messages that answer it stay or go
+        together. Nothing is changed: the caller applies the reply to its own messages.
+        """
+
+    @_abc_1.abstractmethod
+    def ValidateHistory(
+        self,
+        request: _text_service_pb2.ValidateHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_text_service_pb2.ValidateHistoryResponse, _abc.Awaitable[_text_service_pb2.ValidateHistoryResponse]]:
+        """Reports what a model's provider may refuse in a history: tool results without a call, calls without a result,
+        repeated ids. Nothing is changed.
+        """
+
+    @_abc_1.abstractmethod
+    def ClearToolUses(
+        self,
+        request: _text_service_pb2.ClearToolUsesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_text_service_pb2.ClearToolUsesResponse, _abc.Awaitable[_text_service_pb2.ClearToolUsesResponse]]:
+        """Says which older tool results to replace with a placeholder once a history is long, so that the calls stay and their
+        results no longer take tokens. Nothing is changed: the caller applies the reply to its own messages.
         """
 
 def add_TextServiceServicer_to_server(servicer: TextServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

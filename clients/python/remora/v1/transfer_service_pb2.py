@@ -24,19 +24,22 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
+from remora.v1 import checkpoint_pb2 as remora_dot_v1_dot_checkpoint__pb2
 from remora.v1 import conversation_pb2 as remora_dot_v1_dot_conversation__pb2
 from remora.v1 import history_entry_pb2 as remora_dot_v1_dot_history__entry__pb2
 from remora.v1 import log_record_pb2 as remora_dot_v1_dot_log__record__pb2
+from remora.v1 import memory_item_pb2 as remora_dot_v1_dot_memory__item__pb2
 from remora.v1 import message_pb2 as remora_dot_v1_dot_message__pb2
 from remora.v1 import span_pb2 as remora_dot_v1_dot_span__pb2
 from remora.v1 import step_pb2 as remora_dot_v1_dot_step__pb2
+from remora.v1 import store_item_pb2 as remora_dot_v1_dot_store__item__pb2
 from remora.v1 import timeline_event_pb2 as remora_dot_v1_dot_timeline__event__pb2
 from remora.v1 import vector_pb2 as remora_dot_v1_dot_vector__pb2
 from remora.v1 import workflow_pb2 as remora_dot_v1_dot_workflow__pb2
 from remora.v1 import working_memory_pb2 as remora_dot_v1_dot_working__memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1cremora/v1/conversation.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x17remora/v1/message.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n\x14\x45xportRecordsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x05 \x01(\x04R\x0bminRevision\"\x88\x01\n\x15\x45xportRecordsResponse\x12+\n\x07records\x18\x01 \x03(\x0b\x32\x11.remora.v1.RecordR\x07records\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x8d\x01\n\x14ImportRecordsRequest\x12+\n\x07records\x18\x01 \x03(\x0b\x32\x11.remora.v1.RecordR\x07records\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"^\n\x15ImportRecordsResponse\x12)\n\x10imported_records\x18\x01 \x01(\x03R\x0fimportedRecords\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x8f\x06\n\x06Record\x12\x43\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x1d.remora.v1.ConversationRecordH\x00R\x0c\x63onversation\x12\x34\n\x07message\x18\x02 \x01(\x0b\x32\x18.remora.v1.MessageRecordH\x00R\x07message\x12%\n\x04step\x18\x03 \x01(\x0b\x32\x0f.remora.v1.StepH\x00R\x04step\x12G\n\x0eworking_memory\x18\x04 \x01(\x0b\x32\x1e.remora.v1.WorkingMemoryRecordH\x00R\rworkingMemory\x12;\n\x0cworkflow_run\x18\x05 \x01(\x0b\x32\x16.remora.v1.WorkflowRunH\x00R\x0bworkflowRun\x12>\n\rworkflow_step\x18\x06 \x01(\x0b\x32\x17.remora.v1.WorkflowStepH\x00R\x0cworkflowStep\x12\x41\n\x0etimeline_event\x18\x07 \x01(\x0b\x32\x18.remora.v1.TimelineEventH\x00R\rtimelineEvent\x12>\n\rhistory_entry\x18\x08 \x01(\x0b\x32\x17.remora.v1.HistoryEntryH\x00R\x0chistoryEntry\x12\x35\n\nentry_step\x18\t \x01(\x0b\x32\x14.remora.v1.EntryStepH\x00R\tentryStep\x12J\n\x11vector_collection\x18\x0b \x01(\x0b\x32\x1b.remora.v1.VectorCollectionH\x00R\x10vectorCollection\x12+\n\x06vector\x18\x0c \x01(\x0b\x32\x11.remora.v1.VectorH\x00R\x06vector\x12+\n\x04span\x18\r \x01(\x0b\x32\x15.remora.v1.SpanRecordH\x00R\x04span\x12\x35\n\nlog_record\x18\x0e \x01(\x0b\x32\x14.remora.v1.LogRecordH\x00R\tlogRecordB\x06\n\x04kind\"\x97\x01\n\x12\x43onversationRecord\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x44\n\x10last_append_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0elastAppendTime\"f\n\rMessageRecord\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12,\n\x07message\x18\x02 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message2\xbe\x01\n\x0fTransferService\x12W\n\rExportRecords\x12\x1f.remora.v1.ExportRecordsRequest\x1a .remora.v1.ExportRecordsResponse\"\x03\x90\x02\x01\x12R\n\rImportRecords\x12\x1f.remora.v1.ImportRecordsRequest\x1a .remora.v1.ImportRecordsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1aremora/v1/checkpoint.proto\x1a\x1cremora/v1/conversation.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1aremora/v1/store_item.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n\x14\x45xportRecordsRequest\x12\x17\n\x07user_id\x18\x01 \x01(\tR\x06userId\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x05 \x01(\x04R\x0bminRevision\"\x88\x01\n\x15\x45xportRecordsResponse\x12+\n\x07records\x18\x01 \x03(\x0b\x32\x11.remora.v1.RecordR\x07records\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x8d\x01\n\x14ImportRecordsRequest\x12+\n\x07records\x18\x01 \x03(\x0b\x32\x11.remora.v1.RecordR\x07records\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"^\n\x15ImportRecordsResponse\x12)\n\x10imported_records\x18\x01 \x01(\x03R\x0fimportedRecords\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x85\t\n\x06Record\x12\x43\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x1d.remora.v1.ConversationRecordH\x00R\x0c\x63onversation\x12\x34\n\x07message\x18\x02 \x01(\x0b\x32\x18.remora.v1.MessageRecordH\x00R\x07message\x12%\n\x04step\x18\x03 \x01(\x0b\x32\x0f.remora.v1.StepH\x00R\x04step\x12G\n\x0eworking_memory\x18\x04 \x01(\x0b\x32\x1e.remora.v1.WorkingMemoryRecordH\x00R\rworkingMemory\x12;\n\x0cworkflow_run\x18\x05 \x01(\x0b\x32\x16.remora.v1.WorkflowRunH\x00R\x0bworkflowRun\x12>\n\rworkflow_step\x18\x06 \x01(\x0b\x32\x17.remora.v1.WorkflowStepH\x00R\x0cworkflowStep\x12\x41\n\x0etimeline_event\x18\x07 \x01(\x0b\x32\x18.remora.v1.TimelineEventH\x00R\rtimelineEvent\x12>\n\rhistory_entry\x18\x08 \x01(\x0b\x32\x17.remora.v1.HistoryEntryH\x00R\x0chistoryEntry\x12\x35\n\nentry_step\x18\t \x01(\x0b\x32\x14.remora.v1.EntryStepH\x00R\tentryStep\x12J\n\x11vector_collection\x18\x0b \x01(\x0b\x32\x1b.remora.v1.VectorCollectionH\x00R\x10vectorCollection\x12+\n\x06vector\x18\x0c \x01(\x0b\x32\x11.remora.v1.VectorH\x00R\x06vector\x12+\n\x04span\x18\r \x01(\x0b\x32\x15.remora.v1.SpanRecordH\x00R\x04span\x12\x35\n\nlog_record\x18\x0e \x01(\x0b\x32\x14.remora.v1.LogRecordH\x00R\tlogRecord\x12\x35\n\nstore_item\x18\x0f \x01(\x0b\x32\x14.remora.v1.StoreItemH\x00R\tstoreItem\x12\x38\n\x0bmemory_item\x18\x10 \x01(\x0b\x32\x15.remora.v1.MemoryItemH\x00R\nmemoryItem\x12\x37\n\ncheckpoint\x18\x11 \x01(\x0b\x32\x15.remora.v1.CheckpointH\x00R\ncheckpoint\x12;\n\x0c\x63hannel_blob\x18\x12 \x01(\x0b\x32\x16.remora.v1.ChannelBlobH\x00R\x0b\x63hannelBlob\x12G\n\x10\x63heckpoint_write\x18\x13 \x01(\x0b\x32\x1a.remora.v1.CheckpointWriteH\x00R\x0f\x63heckpointWrite\x12\x44\n\x0f\x63heckpoint_part\x18\x14 \x01(\x0b\x32\x19.remora.v1.CheckpointPartH\x00R\x0e\x63heckpointPartB\x06\n\x04kind\"\x97\x01\n\x12\x43onversationRecord\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32\x17.remora.v1.ConversationR\x0c\x63onversation\x12\x44\n\x10last_append_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0elastAppendTime\"f\n\rMessageRecord\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12,\n\x07message\x18\x02 \x01(\x0b\x32\x12.remora.v1.MessageR\x07message2\xbe\x01\n\x0fTransferService\x12W\n\rExportRecords\x12\x1f.remora.v1.ExportRecordsRequest\x1a .remora.v1.ExportRecordsResponse\"\x03\x90\x02\x01\x12R\n\rImportRecords\x12\x1f.remora.v1.ImportRecordsRequest\x1a .remora.v1.ImportRecordsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,20 +48,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TRANSFERSERVICE'].methods_by_name['ExportRecords']._loaded_options = None
   _globals['_TRANSFERSERVICE'].methods_by_name['ExportRecords']._serialized_options = b'\220\002\001'
-  _globals['_EXPORTRECORDSREQUEST']._serialized_start=376
-  _globals['_EXPORTRECORDSREQUEST']._serialized_end=559
-  _globals['_EXPORTRECORDSRESPONSE']._serialized_start=562
-  _globals['_EXPORTRECORDSRESPONSE']._serialized_end=698
-  _globals['_IMPORTRECORDSREQUEST']._serialized_start=701
-  _globals['_IMPORTRECORDSREQUEST']._serialized_end=842
-  _globals['_IMPORTRECORDSRESPONSE']._serialized_start=844
-  _globals['_IMPORTRECORDSRESPONSE']._serialized_end=938
-  _globals['_RECORD']._serialized_start=941
-  _globals['_RECORD']._serialized_end=1724
-  _globals['_CONVERSATIONRECORD']._serialized_start=1727
-  _globals['_CONVERSATIONRECORD']._serialized_end=1878
-  _globals['_MESSAGERECORD']._serialized_start=1880
-  _globals['_MESSAGERECORD']._serialized_end=1982
-  _globals['_TRANSFERSERVICE']._serialized_start=1985
-  _globals['_TRANSFERSERVICE']._serialized_end=2175
+  _globals['_EXPORTRECORDSREQUEST']._serialized_start=461
+  _globals['_EXPORTRECORDSREQUEST']._serialized_end=644
+  _globals['_EXPORTRECORDSRESPONSE']._serialized_start=647
+  _globals['_EXPORTRECORDSRESPONSE']._serialized_end=783
+  _globals['_IMPORTRECORDSREQUEST']._serialized_start=786
+  _globals['_IMPORTRECORDSREQUEST']._serialized_end=927
+  _globals['_IMPORTRECORDSRESPONSE']._serialized_start=929
+  _globals['_IMPORTRECORDSRESPONSE']._serialized_end=1023
+  _globals['_RECORD']._serialized_start=1026
+  _globals['_RECORD']._serialized_end=2183
+  _globals['_CONVERSATIONRECORD']._serialized_start=2186
+  _globals['_CONVERSATIONRECORD']._serialized_end=2337
+  _globals['_MESSAGERECORD']._serialized_start=2339
+  _globals['_MESSAGERECORD']._serialized_end=2441
+  _globals['_TRANSFERSERVICE']._serialized_start=2444
+  _globals['_TRANSFERSERVICE']._serialized_end=2634
 # @@protoc_insertion_point(module_scope)

@@ -9,12 +9,15 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
+from remora.v1 import checkpoint_pb2 as _checkpoint_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
 from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import log_record_pb2 as _log_record_pb2
+from remora.v1 import memory_item_pb2 as _memory_item_pb2
 from remora.v1 import message_pb2 as _message_pb2
 from remora.v1 import span_pb2 as _span_pb2
 from remora.v1 import step_pb2 as _step_pb2
+from remora.v1 import store_item_pb2 as _store_item_pb2
 from remora.v1 import timeline_event_pb2 as _timeline_event_pb2
 from remora.v1 import vector_pb2 as _vector_pb2
 from remora.v1 import workflow_pb2 as _workflow_pb2
@@ -183,6 +186,12 @@ class Record(_message.Message):
     VECTOR_FIELD_NUMBER: _builtins.int
     SPAN_FIELD_NUMBER: _builtins.int
     LOG_RECORD_FIELD_NUMBER: _builtins.int
+    STORE_ITEM_FIELD_NUMBER: _builtins.int
+    MEMORY_ITEM_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    CHANNEL_BLOB_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_WRITE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -241,6 +250,34 @@ class Record(_message.Message):
     def log_record(self) -> _log_record_pb2.LogRecord:
         """A log record. `id` and `time` are required."""
 
+    @_builtins.property
+    def store_item(self) -> _store_item_pb2.StoreItem:
+        """An item of the store. Its `create_time` and `update_time` are required, and its vectors have no texts. `revision` is
+        empty, and ignored in an import.
+        """
+
+    @_builtins.property
+    def memory_item(self) -> _memory_item_pb2.MemoryItem:
+        """An item of a user's memory. Required of it are `id`, `user_id`, `create_time` and `update_time`. `indexed` and `ttl`
+        are ignored in an import.
+        """
+
+    @_builtins.property
+    def checkpoint(self) -> _checkpoint_pb2.Checkpoint:
+        """A checkpoint. `create_time` is required."""
+
+    @_builtins.property
+    def channel_blob(self) -> _checkpoint_pb2.ChannelBlob:
+        """The value of a channel."""
+
+    @_builtins.property
+    def checkpoint_write(self) -> _checkpoint_pb2.CheckpointWrite:
+        """A write of a task."""
+
+    @_builtins.property
+    def checkpoint_part(self) -> _checkpoint_pb2.CheckpointPart:
+        """A part of a long value."""
+
     def __init__(
         self,
         *,
@@ -257,12 +294,18 @@ class Record(_message.Message):
         vector: _vector_pb2.Vector | None = ...,
         span: _span_pb2.SpanRecord | None = ...,
         log_record: _log_record_pb2.LogRecord | None = ...,
+        store_item: _store_item_pb2.StoreItem | None = ...,
+        memory_item: _memory_item_pb2.MemoryItem | None = ...,
+        checkpoint: _checkpoint_pb2.Checkpoint | None = ...,
+        channel_blob: _checkpoint_pb2.ChannelBlob | None = ...,
+        checkpoint_write: _checkpoint_pb2.CheckpointWrite | None = ...,
+        checkpoint_part: _checkpoint_pb2.CheckpointPart | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "message", b"message", "span", b"span", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "message", b"message", "span", b"span", "step", b"step", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record", "store_item", "memory_item", "checkpoint", "channel_blob", "checkpoint_write", "checkpoint_part"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

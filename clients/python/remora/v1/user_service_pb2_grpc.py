@@ -49,7 +49,7 @@ class UserServiceServicer:
     def DeleteUser(self, request, context):
         """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
         workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-        records, and its vectors.
+        records, its vectors, and its memory items.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

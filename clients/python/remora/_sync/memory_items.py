@@ -1,0 +1,117 @@
+# Derived from remora/_async/memory_items.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""The memory items of a user."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+from remora import _refusals
+from remora._arguments import checked
+from remora._bounds import Between, Count, Id, Items, RequestId, Seconds
+from remora._sync.calls import Calls, page_size
+from remora.filters import Where
+from remora.memory_items import MemoryItem, MemoryItemSearchResult, Tag, item_filter
+from remora.search import Query
+from remora.v1 import memory_item_pb2
+from remora.v1 import memory_service_pb2 as wire
+
+
+@checked
+class MemoryItems:
+    """What the agents of a user remember of it, each item by itself; no call sees those of another user."""
+
+    def __init__(self, calls: Calls, user_id: str) -> None:
+        self._calls = calls
+        self._user_id = user_id
+
+    def add(
+        self,
+        items: str | MemoryItem | Annotated[Collection[MemoryItem], Items(1000)],
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+    ) -> list[str]:
+        """Adds a text, an item or several `items`, all or none, and returns their ids.
+
+        One with a known id is replaced. They are found by the next search.
+        """
+        several = [MemoryItem(items)] if isinstance(items, str) else [items] if isinstance(items, MemoryItem) else items
+        request = wire.AddMemoryItemsRequest(user_id=self._user_id, items=[item.to_proto() for item in several])
+        response = self._calls.write(self._calls.stubs.memory.AddMemoryItems, request, timeout, request_id)
+        return list(response.ids)
+
+    def search(
+        self,
+        query: Query,
+        *,
+        k: Annotated[int, Between(1, 1000)] = 10,
+        threshold: Annotated[float, Between(0, 1)] | None = None,
+        tags: Annotated[Collection[Tag], Items(64)] = (),
+        where: Where = (),
+        timeout: Seconds | None = None,
+    ) -> MemoryItemSearchResult:
+        """The `k` items that answer the text `query` best, by their vectors and their words, best first.
+
+        Only items whose score is at least `threshold`, that have all of the `tags`, and whose metadata matches `where`:
+        a dict of its members and their values, or a `Filter`, or several. `PathCondition` compares a value within it.
+        """
+        request = wire.SearchMemoryItemsRequest(
+            user_id=self._user_id, query=query, k=k, threshold=threshold, filter=item_filter(tags, where)
+        )
+        response = self._calls.read(self._calls.stubs.memory.SearchMemoryItems, request, timeout)
+        return MemoryItemSearchResult.from_proto(response)
+
+    def get(self, item_id: Id, *, timeout: Seconds | None = None) -> MemoryItem:
+        """The item `item_id`. Raises MemoryItemNotFoundError if the user has none."""
+        request = wire.GetMemoryItemRequest(user_id=self._user_id, item_id=item_id)
+        response = self._calls.read(self._calls.stubs.memory.GetMemoryItem, request, timeout)
+        return MemoryItem.from_proto(response.item)
+
+    def list_items(
+        self,
+        *,
+        tags: Annotated[Collection[Tag], Items(64)] = (),
+        where: Where = (),
+        limit: Count | None = 100,
+        timeout: Seconds | None = None,
+    ) -> list[MemoryItem]:
+        """The items, the newest first: at most `limit` (None: all). `tags` and `where` are as in `search`.
+
+        Each page of 1,000 has the timeout.
+        """
+        request = wire.ListMemoryItemsRequest(
+            user_id=self._user_id, filter=item_filter(tags, where), page_size=page_size(limit)
+        )
+        method = self._calls.stubs.memory.ListMemoryItems
+        found = self._calls.items(method, request, lambda page: page.items, limit=limit, timeout=timeout)
+        return [MemoryItem.from_proto(item) for item in found]
+
+    def delete(
+        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Deletes the items of these `ids`, at most 1,000, all or none; returns how many there were."""
+        selected = memory_item_pb2.MemoryItemIds(ids=[ids] if isinstance(ids, str) else ids)
+        return self._delete(wire.DeleteMemoryItemsRequest(ids=selected), request_id, timeout)
+
+    def delete_where(
+        self,
+        *,
+        tags: Annotated[Collection[Tag], Items(64)] = (),
+        where: Where = (),
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Deletes the items that have all of the `tags` and match `where`, all or none; returns how many there were."""
+        selected = item_filter(tags, where)
+        if not selected.ListFields():
+            raise _refusals.invalid("where", "has no condition, and there are no tags; clear() deletes all items")
+        return self._delete(wire.DeleteMemoryItemsRequest(filter=selected), request_id, timeout)
+
+    def clear(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+        """Deletes all items of the user; returns how many there were."""
+        selected = memory_item_pb2.MemoryItemFilter()
+        return self._delete(wire.DeleteMemoryItemsRequest(filter=selected), request_id, timeout)
+
+    def _delete(self, request: wire.DeleteMemoryItemsRequest, request_id: str | None, timeout: float | None) -> int:
+        request.user_id = self._user_id
+        response = self._calls.write(self._calls.stubs.memory.DeleteMemoryItems, request, timeout, request_id)
+        return response.deleted_items

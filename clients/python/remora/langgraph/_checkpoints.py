@@ -1,0 +1,296 @@
+"""LangGraph's checkpoints as the contract has them, and back. Makes no calls."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from remora.v1 import checkpoint_pb2
+from remora.v1 import checkpoint_service_pb2 as wire
+
+PART_BYTES = 1 << 20
+INLINE_BYTES = 3 << 20
+"""What one request carries of values; the longest beyond are uploaded."""
+_OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions"})
+"""What the contract has fields for; the rest of a checkpoint is opaque."""
+
+Names: TypeAlias = tuple[str, str, str]
+"""A thread, a namespace and a checkpoint."""
+
+
+def names(config: RunnableConfig) -> Names:
+    """Which checkpoint a config names. Raises ValueError if it names no thread."""
+    configurable = config.get("configurable") or {}
+    if configurable.get("thread_id") is None:
+        raise ValueError('a checkpoint is kept under a thread: the config needs {"configurable": {"thread_id": …}}')
+    thread_id, checkpoint_ns = str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or "")
+    return thread_id, checkpoint_ns, str(get_checkpoint_id(config) or "")
+
+
+def name(config: RunnableConfig) -> wire.CheckpointName:
+    """The same for a request."""
+    thread_id, checkpoint_ns, checkpoint_id = names(config)
+    return wire.CheckpointName(thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
+
+
+def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:
+    """The config that names a checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}}
+
+
+@dataclass(slots=True)
+class Upload:
+    """A value that is too long for its request: it is uploaded first, in parts."""
+
+    value: wire.Value
+    data: bytes
+    request: wire.UploadCheckpointPartRequest
+
+    def parts(self) -> Iterable[wire.UploadCheckpointPartRequest]:
+        """The requests that store it, and then name it in its value."""
+        count = math.ceil(len(self.data) / PART_BYTES)
+        for index in range(count):
+            part = wire.UploadCheckpointPartRequest()
+            part.CopyFrom(self.request)
+            part.index, part.data = index, self.data[index * PART_BYTES : (index + 1) * PART_BYTES]
+            yield part
+        self.value.upload.id, self.value.upload.parts = self.request.upload_id, count
+
+
+@dataclass(slots=True)
+class Saved:
+    """What one call of a saver saves."""
+
+    draft: wire.CheckpointDraft | None = None
+    task: wire.TaskWrites | None = None
+    values: list[wire.Value] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Its bytes in a request."""
+        message = self.draft if self.draft is not None else self.task
+        return 0 if message is None else message.ByteSize()
+
+    def uploads(self, new_id: Callable[[], str]) -> list[Upload]:
+        """Takes the longest values out, until the others fit into a request."""
+        size = self.size
+        taken = []
+        for value in sorted(self.values, key=lambda value: len(value.data), reverse=True):
+            if size <= INLINE_BYTES:
+                break
+            size -= len(value.data)
+            taken.append(self._upload(value, new_id()))
+        return taken
+
+    def _upload(self, value: wire.Value, upload_id: str) -> Upload:
+        place: Any
+        if self.draft is not None:
+            place, user_id = self.draft.checkpoint, self.draft.checkpoint.user_id
+        else:
+            task = cast("wire.TaskWrites", self.task)
+            place, user_id = task.name, task.user_id
+        request = wire.UploadCheckpointPartRequest(
+            thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, upload_id=upload_id, user_id=user_id
+        )
+        data = value.data
+        value.ClearField("data")
+        return Upload(value, data, request)
+
+    def add_to(self, request: wire.SaveCheckpointsRequest) -> None:
+        """Puts it into a request."""
+        if self.draft is not None:
+            request.checkpoints.append(self.draft)
+        if self.task is not None:
+            request.writes.append(self.task)
+
+
+class Codec:
+    """Turns checkpoints into messages and back, with one serializer."""
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        self._serde = serde
+
+    def saved_checkpoint(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Saved:
+        """A checkpoint with the values that are new in it."""
+        thread_id, checkpoint_ns, parent_id = names(config)
+        kept = get_checkpoint_metadata(config, metadata)
+        saved = Saved(wire.CheckpointDraft())
+        draft = cast("wire.CheckpointDraft", saved.draft)
+        given = draft.checkpoint
+        given.thread_id, given.checkpoint_ns, given.id, given.parent_id = (
+            thread_id,
+            checkpoint_ns,
+            checkpoint["id"],
+            parent_id,
+        )
+        given.user_id, given.run_id = _text(kept, "user_id"), _text(kept, "run_id")
+        given.metadata = to_json(kept, "the metadata of a checkpoint")
+        rest = {key: value for key, value in checkpoint.items() if key not in _OWN_FIELDS}
+        given.type, given.data = self._serde.dumps_typed(rest)
+        values = checkpoint["channel_values"]
+        for channel, version in checkpoint["channel_versions"].items():
+            told = given.channels.add(channel=channel)
+            set_version(told.version, version)
+            if channel not in new_versions:
+                continue
+            if channel in values:
+                value = draft.values.add(channel=channel).value
+                value.type, value.data = self._serde.dumps_typed(values[channel])
+                saved.values.append(value)
+            else:
+                told.empty = True
+        return saved
+
+    def saved_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> Saved:
+        """What a task wrote."""
+        saved = Saved(task=wire.TaskWrites(name=name(config), task_id=task_id, task_path=task_path))
+        task = cast("wire.TaskWrites", saved.task)
+        task.replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        task.user_id = _text(get_checkpoint_metadata(config, {}), "user_id")
+        for position, (channel, value) in enumerate(writes):
+            write = task.writes.add(channel=channel, index=WRITES_IDX_MAP.get(channel, position))
+            write.value.type, write.value.data = self._serde.dumps_typed(value)
+            saved.values.append(write.value)
+        return saved
+
+    def tuple(self, found: wire.FoundCheckpoint) -> CheckpointTuple:
+        """A checkpoint that was found, all of whose values are there."""
+        given = found.checkpoint
+        parent = config_of(given.thread_id, given.checkpoint_ns, given.parent_id) if given.parent_id else None
+        checkpoint = {
+            **self._serde.loads_typed((given.type, given.data)),
+            "id": given.id,
+            "channel_versions": {each.channel: version(each.version) for each in given.channels},
+            "channel_values": {each.channel: self._value(each.value) for each in found.values},
+        }
+        return CheckpointTuple(
+            config_of(given.thread_id, given.checkpoint_ns, given.id),
+            cast("Checkpoint", checkpoint),
+            json.loads(given.metadata) if given.metadata else {},
+            parent,
+            [self._write(write) for write in found.writes],
+        )
+
+    def history(
+        self, channels: Sequence[str], steps: Iterable[wire.ChannelHistoryStep]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """The history of channels from its steps, the nearest first."""
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+        for step in steps:
+            for write in reversed(step.writes):
+                found[write.channel]["writes"].append(self._write(write))
+            for each in step.values:
+                found[each.channel]["seed"] = self._value(each.value)
+        for history in found.values():
+            history["writes"].reverse()
+        return found
+
+    def _write(self, write: wire.PendingWrite) -> PendingWrite:
+        return write.task_id, write.channel, self._value(write.value)
+
+    def _value(self, value: wire.Value) -> Any:  # noqa: ANN401 - whatever was saved
+        return self._serde.loads_typed((value.type, value.data))
+
+
+def omitted(
+    found: wire.FoundCheckpoint | wire.ChannelHistoryStep, config: wire.CheckpointName
+) -> Iterable[tuple[wire.Value, wire.ReadCheckpointValueRequest]]:
+    """The values that a reply had no room for, each with the request that reads its first part."""
+    is_step = isinstance(found, wire.ChannelHistoryStep)
+    versions = {each.channel: each for each in (found.channels if is_step else found.checkpoint.channels)}
+    checkpoint_id = found.checkpoint_id if is_step else found.checkpoint.id
+    for entry in found.values:
+        if entry.value.omitted:
+            request = wire.ReadCheckpointValueRequest(
+                thread_id=config.thread_id, checkpoint_ns=config.checkpoint_ns, channel=versions[entry.channel]
+            )
+            yield entry.value, request
+    for write in found.writes:
+        if write.value.omitted:
+            named = wire.WriteName(checkpoint_id=checkpoint_id, task_id=write.task_id, index=write.index)
+            yield (
+                write.value,
+                wire.ReadCheckpointValueRequest(
+                    thread_id=config.thread_id, checkpoint_ns=config.checkpoint_ns, write=named
+                ),
+            )
+
+
+def list_request(
+    config: RunnableConfig | None,
+    filter_: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> wire.ListCheckpointsRequest:
+    """The request for the first page of a list."""
+    request = wire.ListCheckpointsRequest(metadata=to_json(filter_, "a filter") if filter_ else b"")
+    configurable = (config or {}).get("configurable") or {}
+    if configurable.get("thread_id") is not None:
+        request.thread_id = str(configurable["thread_id"])
+    if configurable.get("checkpoint_ns") is not None:
+        request.checkpoint_ns = str(configurable["checkpoint_ns"])
+    if config is not None:
+        request.checkpoint_id = str(get_checkpoint_id(config) or "") if "configurable" in config else ""
+    if before is not None:
+        request.before_id = str(get_checkpoint_id(before) or "")
+    if limit is not None:
+        request.page_size = min(limit, 1_000)
+    return request
+
+
+def to_json(members: Mapping[str, Any], what: str) -> bytes:
+    """Members as JSON. Raises TypeError, which names the one that JSON does not have."""
+    try:
+        return json.dumps(members, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        for key, value in members.items():
+            try:
+                json.dumps({key: value}, allow_nan=False)
+            except (TypeError, ValueError):
+                raise TypeError(f"{what} must be JSON, and {key!r} is not: {error}") from error
+        raise
+
+
+def set_version(message: checkpoint_pb2.Version, given: str | float) -> None:
+    """Sets a version, of whichever type it is."""
+    if isinstance(given, str):
+        message.text = given
+    elif isinstance(given, int):
+        message.integer = given
+    else:
+        message.number = given
+
+
+def version(message: checkpoint_pb2.Version) -> str | int | float:
+    """The version that a message has."""
+    kind = message.WhichOneof("kind")
+    return cast("str | int | float", getattr(message, kind or "text"))
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    """A member as the text that the server finds it by; empty if there is none."""
+    value = metadata.get(key)
+    return "" if value is None else str(value)

@@ -1,0 +1,285 @@
+"""LangGraph's operations on items as requests, and the results of these as LangGraph's. Makes no calls."""
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from difflib import get_close_matches
+from typing import Any, TypeAlias, cast
+
+from langgraph.store.base import (
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+    validate_op_namespace,
+)
+
+from remora.langgraph._filters import item_filter
+from remora.v1 import store_service_pb2 as wire
+from remora.v1.store_item_pb2 import ItemKey, ItemVector, StoreItem
+
+LARGEST_PAGE = 1_000
+REQUEST_BYTES = 3 << 20
+MOST_AT_ONCE = 10_000
+"""Operations, and their bytes, of one request."""
+OWN_MODEL = "remora"
+"""`embed` of an index whose texts the server's model embeds."""
+
+_INDEX_KEYS = frozenset({"dims", "embed", "fields", "text_fields", "distance_type", "ann_index_config"})
+_LEAST_TTL = 1_000
+_SIMILARITIES = {
+    "cosine": wire.SIMILARITY_COSINE,
+    "inner_product": wire.SIMILARITY_INNER_PRODUCT,
+    "l2": wire.SIMILARITY_L2,
+}
+
+Vectors: TypeAlias = dict[str, bytes]
+"""Texts with their vectors."""
+
+
+class Index:
+    """How the texts of items become vectors. `fields`, or `text_fields`, are the paths of texts in the values."""
+
+    def __init__(self, config: IndexConfig) -> None:
+        given = cast("dict[str, Any]", config)
+        _refuse_misspelt(given)
+        distance = given.get("distance_type") or "cosine"
+        if distance not in _SIMILARITIES:
+            raise ValueError(f"distance_type is one of {', '.join(_SIMILARITIES)}, not {distance!r}")
+        self.similarity = _SIMILARITIES[distance]
+        self.dims = given.get("dims")
+        self.is_server_side = given.get("embed") in (None, OWN_MODEL)
+        fields = given.get("fields") or given.get("text_fields") or ["$"]
+        self._paths = [(path, _tokens(path)) for path in fields]
+
+    def texts(self, op: PutOp) -> list[tuple[str, str]]:
+        """The paths and the texts of an item's vectors."""
+        if op.index is False or op.value is None:
+            return []
+        paths = self._paths if op.index is None else [(path, _tokens(path)) for path in op.index]
+        return [found for path, tokens in paths for found in _texts_at(op.value, path, tokens)]
+
+    def packed(self, vector: Sequence[float]) -> bytes:
+        """A vector as the contract has it. Raises ValueError if it has another dimension than the index says."""
+        if self.dims and len(vector) != self.dims:
+            raise ValueError(f"the embedding has {len(vector)} dimensions, and the index says {self.dims}")
+        return struct.pack(f"<{len(vector)}f", *vector)
+
+
+def _refuse_misspelt(given: dict[str, Any]) -> None:
+    """Raises ValueError for a key that is nearly one of an index; others are another store's, and passed over."""
+    for key in given.keys() - _INDEX_KEYS:
+        for meant in get_close_matches(key, _INDEX_KEYS, n=1, cutoff=0.75):
+            raise ValueError(f"an index has no key {key!r}; did you mean {meant!r}?")
+
+
+def _tokens(path: str) -> list[str] | str:
+    """A path as `get_text_at_path` takes it: `$` is the whole value."""
+    return path if path == "$" else tokenize_path(path)
+
+
+def _texts_at(value: object, path: str, tokens: list[str] | str) -> list[tuple[str, str]]:
+    texts = [text for text in get_text_at_path(value, tokens) if text]
+    names = [path] if len(texts) == 1 else [f"{path}.{number}" for number in range(len(texts))]
+    return list(zip(names, texts, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a reply had no room for, or more than it may have: of the operation at `index`."""
+
+    index: int
+    op: Op
+
+
+@dataclass(slots=True)
+class Batch:
+    """Operations that have been checked. `to_embed` are the texts, and `queries` the queries, that need a vector."""
+
+    ops: Sequence[Op]
+    index: Index | None = None
+    user_label: int | None = None
+    to_embed: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    _texts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    _values: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Iterable[Op], index: Index | None, user_label: int | None) -> "Batch":
+        """Raises InvalidNamespaceError, TypeError and ValueError before anything is done."""
+        ops = list(given)
+        for op in ops:
+            validate_op_namespace(op)
+        batch = cls(ops, index, user_label)
+        for at, op in batch._puts():
+            batch._values[at] = _json(op.value)
+            batch._texts[at] = index.texts(op) if index else []
+        if index is not None and not index.is_server_side:
+            texts = (text for found in batch._texts.values() for _, text in found)
+            batch.to_embed = list(dict.fromkeys(texts))
+            searches = (op.query for op in ops if isinstance(op, SearchOp) and op.query)
+            batch.queries = list(dict.fromkeys(searches))
+        return batch
+
+    def _puts(self) -> Iterable[tuple[int, PutOp]]:
+        """The writes that put an item: of several of one item, the last."""
+        last = {(op.namespace, op.key): at for at, op in enumerate(self.ops) if isinstance(op, PutOp)}
+        puts = ((at, cast("PutOp", self.ops[at])) for at in last.values())
+        return [(at, op) for at, op in puts if op.value is not None]
+
+    def requests(self, vectors: Vectors, queries: Vectors) -> Iterable[tuple[list[int], wire.ExecuteOperationsRequest]]:
+        """The requests, mostly one, and which operations are in each: the reads come first."""
+        reads = [at for at, op in enumerate(self.ops) if not isinstance(op, PutOp)]
+        writes = [at for at, op in enumerate(self.ops) if isinstance(op, PutOp)]
+        request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
+        for at in (*reads, *writes):
+            operation = self._operation(at, vectors, queries)
+            taken = operation.ByteSize()
+            if held and (size + taken > REQUEST_BYTES or len(held) == MOST_AT_ONCE):
+                yield held, request
+                request, held, size = wire.ExecuteOperationsRequest(), [], 0
+            request.operations.append(operation)
+            held.append(at)
+            size += taken
+        if held:
+            yield held, request
+
+    def _operation(self, at: int, vectors: Vectors, queries: Vectors) -> wire.Operation:
+        match self.ops[at]:
+            case GetOp() as op:
+                key = ItemKey(namespace=op.namespace, key=op.key)
+                return wire.Operation(get=wire.ItemRead(key=key, refresh_expiry=op.refresh_ttl))
+            case SearchOp() as op:
+                return wire.Operation(search=self._search(op, queries))
+            case ListNamespacesOp() as op:
+                return wire.Operation(list_namespaces=_namespace_query(op))
+            case PutOp() as op if at in self._values:
+                return wire.Operation(put=self._item(at, op, vectors))
+            case PutOp() as op:
+                return wire.Operation(delete=ItemKey(namespace=op.namespace, key=op.key))
+        raise ValueError(f"Unknown operation type: {type(self.ops[at])}")
+
+    def _search(self, op: SearchOp, queries: Vectors) -> wire.ItemSearch:
+        search = wire.ItemSearch(
+            namespace_prefix=op.namespace_prefix,
+            filter=item_filter(op.filter) if op.filter else None,
+            limit=min(op.limit, LARGEST_PAGE),
+            skip=max(op.offset, 0),
+            refresh_expiry=op.refresh_ttl,
+        )
+        if op.query and self.index:
+            search.similarity = self.index.similarity
+            if self.index.is_server_side:
+                search.text = op.query
+            else:
+                search.vector = queries[op.query]
+        return search
+
+    def _item(self, at: int, op: PutOp, vectors: Vectors) -> StoreItem:
+        item = StoreItem(namespace=op.namespace, key=op.key, value=self._values[at])
+        if self.user_label is not None and -len(op.namespace) <= self.user_label < len(op.namespace):
+            item.user_id = op.namespace[self.user_label]
+        if op.ttl is not None:
+            item.ttl.FromMicroseconds(max(_LEAST_TTL, round(op.ttl * 60_000_000)))
+        for path, text in self._texts[at]:
+            if self.index is not None and self.index.is_server_side:
+                item.vectors.append(ItemVector(path=path, text=text))
+            else:
+                item.vectors.append(ItemVector(path=path, values=vectors[text]))
+        return item
+
+    def results(self, held: Sequence[int], response: wire.ExecuteOperationsResponse) -> list[tuple[int, Result]]:
+        """The results of a request, by the places of their operations."""
+        return [(at, _result(self.ops[at], found)) for at, found in zip(held, response.results, strict=True)]
+
+    def rests(self, held: Sequence[int], response: wire.ExecuteOperationsResponse) -> list[Rest]:
+        """What is still to be asked for."""
+        found = []
+        for at, result in zip(held, response.results, strict=True):
+            op = _rest_of(self.ops[at], result)
+            if op is not None:
+                found.append(Rest(at, op))
+        return found
+
+
+def _rest_of(op: Op, result: wire.OperationResult) -> Op | None:
+    """The operation that reads what is missing of a result; None if nothing is."""
+    match op:
+        case GetOp():
+            return op if result.truncated else None
+        case SearchOp():
+            count = len(result.hits.hits)
+            missing = op.limit - count
+            is_cut = result.truncated or count == LARGEST_PAGE
+            return op._replace(offset=max(op.offset, 0) + count, limit=missing) if is_cut and missing > 0 else None
+        case ListNamespacesOp():
+            count = len(result.namespaces.namespaces)
+            missing = op.limit - count
+            is_cut = result.truncated or count == LARGEST_PAGE
+            return op._replace(offset=max(op.offset, 0) + count, limit=missing) if is_cut and missing > 0 else None
+    return None
+
+
+def joined(first: Result, rest: Result) -> Result:
+    """The result of an operation whose rest was read by itself."""
+    return [*first, *cast("list[Any]", rest)] if isinstance(first, list) else rest
+
+
+def _result(op: Op, found: wire.OperationResult) -> Result:
+    match op:
+        case GetOp():
+            return _item_of(found.item) if found.HasField("item") else None
+        case SearchOp(limit=limit):
+            return [_search_item_of(hit) for hit in found.hits.hits] if limit > 0 else []
+        case ListNamespacesOp(limit=limit):
+            return [tuple(each.labels) for each in found.namespaces.namespaces] if limit > 0 else []
+    return None
+
+
+def _namespace_query(op: ListNamespacesOp) -> wire.NamespaceQuery:
+    query = wire.NamespaceQuery(max_depth=op.max_depth or 0, limit=min(op.limit, LARGEST_PAGE), skip=max(op.offset, 0))
+    for condition in op.match_conditions or ():
+        labels = wire.LabelPattern(labels=condition.path)
+        if condition.match_type == "prefix":
+            query.matches.add(prefix=labels)
+        elif condition.match_type == "suffix":
+            query.matches.add(suffix=labels)
+        else:
+            raise ValueError(f"Unsupported match type: {condition.match_type}")
+    return query
+
+
+def _json(value: object) -> bytes:
+    """A value as JSON. Raises TypeError and ValueError for what JSON does not have."""
+    return json.dumps(dict(cast("Any", value)), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _item_of(item: StoreItem) -> Item:
+    return Item(
+        value=json.loads(item.value),
+        key=item.key,
+        namespace=tuple(item.namespace),
+        created_at=item.create_time.ToDatetime(UTC),
+        updated_at=item.update_time.ToDatetime(UTC),
+    )
+
+
+def _search_item_of(hit: wire.ItemHit) -> SearchItem:
+    item = hit.item
+    return SearchItem(
+        namespace=tuple(item.namespace),
+        key=item.key,
+        value=json.loads(item.value),
+        created_at=item.create_time.ToDatetime(UTC),
+        updated_at=item.update_time.ToDatetime(UTC),
+        score=hit.score if hit.HasField("score") else None,
+    )

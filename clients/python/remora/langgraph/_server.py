@@ -1,0 +1,323 @@
+"""The calls of a saver: a client for threads that block, and one for each event loop, which sends at once what arrives
+within one turn of the loop.
+"""
+
+import asyncio
+import threading
+import uuid
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from remora import AsyncRemora, Remora
+from remora.errors import RemoraError
+from remora.langgraph._checkpoints import INLINE_BYTES, Saved, omitted
+from remora.v1 import checkpoint_service_pb2 as wire
+
+MOST_AT_ONCE = 100
+"""Checkpoints of one request."""
+UPLOADS_AT_ONCE = 4
+LONG_WORK = 6.0
+"""How many times as long as others a call may take that goes through whole threads, or moves a part of a long value."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a saver reaches its server."""
+
+    endpoint: str | None
+    token: str | None
+    tenant: str | None
+    timeout: float
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class Server:
+    """The connections of a saver, which its copies share."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._blocking: Blocking | None = None
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Concurrent] = weakref.WeakKeyDictionary()
+
+    @property
+    def blocking(self) -> "Blocking":
+        """The calls of threads that wait for them."""
+        with self._lock:
+            if self._blocking is None:
+                given = self._options
+                client = Remora(given.endpoint, token=given.token, tenant=given.tenant, timeout=given.timeout)
+                self._blocking = Blocking(client, given.timeout)
+            return self._blocking
+
+    @property
+    def concurrent(self) -> "Concurrent":
+        """The calls of the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            found = self._loops.get(loop)
+            if found is None:
+                given = self._options
+                client = AsyncRemora(given.endpoint, token=given.token, tenant=given.tenant, timeout=given.timeout)
+                found = self._loops[loop] = Concurrent(client, given.timeout)
+            return found
+
+    def close(self) -> None:
+        """Closes the connection of threads that block."""
+        with self._lock:
+            found, self._blocking = self._blocking, None
+        if found is not None:
+            found.client.close()
+
+    async def aclose(self) -> None:
+        """Closes the connection of the running event loop, and that of threads that block."""
+        with self._lock:
+            found = self._loops.pop(asyncio.get_running_loop(), None)
+        if found is not None:
+            await found.client.close()
+        self.close()
+
+
+class Blocking:
+    """Calls that block their thread."""
+
+    def __init__(self, client: Remora, timeout: float) -> None:
+        self.client = client
+        self._calls = client._calls  # noqa: SLF001 - of this package
+        self._stubs = self._calls.stubs.checkpoints
+        self._timeout = timeout
+
+    def save(self, saved: Saved) -> None:
+        """Saves a checkpoint or what a task wrote."""
+        if saved.size > INLINE_BYTES:
+            for upload in saved.uploads(_new_id):
+                for part in upload.parts():
+                    self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
+        request = wire.SaveCheckpointsRequest()
+        saved.add_to(request)
+        self._calls.revision.advance(self._calls.call(self._stubs.SaveCheckpoints, request).revision)
+
+    def get(self, name: wire.CheckpointName) -> wire.FoundCheckpoint | None:
+        """A checkpoint with all of its values; None if there is none."""
+        request = wire.GetCheckpointsRequest(names=[name])
+        [found] = self._calls.read(self._stubs.GetCheckpoints, request).checkpoints
+        return self._completed(found, name) if found.checkpoint.id else None
+
+    def newest_id(self, thread_id: str) -> str:
+        """The newest checkpoint of a thread's root graph; empty if there is none."""
+        request = wire.GetCheckpointsRequest(names=[wire.CheckpointName(thread_id=thread_id)])
+        [found] = self._calls.read(self._stubs.GetCheckpoints, request).checkpoints
+        return str(found.checkpoint.id)
+
+    def pages(self, request: wire.ListCheckpointsRequest) -> Iterator[wire.FoundCheckpoint]:
+        """Checkpoints, page after page."""
+        while True:
+            page = self._calls.read(self._stubs.ListCheckpoints, request)
+            for found in page.checkpoints:
+                yield self._completed(found, _name_of(found))
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def history(self, request: wire.ListChannelHistoryRequest) -> list[wire.ChannelHistoryStep]:
+        """All steps of a history."""
+        steps: list[wire.ChannelHistoryStep] = []
+        while True:
+            page = self._calls.read(self._stubs.ListChannelHistory, request)
+            for step in page.steps:
+                for value, read in omitted(step, request.name):
+                    self._fill(value, read)
+                steps.append(step)
+            if not page.next_page_token:
+                return steps
+            request.page_token = page.next_page_token
+
+    def write(self, method: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - any write of the service
+        """A write that goes through whole threads."""
+        return self._calls.write(method(self._stubs), request, self._timeout * LONG_WORK)
+
+    def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
+        for value, request in omitted(found, name):
+            self._fill(value, request)
+        return found
+
+    def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
+        parts: list[bytes] = []
+        while request.offset < value.size:
+            part = self._calls.read(self._stubs.ReadCheckpointValue, request, self._timeout * LONG_WORK)
+            parts.append(part.data)
+            value.type = part.type
+            request.offset += len(part.data)
+        value.data = b"".join(parts)
+
+
+class Concurrent:
+    """Calls of one event loop."""
+
+    def __init__(self, client: AsyncRemora, timeout: float) -> None:
+        self.client = client
+        self._calls = client._calls  # noqa: SLF001 - of this package
+        self._timeout = timeout
+        self._saves: Tick[Saved, None] = Tick(self._save_all, _in_requests)
+        self._gets: Tick[wire.CheckpointName, wire.FoundCheckpoint | None] = Tick(self._get_all, _in_hundreds)
+
+    async def save(self, saved: Saved) -> None:
+        """Saves a checkpoint or what a task wrote, with what else is saved in this turn of the loop."""
+        if saved.size > INLINE_BYTES:
+            for upload in saved.uploads(_new_id):
+                await self._upload(list(upload.parts()))
+        await self._saves.add(saved)
+
+    async def get(self, name: wire.CheckpointName) -> wire.FoundCheckpoint | None:
+        """A checkpoint with all of its values; None if there is none."""
+        found = await self._gets.add(name)
+        return None if found is None else await self._completed(found, name)
+
+    async def pages(self, request: wire.ListCheckpointsRequest) -> AsyncIterator[wire.FoundCheckpoint]:
+        """Checkpoints, page after page."""
+        while True:
+            page = await self._calls.read(self._stubs.ListCheckpoints, request)
+            for found in page.checkpoints:
+                yield await self._completed(found, _name_of(found))
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def history(self, request: wire.ListChannelHistoryRequest) -> list[wire.ChannelHistoryStep]:
+        """All steps of a history."""
+        steps: list[wire.ChannelHistoryStep] = []
+        while True:
+            page = await self._calls.read(self._stubs.ListChannelHistory, request)
+            for step in page.steps:
+                for value, read in omitted(step, request.name):
+                    await self._fill(value, read)
+                steps.append(step)
+            if not page.next_page_token:
+                return steps
+            request.page_token = page.next_page_token
+
+    async def write(self, method: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - any write of the service
+        """A write that goes through whole threads."""
+        return await self._calls.write(method(self._stubs), request, self._timeout * LONG_WORK)
+
+    @property
+    def _stubs(self) -> Any:  # noqa: ANN401 - the generated stub, whose calls may be awaited
+        return self._calls.stubs.checkpoints
+
+    async def _save_all(self, several: Sequence[Saved]) -> Sequence[None]:
+        request = wire.SaveCheckpointsRequest()
+        for saved in several:
+            saved.add_to(request)
+        response = await self._calls.call(self._stubs.SaveCheckpoints, request)
+        self._calls.revision.advance(response.revision)
+        return [None] * len(several)
+
+    async def _get_all(self, several: Sequence[wire.CheckpointName]) -> Sequence[wire.FoundCheckpoint | None]:
+        found: list[wire.FoundCheckpoint | None] = []
+        while len(found) < len(several):
+            request = wire.GetCheckpointsRequest(names=several[len(found) :])
+            response = await self._calls.read(self._stubs.GetCheckpoints, request)
+            found.extend(each if each.checkpoint.id else None for each in response.checkpoints)
+        return found
+
+    async def _upload(self, parts: Sequence[wire.UploadCheckpointPartRequest]) -> None:
+        method, patience = self._stubs.UploadCheckpointPart, self._timeout * LONG_WORK
+        for begin in range(0, len(parts), UPLOADS_AT_ONCE):
+            some = parts[begin : begin + UPLOADS_AT_ONCE]
+            await asyncio.gather(*(self._calls.call(method, part, patience) for part in some))
+
+    async def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
+        for value, request in omitted(found, name):
+            await self._fill(value, request)
+        return found
+
+    async def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
+        parts: list[bytes] = []
+        while request.offset < value.size:
+            part = await self._calls.read(self._stubs.ReadCheckpointValue, request, self._timeout * LONG_WORK)
+            parts.append(part.data)
+            value.type = part.type
+            request.offset += len(part.data)
+        value.data = b"".join(parts)
+
+
+class Tick(Generic[T, R]):
+    """Gathers what is asked for within one turn of an event loop, and asks for it at once."""
+
+    def __init__(
+        self, ask: Callable[[Sequence[T]], Any], divide: Callable[[Sequence[T]], Iterable[Sequence[T]]]
+    ) -> None:
+        self._ask, self._divide = ask, divide
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def add(self, asked: T) -> R:
+        """The answer to one."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[R] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append((asked, answer))
+        return await answer
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        begin = 0
+        for group in self._divide([asked for asked, _ in waiting]):
+            answers = [answer for _, answer in waiting[begin : begin + len(group)]]
+            begin += len(group)
+            task = asyncio.get_running_loop().create_task(self._answer(group, answers))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, group: Sequence[T], answers: Sequence[asyncio.Future[R]]) -> None:
+        try:
+            for answer, found in zip(answers, await self._ask(group), strict=True):
+                if not answer.done():
+                    answer.set_result(found)
+        except RemoraError as error:
+            if len(group) == 1:
+                _fail(answers, error)
+            else:
+                # One of them may be to blame: the others need not fail with it.
+                for asked, answer in zip(group, answers, strict=True):
+                    await self._answer([asked], [answer])
+        except BaseException as error:
+            _fail(answers, error)
+            raise
+
+
+def _fail(answers: Sequence[asyncio.Future[Any]], error: BaseException) -> None:
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(error)
+
+
+def _in_requests(several: Sequence[Saved]) -> Iterable[Sequence[Saved]]:
+    """As many at a time as one request takes, in their order."""
+    held: list[Saved] = []
+    size = 0
+    for saved in several:
+        if held and (size + saved.size > INLINE_BYTES or len(held) == MOST_AT_ONCE):
+            yield held
+            held, size = [], 0
+        held.append(saved)
+        size += saved.size
+    if held:
+        yield held
+
+
+def _in_hundreds(several: Sequence[T]) -> Iterable[Sequence[T]]:
+    return (several[begin : begin + MOST_AT_ONCE] for begin in range(0, len(several), MOST_AT_ONCE))
+
+
+def _name_of(found: wire.FoundCheckpoint) -> wire.CheckpointName:
+    return wire.CheckpointName(thread_id=found.checkpoint.thread_id, checkpoint_ns=found.checkpoint.checkpoint_ns)

@@ -1,0 +1,438 @@
+"""LangGraph's long-term memory in Remora: a store of JSON values under keys in namespaces."""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+import weakref
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, cast
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
+from langgraph.store.base.batch import AsyncBatchedBaseStore
+
+from remora import AsyncRemora, Remora
+from remora.errors import RemoraError
+from remora.langgraph._embedding import Embedder
+from remora.langgraph._operations import Batch, Index, joined
+from remora.v1 import store_service_pb2 as wire
+
+SWEEP_MINUTES = 5.0
+"""Between two sweeps, where nothing else is said."""
+
+logger = logging.getLogger(__name__)
+
+
+class _Memory:
+    """What both stores have: how they reach the server, and how they index and expire items."""
+
+    supports_ttl = True
+
+    def _configure(
+        self,
+        endpoint: str | None,
+        index: IndexConfig | None,
+        ttl: TTLConfig | None,
+        *,
+        user_label: int | None,
+        token: str | None,
+        tenant: str | None,
+        timeout: float,
+    ) -> None:
+        self.index_config = index
+        self.ttl_config = ttl
+        self.embeddings: Embeddings | None = None
+        self._index = Index(index) if index else None
+        self._embedder: Embedder | None = None
+        if self._index is not None and not self._index.is_server_side:
+            self.embeddings = ensure_embeddings(cast("Any", index)["embed"])
+            self._embedder = Embedder(self._index, self.embeddings)
+        self._user_label = user_label
+        self._reached = {"endpoint": endpoint, "token": token, "tenant": tenant, "timeout": timeout}
+
+    def _batch(self, ops: Iterable[Op]) -> Batch:
+        return Batch.of(ops, self._index, self._user_label)
+
+    def _sweep_seconds(self, minutes: float | None) -> float:
+        return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or SWEEP_MINUTES)
+
+
+class RemoraStore(_Memory, BaseStore):
+    """Keeps LangGraph's items in Remora, for agents that run in threads and for those of asyncio.
+
+    All operations of a `batch`, and all that coroutines ask for within one turn of their event loop, are one round
+    trip. A put returns when the item is on disk. Searches are exact, with and without vectors. What has expired is
+    not seen, also before it is swept.
+
+    The items of a namespace whose label at `user_label` names a user are that user's: they are deleted with the user.
+
+    Calls fail with LangGraph's errors where an operation is not valid, else with those of `remora.errors`.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        user_label: int | None = None,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """Does not connect yet.
+
+        `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else the usual address of this machine.
+        `index` says which texts are embedded, and by what: without `embed`, or with `"remora"`, by the server's own
+        model. `token` authenticates; `tenant` names the tenant if the server requires no token. `timeout` is each
+        call's deadline in seconds.
+        """
+        super().__init__()
+        self._configure(endpoint, index, ttl, user_label=user_label, token=token, tenant=tenant, timeout=timeout)
+        self._lock = threading.Lock()
+        self._client: Remora | None = None
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Tick] = weakref.WeakKeyDictionary()
+        self._sweeper: _Sweeper | None = None
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        conn_string: str | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        user_label: int | None = None,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 10.0,
+    ) -> Self:
+        """A store that `with` or `async with` closes. The arguments are those of the constructor."""
+        return cls(
+            conn_string, index=index, ttl=ttl, user_label=user_label, token=token, tenant=tenant, timeout=timeout
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def setup(self) -> None:
+        """Does nothing, as the server needs no setup."""
+
+    def close(self) -> None:
+        """Stops the sweeper, and closes the connection that threads use."""
+        self.stop_ttl_sweeper()
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    async def aclose(self) -> None:
+        """Closes the connection of the running event loop, and that of threads."""
+        with self._lock:
+            tick = self._loops.pop(asyncio.get_running_loop(), None)
+        if tick is not None:
+            await tick.client.close()
+        self.close()
+
+    @property
+    def _blocking(self) -> Remora:
+        with self._lock:
+            if self._client is None:
+                self._client = Remora(**cast("Any", self._reached))
+            return self._client
+
+    @property
+    def _concurrent(self) -> "_Tick":
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            tick = self._loops.get(loop)
+            if tick is None:
+                tick = self._loops[loop] = _Tick(AsyncRemora(**cast("Any", self._reached)), self)
+            return tick
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Runs operations: first the reads, then the writes, all or none."""
+        batch = self._batch(ops)
+        vectors, queries = self._embedder.of(batch) if self._embedder else ({}, {})
+        calls = self._blocking._calls  # noqa: SLF001 - of this package
+        found: dict[int, Result] = {}
+        for held, request in batch.requests(vectors, queries):
+            request.min_revision = calls.revision.value
+            send = calls.write if _writes(request) else calls.read
+            response = send(calls.stubs.store.ExecuteOperations, request)
+            found.update(batch.results(held, response))
+            for rest in batch.rests(held, response):
+                found[rest.index] = joined(found[rest.index], self.batch([rest.op])[0])
+        return [found[at] for at in range(len(batch.ops))]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same, in one round trip with what else is asked for in this turn of the event loop."""
+        given = list(ops)
+        self._batch(given)  # what is not valid fails alone
+        return await self._concurrent.run(given) if given else []
+
+    def delete_namespace(self, namespace_prefix: tuple[str, ...]) -> None:
+        """Deletes all items of the namespaces that begin with these labels."""
+        calls = self._blocking._calls  # noqa: SLF001 - of this package
+        request = wire.DeleteNamespacesRequest(namespace_prefix=namespace_prefix)
+        calls.write(calls.stubs.store.DeleteNamespaces, request)
+
+    async def adelete_namespace(self, namespace_prefix: tuple[str, ...]) -> None:
+        """The same for an event loop."""
+        await _delete_namespace(self._concurrent.client, namespace_prefix)
+
+    def sweep_ttl(self) -> int:
+        """Deletes what has expired, and says how many items that were. The server does so by itself, too."""
+        calls = self._blocking._calls  # noqa: SLF001 - of this package
+        return int(calls.write(calls.stubs.store.DeleteExpiredItems, wire.DeleteExpiredItemsRequest()).deleted_items)
+
+    async def asweep_ttl(self) -> int:
+        """The same for an event loop."""
+        return await _sweep(self._concurrent.client)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> concurrent.futures.Future[None]:
+        """Sweeps in a thread, until it is stopped or the future is cancelled. Without a `ttl`, it does nothing."""
+        if not self.ttl_config:
+            nothing: concurrent.futures.Future[None] = concurrent.futures.Future()
+            nothing.set_result(None)
+            return nothing
+        if self._sweeper is None or not self._sweeper.is_alive():
+            self._sweeper = _Sweeper(self, self._sweep_seconds(sweep_interval_minutes))
+            self._sweeper.start()
+        return self._sweeper.future()
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Ends the thread that sweeps; False if it has not ended within so many seconds."""
+        if self._sweeper is None:
+            return True
+        self._sweeper.stopping.set()
+        self._sweeper.join(timeout)
+        return not self._sweeper.is_alive()
+
+
+class AsyncRemoraStore(_Memory, AsyncBatchedBaseStore):
+    """The same for one event loop, as LangGraph's own asynchronous stores are.
+
+    Threads may call its synchronous methods, the loop's own thread may not.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        user_label: int | None = None,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """The arguments are those of `RemoraStore`. Needs a running event loop, and does not connect yet."""
+        super().__init__()
+        self._configure(endpoint, index, ttl, user_label=user_label, token=token, tenant=tenant, timeout=timeout)
+        self._client = AsyncRemora(**cast("Any", self._reached))
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(
+        cls,
+        conn_string: str | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        user_label: int | None = None,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 10.0,  # noqa: ASYNC109 - of every call
+    ) -> AsyncIterator[Self]:
+        """A store that is closed behind the `async with`. The arguments are those of the constructor."""
+        async with cls(
+            conn_string, index=index, ttl=ttl, user_label=user_label, token=token, tenant=tenant, timeout=timeout
+        ) as store:
+            yield store
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def setup(self) -> None:
+        """Does nothing, as the server needs no setup."""
+
+    async def aclose(self) -> None:
+        """Stops the sweeper, and closes the connection."""
+        await self.stop_ttl_sweeper()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await self._client.close()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Runs operations in one round trip: first the reads, then the writes, all or none."""
+        return await _run(self._client, self, ops)
+
+    async def adelete_namespace(self, namespace_prefix: tuple[str, ...]) -> None:
+        """Deletes all items of the namespaces that begin with these labels."""
+        await _delete_namespace(self._client, namespace_prefix)
+
+    async def sweep_ttl(self) -> int:
+        """Deletes what has expired, and says how many items that were. The server does so by itself, too."""
+        return await _sweep(self._client)
+
+    async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> asyncio.Task[None]:
+        """Sweeps in a task, until it is stopped or cancelled. Without a `ttl`, it does nothing."""
+        if self._sweeping is None or self._sweeping.done():
+            seconds = self._sweep_seconds(sweep_interval_minutes) if self.ttl_config else None
+            self._sweeping = asyncio.create_task(self._sweep_always(seconds))
+        return self._sweeping
+
+    async def _sweep_always(self, seconds: float | None) -> None:
+        while seconds is not None:
+            await asyncio.sleep(seconds)
+            try:
+                await self.sweep_ttl()
+            except RemoraError:
+                logger.exception("expired items were not swept")
+
+    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - LangGraph's
+        """Ends the task that sweeps; False if it has not ended within so many seconds."""
+        if self._sweeping is None:
+            return True
+        self._sweeping.cancel()
+        done, _ = await asyncio.wait([self._sweeping], timeout=timeout)
+        return bool(done)
+
+
+class _Tick:
+    """The operations that arrive within one turn of an event loop: they are sent together."""
+
+    def __init__(self, client: AsyncRemora, store: RemoraStore) -> None:
+        self.client = client
+        self._store = weakref.ref(store)
+        self._waiting: list[tuple[list[Op], asyncio.Future[list[Result]]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, ops: list[Op]) -> list[Result]:
+        """The results of some operations."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Result]] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append((ops, answer))
+        return await answer
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        task = asyncio.get_running_loop().create_task(self._answer(waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]]) -> None:
+        try:
+            results = await self._results([op for ops, _ in waiting for op in ops])
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            await self._answer_each(waiting, error)
+            return
+        begin = 0
+        for ops, answer in waiting:
+            if not answer.done():
+                answer.set_result(results[begin : begin + len(ops)])
+            begin += len(ops)
+
+    async def _answer_each(
+        self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]], error: Exception
+    ) -> None:
+        """One of them may be to blame: the others need not fail with it."""
+        if len(waiting) > 1:
+            for each in waiting:
+                await self._answer([each])
+        elif not waiting[0][1].done():
+            waiting[0][1].set_exception(error)
+
+    async def _results(self, ops: list[Op]) -> list[Result]:
+        store = self._store()
+        if store is None:
+            raise RuntimeError("the store is gone")
+        return await _run(self.client, store, ops)
+
+
+async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[Result]:
+    batch = store._batch(ops)  # noqa: SLF001 - of this module
+    embedder = store._embedder  # noqa: SLF001 - of this module
+    vectors, queries = await embedder.aof(batch) if embedder else ({}, {})
+    calls = client._calls  # noqa: SLF001 - of this package
+    found: dict[int, Result] = {}
+    for held, request in batch.requests(vectors, queries):
+        request.min_revision = calls.revision.value
+        send = calls.write if _writes(request) else calls.read
+        response = await send(cast("Any", calls.stubs.store.ExecuteOperations), request)
+        found.update(batch.results(held, response))
+        for rest in batch.rests(held, response):
+            found[rest.index] = joined(found[rest.index], (await _run(client, store, [rest.op]))[0])
+    return [found[at] for at in range(len(batch.ops))]
+
+
+async def _delete_namespace(client: AsyncRemora, namespace_prefix: tuple[str, ...]) -> None:
+    calls = client._calls  # noqa: SLF001 - of this package
+    request = wire.DeleteNamespacesRequest(namespace_prefix=namespace_prefix)
+    await calls.write(cast("Any", calls.stubs.store.DeleteNamespaces), request)
+
+
+async def _sweep(client: AsyncRemora) -> int:
+    calls = client._calls  # noqa: SLF001 - of this package
+    method = cast("Any", calls.stubs.store.DeleteExpiredItems)
+    response: Any = await calls.write(method, wire.DeleteExpiredItemsRequest())
+    return int(response.deleted_items)
+
+
+def _writes(request: wire.ExecuteOperationsRequest) -> bool:
+    return any(each.WhichOneof("kind") in ("put", "delete") for each in request.operations)
+
+
+class _Sweeper(threading.Thread):
+    """Sweeps now and then, until it is stopped or nobody has the store any more."""
+
+    def __init__(self, store: RemoraStore, seconds: float) -> None:
+        super().__init__(daemon=True, name="ttl-sweeper")
+        self.stopping = threading.Event()
+        self._ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._store = weakref.ref(store)
+        self._seconds = seconds
+
+    def future(self) -> concurrent.futures.Future[None]:
+        """Done when the thread ends; cancelled, it ends the thread."""
+        self._ended.add_done_callback(lambda _: self.stopping.set())
+        return self._ended
+
+    def run(self) -> None:
+        while not self.stopping.wait(self._seconds):
+            store = self._store()
+            if store is None:
+                break
+            try:
+                store.sweep_ttl()
+            except RemoraError:
+                logger.exception("expired items were not swept")
+            del store
+        if not self._ended.cancelled():
+            self._ended.set_result(None)

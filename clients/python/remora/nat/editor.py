@@ -1,0 +1,274 @@
+"""The toolkit's MemoryEditor over Remora's memory items."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from nat.memory.interfaces import MemoryEditor
+from nat.memory.models import MemoryItem
+
+from remora._async.client import AsyncRemora
+from remora._async.memory_items import AsyncMemoryItems
+from remora.errors import RemoraError
+from remora.filters import Condition, Filter, Where
+from remora.nat import context
+from remora.nat.items import USER_CONTEXT, RemoraMemoryItem, as_text, from_remora, to_remora
+
+DEFAULT_TOP_K = 5
+LONGEST_QUERY = 32_768
+"""Bytes of a query that the server takes."""
+MOST_HITS = 1_000
+MOST_ADDED = 1_000
+MOST_WAITING = 1_000
+"""How many additions wait in the background: the next one waits with them."""
+
+logger = logging.getLogger(__name__)
+
+
+class MissingUserError(KeyError, ValueError):
+    """Nobody says whose memory is meant: there is no `user_id`, and the toolkit has identified no user."""
+
+    def __str__(self) -> str:
+        return "user_id is required: give it, or call within a request of a user whom the toolkit has identified"
+
+
+class RemoraEditor(MemoryEditor):
+    """A user's memory, which no other user sees. It is safe to share between the tasks of one event loop.
+
+    Wherever a `user_id` is missing, that of the request counts which the toolkit runs (`Context`). Each operation ends
+    within the client's timeout, retries included. Failures are Remora's errors; with `fail_open`, a search then finds
+    nothing and an addition is lost, and the log has a warning. With `write_behind`, additions happen in the background,
+    and the user's searches and deletions wait for them.
+    """
+
+    def __init__(
+        self,
+        client: AsyncRemora,
+        *,
+        fail_open: bool = False,
+        write_behind: bool = False,
+        ttl: float | None = None,
+        threshold: float | None = None,
+        include_context: bool = True,
+        context_headers: Sequence[str] = (),
+    ) -> None:
+        self._client = client
+        self._fail_open = fail_open
+        self._write_behind = write_behind
+        self._ttl = ttl
+        self._threshold = threshold
+        self._include_context = include_context
+        self._context_headers = context_headers
+        self._waiting: defaultdict[str, set[asyncio.Task[None]]] = defaultdict(set)
+
+    async def add_items(
+        self,
+        items: Sequence[MemoryItem] | str,
+        user_id: str | Sequence[MemoryItem] | None = None,
+        *,
+        ttl: float | None = None,
+        **ignored: object,
+    ) -> None:
+        """Adds items: of the user `user_id`, or else each of its own. An item is found by the next search.
+
+        The two arguments may come in either order: the list is that of the items. `ttl` is how many seconds they live.
+        The items of one user are added all or none.
+        """
+        _say_ignored("add_items", ignored)
+        given, owner = _in_order(items, user_id)
+        known = context.user_context(self._context_headers) if self._include_context else {}
+        by_user: defaultdict[str, list[MemoryItem]] = defaultdict(list)
+        for item in given:
+            by_user[_user(owner or item.user_id)].append(item)
+        for user, own in by_user.items():
+            made = [to_remora(item, known, ttl or self._ttl) for item in own]
+            memory = self._client.user(user).memory_items
+            for first in range(0, len(made), MOST_ADDED):
+                await self._added(user, memory.add(made[first : first + MOST_ADDED]))
+
+    async def _added(self, user: str, adding: Coroutine[Any, Any, object]) -> None:
+        if not self._write_behind:
+            await self._unless_it_fails(adding, "what was added is lost")
+            return
+        if sum(map(len, self._waiting.values())) >= MOST_WAITING:
+            await self.flush()
+        task = asyncio.get_running_loop().create_task(self._in_background(adding))
+        self._waiting[user].add(task)
+        task.add_done_callback(lambda done: self._forget(user, done))
+
+    def _forget(self, user: str, done: asyncio.Task[None]) -> None:
+        waiting = self._waiting[user]
+        waiting.discard(done)
+        if not waiting:
+            del self._waiting[user]
+
+    async def _in_background(self, adding: Coroutine[Any, Any, object]) -> None:
+        try:
+            await adding
+        except RemoraError as error:
+            _warn(error, "what was added is lost")
+
+    async def flush(self, user_id: str | None = None) -> None:
+        """Waits until what was added in the background is stored, for one user or for all, or has failed."""
+        tasks = self._waiting.get(user_id, set()) if user_id else set().union(*self._waiting.values())
+        if tasks:
+            await asyncio.gather(*tasks)
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = DEFAULT_TOP_K,
+        *,
+        user_id: str | None = None,
+        threshold: float | None = None,
+        tags: Collection[str] = (),
+        where: Where | None = None,
+        filter: Where | None = None,  # noqa: A002 - what others call it
+        **ignored: object,
+    ) -> list[MemoryItem]:
+        """The `top_k` items that answer the query best, best first; `similarity_score` is from 0 to 1.
+
+        Only items that score at least `threshold`, have all `tags`, and whose metadata matches `where` (or `filter`): a
+        dict of members and values, or a `remora.Filter`. What the user has said in this very turn is not recalled to
+        it: a message that is the query.
+        """
+        _say_ignored("search", ignored)
+        user, text = _user(user_id), _cut(str(query))
+        if top_k < 1 or not text.strip():
+            return []
+        await self.flush(user)
+        searching = self._client.user(user).memory_items.search(
+            text,
+            k=min(top_k + 1, MOST_HITS),
+            threshold=self._threshold if threshold is None else threshold,
+            tags=list(tags),
+            where=_where(where, filter),
+        )
+        found = await self._unless_it_fails(searching, "nothing is recalled")
+        items = [from_remora(hit) for hit in found or ()]
+        return [item for item in items if not _is_said_now(item, str(query))][:top_k]
+
+    async def retrieve_memory(
+        self,
+        *arguments: str,
+        query: str | None = None,
+        user_id: str | None = None,
+        **options: Any,  # noqa: ANN401 - see search
+    ) -> str:
+        """What `search` finds, as a text for a model: `Memories as a JSON: \\n[...]`.
+
+        Its order is `retrieve_memory(query, user_id)`. `retrieve_memory(user_id, query)` is understood, too, where the
+        first argument is the user whom the toolkit has identified and the second is not. Of one argument beside
+        `query=`, it is the user; beside `user_id=`, or alone, it is the query. `options` are those of `search`.
+        """
+        text, user = _query_and_user(arguments, query, user_id)
+        return as_text(await self.search(text, user_id=user, **options))
+
+    async def remove_items(
+        self,
+        user_id: str | None = None,
+        *,
+        memory_id: str | None = None,
+        memory_ids: Collection[str] = (),
+        tags: Collection[str] = (),
+        where: Where | None = None,
+        filter: Where | None = None,  # noqa: A002 - what others call it
+        **ignored: object,
+    ) -> None:
+        """Removes the items with these ids or, of a user, those that match, or all.
+
+        Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, nothing is removed.
+        """
+        _say_ignored("remove_items", ignored)
+        ids = [*memory_ids, *([memory_id] if memory_id else [])]
+        conditions = _where(where, filter)
+        if ids:
+            await self.flush(user_id)
+            await self._client.delete_memory_items(ids, user_id=user_id)
+        elif tags or conditions:
+            memory = await self._settled(_user(user_id))
+            await memory.delete_where(tags=list(tags), where=conditions)
+        elif user_id:
+            await (await self._settled(user_id)).clear()
+
+    async def _settled(self, user: str) -> AsyncMemoryItems:
+        """A user's items, with those that were added in the background."""
+        await self.flush(user)
+        return self._client.user(user).memory_items
+
+    async def _unless_it_fails(self, asked: Coroutine[Any, Any, Any], without: str) -> Any:  # noqa: ANN401 - of the call
+        """The reply; None where there is none and the editor fails open."""
+        try:
+            return await asked
+        except RemoraError as error:
+            if not self._fail_open:
+                raise
+            _warn(error, without)
+            return None
+
+
+def _in_order(
+    first: Sequence[MemoryItem] | str, second: Sequence[MemoryItem] | str | None
+) -> tuple[Sequence[MemoryItem], str | None]:
+    """Items and their user, whichever comes first."""
+    items, user = (second, first) if isinstance(first, str) else (first, second)
+    if isinstance(items, str) or items is None or not (user is None or isinstance(user, str)):
+        raise TypeError("add_items takes a list of items and a user_id")
+    return items, user
+
+
+def _query_and_user(arguments: Sequence[str], query: str | None, user_id: str | None) -> tuple[str, str | None]:
+    match arguments, query, user_id:
+        case [], str(), _:
+            return query, user_id
+        case [only], None, _:
+            return only, user_id
+        case [only], str(), None:
+            return query, only
+        case [first, second], None, None:
+            now = context.current_user()
+            return (second, first) if first == now != second else (first, second)
+    raise TypeError("retrieve_memory takes a query and a user_id")
+
+
+def _user(given: str | None) -> str:
+    user = given or context.current_user()
+    if not user:
+        raise MissingUserError
+    return user
+
+
+def _where(where: Where | None, other: Where | None) -> Where:
+    conditions = [_filters(each) for each in (where, other) if each is not None]
+    return [each for several in conditions for each in several]
+
+
+def _filters(where: Where) -> Iterable[Filter]:
+    if isinstance(where, Filter):
+        return [where]
+    if isinstance(where, Mapping):
+        return [Condition(key, "==", value) for key, value in where.items()]
+    return where
+
+
+def _is_said_now(item: RemoraMemoryItem, query: str) -> bool:
+    """Whether an item is the message of the run that asks: auto_memory_agent stores it before it searches."""
+    run = context.current_run()
+    said = item.conversation or []
+    is_of_run = run is not None and (item.metadata.get(USER_CONTEXT) or {}).get("run_id") == run
+    return is_of_run and [message.get("content") for message in said] == [query]
+
+
+def _cut(query: str) -> str:
+    return query.encode(errors="replace")[:LONGEST_QUERY].decode(errors="ignore")
+
+
+def _say_ignored(method: str, ignored: Mapping[str, object]) -> None:
+    if ignored:
+        logger.warning("remora: %s() ignores %s", method, ", ".join(sorted(ignored)))
+
+
+def _warn(error: RemoraError, without: str) -> None:
+    logger.warning("remora: the memory fails, %s: %s", without, type(error).__name__)

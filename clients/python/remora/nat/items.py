@@ -1,0 +1,55 @@
+"""Memory items between the toolkit and Remora."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from nat.memory.models import MemoryItem
+from pydantic import Field
+
+from remora import memory_items as remora
+
+USER_CONTEXT = "user_context"
+"""The member of the metadata that says whose request an item comes from."""
+
+
+class RemoraMemoryItem(MemoryItem):
+    """An item as a search finds it: the toolkit's, with what Remora knows besides."""
+
+    id: str | None = Field(default=None, description="The item's id: `remove_items(memory_id=...)` takes it.")
+    create_time: datetime | None = Field(default=None, description="When it was first written.")
+    expire_time: datetime | None = Field(default=None, description="From when on it is gone.")
+
+
+def to_remora(item: MemoryItem, context: Mapping[str, Any], ttl: float | None) -> remora.MemoryItem:
+    """An item to be added. What JSON cannot hold in its metadata becomes text."""
+    metadata = {**item.metadata, **({USER_CONTEXT: context} if context and USER_CONTEXT not in item.metadata else {})}
+    return remora.MemoryItem(
+        item.memory or "",
+        conversation=item.conversation or (),
+        tags=item.tags,
+        metadata=json.loads(json.dumps(metadata, default=str)),
+        ttl=ttl,
+    )
+
+
+def from_remora(hit: remora.MemoryItemHit) -> RemoraMemoryItem:
+    """An item that was found. `memory` is never empty where something was said."""
+    item = hit.item
+    return RemoraMemoryItem(
+        id=item.id,
+        user_id=item.user_id,
+        conversation=[dict(message) for message in item.conversation] or None,
+        tags=list(item.tags),
+        metadata=dict(item.metadata),
+        memory=item.text,
+        similarity_score=hit.score,
+        create_time=item.create_time,
+        expire_time=item.expire_time,
+    )
+
+
+def as_text(items: Sequence[MemoryItem]) -> str:
+    """Items for a model, as the toolkit's own tool gives them."""
+    return f"Memories as a JSON: \n{json.dumps([item.model_dump(mode='json') for item in items])}"

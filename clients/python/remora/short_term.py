@@ -1,0 +1,131 @@
+"""Short-term policies: how many tokens the window of a conversation may have, and what happens when it has more."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, ClassVar, Self, TypeAlias
+
+from remora._arguments import checked_fields
+from remora._bounds import Between
+from remora._times import optional_time
+from remora._views import Decoders, View, unchanged, view
+from remora.tokens import EncodingName
+from remora.v1 import short_term_pb2
+
+MOST_TOKENS = 100_000_000
+HALF = 0.5
+
+Tokens: TypeAlias = Annotated[int, Between(1, MOST_TOKENS)]
+
+
+@checked_fields
+@dataclass(frozen=True)
+class Trim:
+    """When a window has more than `max_tokens`, its oldest messages leave until at most `keep_tokens` remain.
+
+    Attributes:
+        max_tokens: How many tokens the window may have.
+        keep_tokens: How many remain; None: half of `max_tokens`.
+        encoding: How they are counted.
+    """
+
+    max_tokens: Tokens = 100_000
+    keep_tokens: Tokens | None = None
+    encoding: EncodingName = field(default="o200k_base", kw_only=True)
+
+    def to_proto(self) -> short_term_pb2.ShortTermPolicy:
+        """The policy on the wire."""
+        overflow = short_term_pb2.TrimOverflow(keep_tokens=self.keep_tokens or 0)
+        return short_term_pb2.ShortTermPolicy(max_tokens=self.max_tokens, encoding=self.encoding, trim=overflow)
+
+
+@checked_fields
+@dataclass(frozen=True)
+class DeleteOldest:
+    """When a window has more than `max_tokens`, so many of its oldest messages leave, again and again until it has not.
+
+    Attributes:
+        max_tokens: How many tokens the window may have.
+        messages: How many leave at once.
+        encoding: How tokens are counted.
+    """
+
+    max_tokens: Tokens = 100_000
+    messages: Annotated[int, Between(1, 1_000_000)] = 1
+    encoding: EncodingName = field(default="o200k_base", kw_only=True)
+
+    def to_proto(self) -> short_term_pb2.ShortTermPolicy:
+        """The policy on the wire."""
+        overflow = short_term_pb2.DeleteOldestOverflow(messages=self.messages)
+        return short_term_pb2.ShortTermPolicy(
+            max_tokens=self.max_tokens, encoding=self.encoding, delete_oldest=overflow
+        )
+
+
+@checked_fields
+@dataclass(frozen=True)
+class Flush:
+    """When a window has more than `ratio` of `max_tokens`, its oldest messages leave until half of that remains.
+
+    They are recalled from then on, as all messages are.
+
+    Attributes:
+        max_tokens: How many tokens the window may have.
+        ratio: From 0.01 to 1.
+        encoding: How tokens are counted.
+    """
+
+    max_tokens: Tokens = 100_000
+    ratio: Annotated[float, Between(0.01, 1.0)] = HALF
+    encoding: EncodingName = field(default="o200k_base", kw_only=True)
+
+    def to_proto(self) -> short_term_pb2.ShortTermPolicy:
+        """The policy on the wire."""
+        overflow = short_term_pb2.FlushOverflow(ratio=self.ratio)
+        return short_term_pb2.ShortTermPolicy(max_tokens=self.max_tokens, encoding=self.encoding, flush=overflow)
+
+
+ShortTerm: TypeAlias = Trim | DeleteOldest | Flush
+"""A short-term policy."""
+
+
+def short_term_from_proto(policy: short_term_pb2.ShortTermPolicy) -> ShortTerm:
+    """The policy from the wire."""
+    encoding: EncodingName = policy.encoding or "o200k_base"  # type: ignore[assignment] # the server checks it
+    match policy.WhichOneof("overflow"):
+        case "delete_oldest":
+            return DeleteOldest(policy.max_tokens, policy.delete_oldest.messages or 1, encoding=encoding)
+        case "flush":
+            ratio = policy.flush.ratio if policy.flush.HasField("ratio") else HALF
+            return Flush(policy.max_tokens, ratio, encoding=encoding)
+        case _:
+            return Trim(policy.max_tokens, policy.trim.keep_tokens or None, encoding=encoding)
+
+
+@view
+@dataclass(frozen=True)
+class Window(View):
+    """What of a conversation is in its window.
+
+    Attributes:
+        first_sequence: Messages before this sequence have left the window; 0: none has.
+        system_sequence: The newest system message, if it stands before the window: it is in the window all the same.
+        window_revision: The revision that moved the window last; 0: it has not moved.
+        move_time: When that was.
+        failure: Why messages that should leave the window have not left it yet; empty: nothing is wrong.
+    """
+
+    first_sequence: int
+    system_sequence: int
+    window_revision: int
+    move_time: datetime | None
+    failure: str
+
+    @classmethod
+    def from_proto(cls, window: short_term_pb2.Window) -> Self:
+        """The window from the wire."""
+        return cls._of(window)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("first_sequence", "system_sequence", "window_revision", "failure"),
+        "move_time": lambda wire: optional_time(wire, "move_time"),
+    }
