@@ -15,7 +15,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { Connection } from "./connection.js";
+import { Connection, FailedCall } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
@@ -127,11 +127,13 @@ export class Calls {
     const began = performance.now();
     const deadline = began + requireTimeout(allowedMs);
     let previous: RemoraError | undefined;
+    let sent = false;
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#once(method, message, deadline, signal);
       } catch (error) {
-        const failure = toError(error, { endpoint: this.#settings.endpoint, allowedMs, requestId, previous });
+        sent ||= !(error instanceof FailedCall) || error.sent;
+        const failure = toError(error, { endpoint: this.#settings.endpoint, allowedMs, requestId, sent, previous });
         const now = performance.now();
         const pause = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
         if (pause === undefined) {

@@ -20,11 +20,18 @@ export class FailedCall extends Error {
   readonly code: StatusCode;
   /** google.rpc.Status, encoded, if the server sent it. */
   readonly details: Uint8Array | undefined;
+  /** Whether the request may have reached a server. */
+  readonly sent: boolean;
 
-  constructor(code: StatusCode, message: string, more: { details?: Uint8Array | undefined; cause?: unknown } = {}) {
+  constructor(
+    code: StatusCode,
+    message: string,
+    more: { details?: Uint8Array | undefined; sent?: boolean; cause?: unknown } = {},
+  ) {
     super(message, "cause" in more ? { cause: more.cause } : undefined);
     this.code = code;
     this.details = more.details;
+    this.sent = more.sent ?? true;
   }
 }
 
@@ -45,6 +52,9 @@ const OPTIONS: grpc.ChannelOptions = {
 /** Around why there is no connection, grpc-js says what the client says better. */
 const CONNECTING = /^No connection established\. Last error: (?:Error: )?(.*?)\. Resolution note: /;
 
+/** What grpc-js says of a call for which there was no connection; of one that was sent, it says the address. */
+const UNSENT = /^No connection established|^Name resolution failed|^Deadline exceeded (?!.*remote_addr=)/;
+
 /** A connection that is opened by the first call, and again by the next call after it broke. It keeps no process alive. */
 export class Connection {
   readonly #target: () => Target;
@@ -59,7 +69,7 @@ export class Connection {
   /** The reply to one call. Throws FailedCall. */
   async unary(path: string, message: Uint8Array, { headers, timeoutMs, signal }: CallSettings): Promise<Uint8Array> {
     if (signal?.aborted) {
-      throw cancelled(signal);
+      throw cancelled(signal, false);
     }
     this.#client ??= opened(this.#target());
     const client = this.#client;
@@ -112,12 +122,13 @@ function failedCall(error: grpc.ServiceError): FailedCall {
   const message = CONNECTING.exec(error.details)?.[1] ?? error.details;
   return new FailedCall(STATUS_CODES[error.code] ?? "UNKNOWN", message, {
     details: details instanceof Buffer ? details : undefined,
+    sent: !UNSENT.test(error.details),
     cause: error,
   });
 }
 
-function cancelled(signal: AbortSignal): FailedCall {
-  return new FailedCall("CANCELLED", "the call was cancelled", { cause: signal.reason });
+function cancelled(signal: AbortSignal, sent = true): FailedCall {
+  return new FailedCall("CANCELLED", "the call was cancelled", { sent, cause: signal.reason });
 }
 
 function asBuffer(message: Uint8Array): Buffer {

@@ -257,11 +257,25 @@ export class DimensionMismatchError extends InvalidArgumentError {}
 /** There is no such collection of vectors. */
 export class CollectionNotFoundError extends NotFoundError {}
 
+/** The user has no such memory item. */
+export class MemoryItemNotFoundError extends NotFoundError {}
+
 /** The id of a collection is taken. */
 export class CollectionExistsError extends AlreadyExistsError {}
 
 /** The vectors to be searched take more memory than the server allows. */
 export class VectorsTooLargeError extends FailedPreconditionError {}
+
+/** The items to be searched take more memory than the server allows. */
+export class ItemsTooLargeError extends FailedPreconditionError {}
+/** A part of an upload is not there, or not as it must be: upload it again. */
+export class UploadIncompleteError extends FailedPreconditionError {}
+
+/** A write has named the upload, which takes no more parts. */
+export class UploadNamedError extends FailedPreconditionError {}
+
+/** There is no such value of a channel or of a write. */
+export class CheckpointValueNotFoundError extends NotFoundError {}
 
 /** There is no such span. */
 export class SpanNotFoundError extends NotFoundError {}
@@ -326,6 +340,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   COLLECTION_NOT_FOUND: CollectionNotFoundError,
   COMPRESSION_UNKNOWN: CompressionUnknownError,
   CONNECTION_FAILED: ConnectionFailedError,
+  CHECKPOINT_VALUE_NOT_FOUND: CheckpointValueNotFoundError,
   CONTEXT_TOO_LARGE: ContextTooLargeError,
   CONVERSATION_EXISTS: ConversationExistsError,
   CONVERSATION_NOT_FOUND: ConversationNotFoundError,
@@ -337,6 +352,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   INTERNAL: InternalError,
   INVALID_FIELD: InvalidFieldError,
   MEMORY_EXHAUSTED: MemoryExhaustedError,
+  MEMORY_ITEM_NOT_FOUND: MemoryItemNotFoundError,
   MESSAGE_NOT_FOUND: MessageNotFoundError,
   MESSAGE_TOO_LARGE: MessageTooLargeError,
   METHOD_UNKNOWN: MethodUnknownError,
@@ -363,7 +379,10 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   TIMELINE_EVENT_EXISTS: TimelineEventExistsError,
   TIMELINE_EVENT_NOT_FOUND: TimelineEventNotFoundError,
   UNAUTHENTICATED: UnauthenticatedError,
+  UPLOAD_INCOMPLETE: UploadIncompleteError,
+  UPLOAD_NAMED: UploadNamedError,
   VECTORS_TOO_LARGE: VectorsTooLargeError,
+  ITEMS_TOO_LARGE: ItemsTooLargeError,
   WORKFLOW_RUN_NOT_FOUND: WorkflowRunNotFoundError,
   WORKFLOW_STEP_NOT_FOUND: WorkflowStepNotFoundError,
   WRONG_TYPE: WrongTypeError,

@@ -9,6 +9,7 @@ export {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 export type { CallOptions } from "./calls.js";
+export { ClientConnection, type ConnectionOptions } from "./client-connection.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
 export { pages } from "./pages.js";

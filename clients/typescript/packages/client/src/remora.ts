@@ -6,11 +6,13 @@ import { resolveEndpoint } from "./endpoint.js";
 import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
 import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
 import { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
+import { CheckpointService } from "./generated/remora/v1/checkpoint_service_pb.js";
 import { HistoryService } from "./generated/remora/v1/history_service_pb.js";
 import { MemoryService } from "./generated/remora/v1/memory_service_pb.js";
 import { TextService } from "./generated/remora/v1/text_service_pb.js";
 import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
 import { UserService } from "./generated/remora/v1/user_service_pb.js";
+import { StoreService } from "./generated/remora/v1/store_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { invalidField, requireKnown } from "./refusals.js";
@@ -60,8 +62,12 @@ export class Remora {
   readonly memory: ServiceClient<typeof MemoryService>;
   /** Runs of workflows and their steps. */
   readonly workflows: ServiceClient<typeof WorkflowService>;
+  /** Items: JSON values under keys in namespaces. */
+  readonly store: ServiceClient<typeof StoreService>;
   /** Vectors and their collections. */
   readonly vectors: ServiceClient<typeof VectorService>;
+  /** Checkpoints of graphs, and their threads. */
+  readonly checkpoints: ServiceClient<typeof CheckpointService>;
   /** Users. */
   readonly users: ServiceClient<typeof UserService>;
   /** Token counts and embeddings. */
@@ -92,7 +98,9 @@ export class Remora {
     this.history = serviceClient(HistoryService, calls);
     this.memory = serviceClient(MemoryService, calls);
     this.workflows = serviceClient(WorkflowService, calls);
+    this.store = serviceClient(StoreService, calls);
     this.vectors = serviceClient(VectorService, calls);
+    this.checkpoints = serviceClient(CheckpointService, calls);
     this.users = serviceClient(UserService, calls);
     this.text = serviceClient(TextService, calls);
     this.transfer = serviceClient(TransferService, calls);

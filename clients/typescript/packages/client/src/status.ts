@@ -33,6 +33,8 @@ export interface CallContext {
   readonly allowedMs: number;
   /** The request id of a write; empty for a read. */
   readonly requestId: string;
+  /** Whether this attempt, or one before it, may have reached a server. */
+  readonly sent: boolean;
   /** Why the attempt before failed. */
   readonly previous: RemoraError | undefined;
 }
@@ -43,7 +45,7 @@ export function toError(failure: unknown, context: CallContext): RemoraError {
     throw failure;
   }
   if (failure.code === "DEADLINE_EXCEEDED" && isPassing(context.previous)) {
-    return context.previous; // the deadline passed during a reconnect, or a retry of the model
+    return toError(context.previous.cause, { ...context, previous: undefined }); // during a reconnect, or a retry of the model
   }
   const status = statusOf(failure);
   const { reason, metadata } = infoIn(status);
@@ -94,9 +96,12 @@ function sentence({ field, description }: FieldViolation): string {
 }
 
 /** What to do about a write of which nobody knows whether it took effect. */
-function repeat(code: StatusCode, { requestId }: CallContext): string[] {
+function repeat(code: StatusCode, { requestId, sent }: CallContext): string[] {
   if (requestId === "" || !LEAVES_OPEN.has(code)) {
     return [];
+  }
+  if (!sent) {
+    return ["nothing was sent"];
   }
   return [`it may have taken effect: the same call with requestId ${JSON.stringify(requestId)} takes effect once`];
 }

@@ -180,6 +180,29 @@ describe("a connection", () => {
     }
   });
 
+  test("that is not there says of a write that nothing was sent", async () => {
+    server.stop();
+
+    const failure = await failureInTime((timeoutMs) =>
+      failureOf(remora.conversations.clearMessages({ conversationId: "c" }, { timeoutMs })),
+    );
+
+    assert.match(failure.message, /; nothing was sent$/);
+  });
+
+  test("that broke says of a write that it may have taken effect, whatever follows", async () => {
+    server.answer("ClearMessages", () => {
+      server.stop();
+    });
+
+    const failure = await failureOf(
+      remora.conversations.clearMessages({ conversationId: "c", requestId: "r1" }, { timeoutMs: 1_000 }),
+    );
+
+    assert.ok(failure instanceof ConnectionFailedError);
+    assert.match(failure.message, /; it may have taken effect: the same call with requestId "r1" takes effect once$/);
+  });
+
   test("to a server of HTTP/1 fails", async () => {
     const http1 = createHttp1Server().listen(0, "127.0.0.1");
     await once(http1, "listening");

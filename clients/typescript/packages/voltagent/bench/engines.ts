@@ -10,7 +10,7 @@ import {
 } from "@voltagent/core";
 import { LibSQLMemoryAdapter, LibSQLVectorAdapter } from "@voltagent/libsql";
 import { RemoraMemory, RemoraMemoryAdapter, RemoraVectorAdapter } from "../src/index.js";
-import { counted } from "../test/counting.js";
+import { counted } from "../../client/test/counting.js";
 import { NumberedTexts } from "./data.js";
 
 /** Each storage, collection and memory shares nothing with those of other names. */

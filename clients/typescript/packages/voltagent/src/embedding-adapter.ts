@@ -1,8 +1,8 @@
 // Remora's own embedding model, for whatever takes an EmbeddingAdapter of VoltAgent.
 
 import { type EmbeddingAdapter, EmbeddingError } from "@voltagent/core";
+import { ClientConnection, type ConnectionOptions } from "@remora/client";
 import { chunks } from "./batches.js";
-import { ClientConnection, type ConnectionOptions } from "./connection.js";
 import { unpacked } from "./messages.js";
 
 const MOST_TEXTS = 256;

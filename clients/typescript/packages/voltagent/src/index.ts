@@ -1,6 +1,6 @@
 // `@remora/voltagent`: Remora for VoltAgent 2. What is for its 0.1 is in `@remora/voltagent/legacy`.
 
-export type { ConnectionOptions } from "./connection.js";
+export type { ConnectionOptions } from "@remora/client";
 export { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
 export { type MergeStrategy, RemoraMemory, type RemoraMemoryOptions } from "./memory.js";
 export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOptions } from "./memory-adapter.js";

@@ -2,6 +2,8 @@
 
 import { create } from "@bufbuild/protobuf";
 import {
+  ClientConnection,
+  type ConnectionOptions,
   ConversationExistsError,
   ConversationNotFoundError as ConversationMissingError,
   pages,
@@ -23,7 +25,6 @@ import type {
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
 import { batches, chunks } from "./batches.js";
-import { ClientConnection, type ConnectionOptions } from "./connection.js";
 import { type ConversationUpdates, changesOf, conversationOf, newConversation, orderOf } from "./conversations.js";
 import { orMissing, translated } from "./failures.js";
 import { encodeJson } from "./json.js";

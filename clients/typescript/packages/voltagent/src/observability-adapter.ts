@@ -1,6 +1,6 @@
 // Remora as the storage of VoltAgent's observability: spans, traces and logs.
 
-import { pages, type Remora, SpanNotFoundError } from "@remora/client";
+import { ClientConnection, type ConnectionOptions, pages, type Remora, SpanNotFoundError } from "@remora/client";
 import {
   type LogFilter,
   type ObservabilityLogRecord,
@@ -8,7 +8,6 @@ import {
   type ObservabilityStorageAdapter,
   readableLogRecordToObservabilityLog,
 } from "@voltagent/core";
-import { ClientConnection, type ConnectionOptions } from "./connection.js";
 import { translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";

@@ -1,7 +1,14 @@
 // A collection of vectors of Remora as a vector adapter of VoltAgent.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CollectionNotFoundError, DimensionMismatchError, type Remora, RemoraError } from "@remora/client";
+import {
+  ClientConnection,
+  CollectionNotFoundError,
+  type ConnectionOptions,
+  DimensionMismatchError,
+  type Remora,
+  RemoraError,
+} from "@remora/client";
 import { type Vector, VectorSchema } from "@remora/client/v1";
 import {
   type SearchResult,
@@ -11,7 +18,6 @@ import {
   type VectorSearchOptions,
 } from "@voltagent/core";
 import { batches, chunks } from "./batches.js";
-import { ClientConnection, type ConnectionOptions } from "./connection.js";
 import { decodeJson, encodeJson } from "./json.js";
 import { littleEndian, unpacked } from "./messages.js";
 import { attributesOf, filterOf } from "./vector-filters.js";

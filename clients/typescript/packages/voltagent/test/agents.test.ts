@@ -7,7 +7,7 @@ import type { UIMessage } from "ai";
 import { MockEmbeddingModelV3, MockLanguageModelV3 } from "ai/test";
 import { z } from "zod";
 import { RemoraMemory, RemoraMemoryAdapter } from "../src/index.js";
-import { counted } from "./counting.js";
+import { counted } from "../../client/test/counting.js";
 import { type Fresh, server } from "./fresh.js";
 
 const { fresh, restart } = server(true);

@@ -12,7 +12,7 @@ import {
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
 import { type MergeStrategy, RemoraMemory, RemoraMemoryAdapter, type RemoraMemoryOptions } from "../src/index.js";
-import { counted } from "./counting.js";
+import { counted } from "../../client/test/counting.js";
 import { type Fresh, ids, said, server, tick } from "./fresh.js";
 
 const { fresh } = server();

@@ -2,6 +2,8 @@
 
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import {
+  ClientConnection,
+  type ConnectionOptions,
   ConversationNotFoundError,
   EntryStepNotFoundError,
   HistoryEntryNotFoundError,
@@ -14,7 +16,6 @@ import {
 } from "@remora/client";
 import { PageOrder, WorkflowRunOrder } from "@remora/client/v1";
 import type { Conversation, ConversationQueryOptions, CreateConversationInput } from "@voltagent/core";
-import { ClientConnection, type ConnectionOptions } from "../connection.js";
 import { changesOf, conversationOf, type ConversationUpdates, newConversation } from "../conversations.js";
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";

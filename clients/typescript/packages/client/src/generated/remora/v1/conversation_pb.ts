@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Scalar } from "./scalar_pb.js";
 import { file_remora_v1_scalar } from "./scalar_pb.js";
+import type { ShortTermPolicy } from "./short_term_pb.js";
+import { file_remora_v1_short_term } from "./short_term_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file remora/v1/conversation.proto.
  */
 export const file_remora_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("ChxyZW1vcmEvdjEvY29udmVyc2F0aW9uLnByb3RvEglyZW1vcmEudjEiwQMKDENvbnZlcnNhdGlvbhIKCgJpZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhMKC3Jlc291cmNlX2lkGAMgASgJEg0KBXRpdGxlGAQgASgJEhAKCG1ldGFkYXRhGAUgASgMEjsKCmF0dHJpYnV0ZXMYBiADKAsyJy5yZW1vcmEudjEuQ29udmVyc2F0aW9uLkF0dHJpYnV0ZXNFbnRyeRIaCg1zdG9yYWdlX2xpbWl0GAcgASgFSACIAQESCwoDdWlkGAggASgEEhAKCHJldmlzaW9uGAkgASgEEhUKDWxhc3Rfc2VxdWVuY2UYCyABKAQSFQoNbWVzc2FnZV9jb3VudBgMIAEoAxIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGkQKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5yZW1vcmEudjEuU2NhbGFyOgI4AUIQCg5fc3RvcmFnZV9saW1pdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_scalar]);
+  fileDesc("ChxyZW1vcmEvdjEvY29udmVyc2F0aW9uLnByb3RvEglyZW1vcmEudjEi8QMKDENvbnZlcnNhdGlvbhIKCgJpZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhMKC3Jlc291cmNlX2lkGAMgASgJEg0KBXRpdGxlGAQgASgJEhAKCG1ldGFkYXRhGAUgASgMEjsKCmF0dHJpYnV0ZXMYBiADKAsyJy5yZW1vcmEudjEuQ29udmVyc2F0aW9uLkF0dHJpYnV0ZXNFbnRyeRIaCg1zdG9yYWdlX2xpbWl0GAcgASgFSACIAQESCwoDdWlkGAggASgEEhAKCHJldmlzaW9uGAkgASgEEhUKDWxhc3Rfc2VxdWVuY2UYCyABKAQSFQoNbWVzc2FnZV9jb3VudBgMIAEoAxIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnNob3J0X3Rlcm0YDyABKAsyGi5yZW1vcmEudjEuU2hvcnRUZXJtUG9saWN5GkQKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5yZW1vcmEudjEuU2NhbGFyOgI4AUIQCg5fc3RvcmFnZV9saW1pdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_scalar, file_remora_v1_short_term]);
 
 /**
  * A sequence of messages, owned by a user.
@@ -112,6 +114,13 @@ export type Conversation = Message<"remora.v1.Conversation"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 14;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * How large its window may grow. Unset: the window is all of its messages.
+   *
+   * @generated from field: remora.v1.ShortTermPolicy short_term = 15;
+   */
+  shortTerm?: ShortTermPolicy | undefined;
 };
 
 /**

@@ -10,15 +10,19 @@ import type { Origin } from "./calls_pb.js";
 import { file_remora_v1_calls } from "./calls_pb.js";
 import type { Conversation } from "./conversation_pb.js";
 import { file_remora_v1_conversation } from "./conversation_pb.js";
+import type { Filter } from "./filter_pb.js";
+import { file_remora_v1_filter } from "./filter_pb.js";
 import type { Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
+import type { Window } from "./short_term_pb.js";
+import { file_remora_v1_short_term } from "./short_term_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file remora/v1/conversation_service.proto.
  */
 export const file_remora_v1_conversation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRyZW1vcmEvdjEvY29udmVyc2F0aW9uX3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSKBAQoZQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJ4ChpDcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgEIlgKFkdldENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIloKF0dldENvbnZlcnNhdGlvblJlc3BvbnNlEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEAoIcmV2aXNpb24YAiABKAQi5AEKGExpc3RDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEi4KCG9yZGVyX2J5GAMgASgOMhwucmVtb3JhLnYxLkNvbnZlcnNhdGlvbk9yZGVyEicKCWRpcmVjdGlvbhgEIAEoDjIULnJlbW9yYS52MS5EaXJlY3Rpb24SEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQidgoZTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZRIuCg1jb252ZXJzYXRpb25zGAEgAygLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiVwoZQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCI9ChpDb3VudENvbnZlcnNhdGlvbnNSZXNwb25zZRINCgVjb3VudBgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAQoZVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikwEKGURlbGV0ZUNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iWQoaRGVsZXRlQ29udmVyc2F0aW9uUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIPCgdkZWxldGVkGAIgASgIEhAKCHJldmlzaW9uGAMgASgEItIBChVBcHBlbmRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSJAoIbWVzc2FnZXMYAyADKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIyChFjcmVhdGVfaWZfbWlzc2luZxgEIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEgoKcmVxdWVzdF9pZBgFIAEoCRIhCgZvcmlnaW4YBiABKAsyES5yZW1vcmEudjEuT3JpZ2luIo8BChZBcHBlbmRNZXNzYWdlc1Jlc3BvbnNlEiwKCG1lc3NhZ2VzGAEgAygLMhoucmVtb3JhLnYxLkFwcGVuZGVkTWVzc2FnZRIcChRjb252ZXJzYXRpb25fY3JlYXRlZBgCIAEoCBIXCg9wcnVuZWRfbWVzc2FnZXMYAyABKAMSEAoIcmV2aXNpb24YBCABKAQicgoPQXBwZW5kZWRNZXNzYWdlEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXBsYWNlZBgEIAEoCCKGBAoTTGlzdE1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzZW50X2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZW50X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOcmVjZWl2ZWRfYWZ0ZXIYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD3JlY2VpdmVkX2JlZm9yZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoOYWZ0ZXJfc2VxdWVuY2UYBiABKARIAIgBARIcCg9iZWZvcmVfc2VxdWVuY2UYByABKARIAYgBARIoCgpwYWdlX29yZGVyGAggASgOMhQucmVtb3JhLnYxLlBhZ2VPcmRlchIRCglwYWdlX3NpemUYCSABKAUSEgoKcGFnZV90b2tlbhgKIAEoCRIUCgxtaW5fcmV2aXNpb24YCyABKARCEQoPX2FmdGVyX3NlcXVlbmNlQhIKEF9iZWZvcmVfc2VxdWVuY2VKBAgEEAVKBAgFEAZSCmFmdGVyX3RpbWVSC2JlZm9yZV90aW1lImcKFExpc3RNZXNzYWdlc1Jlc3BvbnNlEiQKCG1lc3NhZ2VzGAEgAygLMhIucmVtb3JhLnYxLk1lc3NhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIo0BChVEZWxldGVNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSEwoLbWVzc2FnZV9pZHMYAyADKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIkQKFkRlbGV0ZU1lc3NhZ2VzUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCJ3ChRDbGVhck1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQwoVQ2xlYXJNZXNzYWdlc1Jlc3BvbnNlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYASABKAMSEAoIcmV2aXNpb24YAiABKAQirQEKE0VkaXRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSHgoFZWRpdHMYAyADKAsyDy5yZW1vcmEudjEuRWRpdBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkSIQoGb3JpZ2luGAYgASgLMhEucmVtb3JhLnYxLk9yaWdpbiKJAQoURWRpdE1lc3NhZ2VzUmVzcG9uc2USLAoIbWVzc2FnZXMYASADKAsyGi5yZW1vcmEudjEuQXBwZW5kZWRNZXNzYWdlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYAiABKAMSEAoIcmV2aXNpb24YAyABKAQSFwoPcHJ1bmVkX21lc3NhZ2VzGAQgASgDIr0BCgRFZGl0EiQKBmFwcGVuZBgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASJQoHcmVwbGFjZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASEAoGcmVtb3ZlGAMgASgJSAASKgoKcmVtb3ZlX2FsbBgEIAEoCzIULnJlbW9yYS52MS5SZW1vdmVBbGxIABIgCgRrZWVwGAUgASgLMhAucmVtb3JhLnYxLlNsaWNlSABCCAoGYWN0aW9uIgsKCVJlbW92ZUFsbCI7CgVTbGljZRIRCgRmcm9tGAEgASgDSACIAQESDwoCdG8YAiABKANIAYgBAUIHCgVfZnJvbUIFCgNfdG8qnQEKEUNvbnZlcnNhdGlvbk9yZGVyEiIKHkNPTlZFUlNBVElPTl9PUkRFUl9VTlNQRUNJRklFRBAAEiIKHkNPTlZFUlNBVElPTl9PUkRFUl9DUkVBVEVfVElNRRABEiIKHkNPTlZFUlNBVElPTl9PUkRFUl9VUERBVEVfVElNRRACEhwKGENPTlZFUlNBVElPTl9PUkRFUl9USVRMRRADKlkKCURpcmVjdGlvbhIZChVESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIXChNESVJFQ1RJT05fQVNDRU5ESU5HEAESGAoURElSRUNUSU9OX0RFU0NFTkRJTkcQAiphCglQYWdlT3JkZXISGgoWUEFHRV9PUkRFUl9VTlNQRUNJRklFRBAAEhsKF1BBR0VfT1JERVJfTkVXRVNUX0ZJUlNUEAESGwoXUEFHRV9PUkRFUl9PTERFU1RfRklSU1QQAjKTCAoTQ29udmVyc2F0aW9uU2VydmljZRJhChJDcmVhdGVDb252ZXJzYXRpb24SJC5yZW1vcmEudjEuQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBolLnJlbW9yYS52MS5DcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZRJdCg9HZXRDb252ZXJzYXRpb24SIS5yZW1vcmEudjEuR2V0Q29udmVyc2F0aW9uUmVxdWVzdBoiLnJlbW9yYS52MS5HZXRDb252ZXJzYXRpb25SZXNwb25zZSIDkAIBEmMKEUxpc3RDb252ZXJzYXRpb25zEiMucmVtb3JhLnYxLkxpc3RDb252ZXJzYXRpb25zUmVxdWVzdBokLnJlbW9yYS52MS5MaXN0Q29udmVyc2F0aW9uc1Jlc3BvbnNlIgOQAgESZgoSQ291bnRDb252ZXJzYXRpb25zEiQucmVtb3JhLnYxLkNvdW50Q29udmVyc2F0aW9uc1JlcXVlc3QaJS5yZW1vcmEudjEuQ291bnRDb252ZXJzYXRpb25zUmVzcG9uc2UiA5ACARJhChJVcGRhdGVDb252ZXJzYXRpb24SJC5yZW1vcmEudjEuVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBolLnJlbW9yYS52MS5VcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZRJhChJEZWxldGVDb252ZXJzYXRpb24SJC5yZW1vcmEudjEuRGVsZXRlQ29udmVyc2F0aW9uUmVxdWVzdBolLnJlbW9yYS52MS5EZWxldGVDb252ZXJzYXRpb25SZXNwb25zZRJVCg5BcHBlbmRNZXNzYWdlcxIgLnJlbW9yYS52MS5BcHBlbmRNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuQXBwZW5kTWVzc2FnZXNSZXNwb25zZRJUCgxMaXN0TWVzc2FnZXMSHi5yZW1vcmEudjEuTGlzdE1lc3NhZ2VzUmVxdWVzdBofLnJlbW9yYS52MS5MaXN0TWVzc2FnZXNSZXNwb25zZSIDkAIBElUKDkRlbGV0ZU1lc3NhZ2VzEiAucmVtb3JhLnYxLkRlbGV0ZU1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5EZWxldGVNZXNzYWdlc1Jlc3BvbnNlElIKDUNsZWFyTWVzc2FnZXMSHy5yZW1vcmEudjEuQ2xlYXJNZXNzYWdlc1JlcXVlc3QaIC5yZW1vcmEudjEuQ2xlYXJNZXNzYWdlc1Jlc3BvbnNlEk8KDEVkaXRNZXNzYWdlcxIeLnJlbW9yYS52MS5FZGl0TWVzc2FnZXNSZXF1ZXN0Gh8ucmVtb3JhLnYxLkVkaXRNZXNzYWdlc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_message]);
+  fileDesc("CiRyZW1vcmEvdjEvY29udmVyc2F0aW9uX3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSKBAQoZQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJ4ChpDcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgEIlgKFkdldENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIloKF0dldENvbnZlcnNhdGlvblJlc3BvbnNlEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEAoIcmV2aXNpb24YAiABKAQi5AEKGExpc3RDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEi4KCG9yZGVyX2J5GAMgASgOMhwucmVtb3JhLnYxLkNvbnZlcnNhdGlvbk9yZGVyEicKCWRpcmVjdGlvbhgEIAEoDjIULnJlbW9yYS52MS5EaXJlY3Rpb24SEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQidgoZTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZRIuCg1jb252ZXJzYXRpb25zGAEgAygLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiVwoZQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCI9ChpDb3VudENvbnZlcnNhdGlvbnNSZXNwb25zZRINCgVjb3VudBgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAQoZVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikwEKGURlbGV0ZUNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iWQoaRGVsZXRlQ29udmVyc2F0aW9uUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIPCgdkZWxldGVkGAIgASgIEhAKCHJldmlzaW9uGAMgASgEItIBChVBcHBlbmRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSJAoIbWVzc2FnZXMYAyADKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIyChFjcmVhdGVfaWZfbWlzc2luZxgEIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEgoKcmVxdWVzdF9pZBgFIAEoCRIhCgZvcmlnaW4YBiABKAsyES5yZW1vcmEudjEuT3JpZ2luIo8BChZBcHBlbmRNZXNzYWdlc1Jlc3BvbnNlEiwKCG1lc3NhZ2VzGAEgAygLMhoucmVtb3JhLnYxLkFwcGVuZGVkTWVzc2FnZRIcChRjb252ZXJzYXRpb25fY3JlYXRlZBgCIAEoCBIXCg9wcnVuZWRfbWVzc2FnZXMYAyABKAMSEAoIcmV2aXNpb24YBCABKAQicgoPQXBwZW5kZWRNZXNzYWdlEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXBsYWNlZBgEIAEoCCLPBAoTTGlzdE1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzZW50X2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZW50X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOcmVjZWl2ZWRfYWZ0ZXIYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD3JlY2VpdmVkX2JlZm9yZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoOYWZ0ZXJfc2VxdWVuY2UYBiABKARIAIgBARIcCg9iZWZvcmVfc2VxdWVuY2UYByABKARIAYgBARIoCgpwYWdlX29yZGVyGAggASgOMhQucmVtb3JhLnYxLlBhZ2VPcmRlchIRCglwYWdlX3NpemUYCSABKAUSEgoKcGFnZV90b2tlbhgKIAEoCRIUCgxtaW5fcmV2aXNpb24YCyABKAQSIQoGZmlsdGVyGBAgASgLMhEucmVtb3JhLnYxLkZpbHRlchIkCgR2aWV3GBEgASgOMhYucmVtb3JhLnYxLk1lc3NhZ2VWaWV3QhEKD19hZnRlcl9zZXF1ZW5jZUISChBfYmVmb3JlX3NlcXVlbmNlSgQIBBAFSgQIBRAGUgphZnRlcl90aW1lUgtiZWZvcmVfdGltZSJnChRMaXN0TWVzc2FnZXNSZXNwb25zZRIkCghtZXNzYWdlcxgBIAMoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJSChBHZXRXaW5kb3dSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJIChFHZXRXaW5kb3dSZXNwb25zZRIhCgZ3aW5kb3cYASABKAsyES5yZW1vcmEudjEuV2luZG93EhAKCHJldmlzaW9uGAIgASgEIo0BChVEZWxldGVNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSEwoLbWVzc2FnZV9pZHMYAyADKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIkQKFkRlbGV0ZU1lc3NhZ2VzUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCJ3ChRDbGVhck1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQwoVQ2xlYXJNZXNzYWdlc1Jlc3BvbnNlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYASABKAMSEAoIcmV2aXNpb24YAiABKAQirQEKE0VkaXRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSHgoFZWRpdHMYAyADKAsyDy5yZW1vcmEudjEuRWRpdBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkSIQoGb3JpZ2luGAYgASgLMhEucmVtb3JhLnYxLk9yaWdpbiKJAQoURWRpdE1lc3NhZ2VzUmVzcG9uc2USLAoIbWVzc2FnZXMYASADKAsyGi5yZW1vcmEudjEuQXBwZW5kZWRNZXNzYWdlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYAiABKAMSEAoIcmV2aXNpb24YAyABKAQSFwoPcHJ1bmVkX21lc3NhZ2VzGAQgASgDIr0BCgRFZGl0EiQKBmFwcGVuZBgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASJQoHcmVwbGFjZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASEAoGcmVtb3ZlGAMgASgJSAASKgoKcmVtb3ZlX2FsbBgEIAEoCzIULnJlbW9yYS52MS5SZW1vdmVBbGxIABIgCgRrZWVwGAUgASgLMhAucmVtb3JhLnYxLlNsaWNlSABCCAoGYWN0aW9uIgsKCVJlbW92ZUFsbCI7CgVTbGljZRIRCgRmcm9tGAEgASgDSACIAQESDwoCdG8YAiABKANIAYgBAUIHCgVfZnJvbUIFCgNfdG8qWgoLTWVzc2FnZVZpZXcSHAoYTUVTU0FHRV9WSUVXX1VOU1BFQ0lGSUVEEAASFwoTTUVTU0FHRV9WSUVXX1dJTkRPVxABEhQKEE1FU1NBR0VfVklFV19BTEwQAiqdAQoRQ29udmVyc2F0aW9uT3JkZXISIgoeQ09OVkVSU0FUSU9OX09SREVSX1VOU1BFQ0lGSUVEEAASIgoeQ09OVkVSU0FUSU9OX09SREVSX0NSRUFURV9USU1FEAESIgoeQ09OVkVSU0FUSU9OX09SREVSX1VQREFURV9USU1FEAISHAoYQ09OVkVSU0FUSU9OX09SREVSX1RJVExFEAMqWQoJRGlyZWN0aW9uEhkKFURJUkVDVElPTl9VTlNQRUNJRklFRBAAEhcKE0RJUkVDVElPTl9BU0NFTkRJTkcQARIYChRESVJFQ1RJT05fREVTQ0VORElORxACKmEKCVBhZ2VPcmRlchIaChZQQUdFX09SREVSX1VOU1BFQ0lGSUVEEAASGwoXUEFHRV9PUkRFUl9ORVdFU1RfRklSU1QQARIbChdQQUdFX09SREVSX09MREVTVF9GSVJTVBACMuAIChNDb252ZXJzYXRpb25TZXJ2aWNlEmEKEkNyZWF0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5DcmVhdGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLkNyZWF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlEl0KD0dldENvbnZlcnNhdGlvbhIhLnJlbW9yYS52MS5HZXRDb252ZXJzYXRpb25SZXF1ZXN0GiIucmVtb3JhLnYxLkdldENvbnZlcnNhdGlvblJlc3BvbnNlIgOQAgESYwoRTGlzdENvbnZlcnNhdGlvbnMSIy5yZW1vcmEudjEuTGlzdENvbnZlcnNhdGlvbnNSZXF1ZXN0GiQucmVtb3JhLnYxLkxpc3RDb252ZXJzYXRpb25zUmVzcG9uc2UiA5ACARJmChJDb3VudENvbnZlcnNhdGlvbnMSJC5yZW1vcmEudjEuQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBolLnJlbW9yYS52MS5Db3VudENvbnZlcnNhdGlvbnNSZXNwb25zZSIDkAIBEmEKElVwZGF0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5VcGRhdGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLlVwZGF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlEmEKEkRlbGV0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5EZWxldGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLkRlbGV0ZUNvbnZlcnNhdGlvblJlc3BvbnNlElUKDkFwcGVuZE1lc3NhZ2VzEiAucmVtb3JhLnYxLkFwcGVuZE1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5BcHBlbmRNZXNzYWdlc1Jlc3BvbnNlElQKDExpc3RNZXNzYWdlcxIeLnJlbW9yYS52MS5MaXN0TWVzc2FnZXNSZXF1ZXN0Gh8ucmVtb3JhLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIgOQAgESSwoJR2V0V2luZG93EhsucmVtb3JhLnYxLkdldFdpbmRvd1JlcXVlc3QaHC5yZW1vcmEudjEuR2V0V2luZG93UmVzcG9uc2UiA5ACARJVCg5EZWxldGVNZXNzYWdlcxIgLnJlbW9yYS52MS5EZWxldGVNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuRGVsZXRlTWVzc2FnZXNSZXNwb25zZRJSCg1DbGVhck1lc3NhZ2VzEh8ucmVtb3JhLnYxLkNsZWFyTWVzc2FnZXNSZXF1ZXN0GiAucmVtb3JhLnYxLkNsZWFyTWVzc2FnZXNSZXNwb25zZRJPCgxFZGl0TWVzc2FnZXMSHi5yZW1vcmEudjEuRWRpdE1lc3NhZ2VzUmVxdWVzdBofLnJlbW9yYS52MS5FZGl0TWVzc2FnZXNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_short_term]);
 
 /**
  * The request of CreateConversation.
@@ -335,7 +339,7 @@ export type UpdateConversationRequest = Message<"remora.v1.UpdateConversationReq
   conversation?: Conversation | undefined;
 
   /**
-   * Any of `resource_id`, `title`, `metadata`, `attributes`, `storage_limit`. Empty: only update_time is set.
+   * Any of `resource_id`, `title`, `metadata`, `attributes`, `storage_limit`, `short_term`. Empty: only update_time is set.
    * Metadata and attributes are replaced, not merged.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
@@ -720,6 +724,21 @@ export type ListMessagesRequest = Message<"remora.v1.ListMessagesRequest"> & {
    * @generated from field: uint64 min_revision = 11;
    */
   minRevision: bigint;
+
+  /**
+   * Only messages whose attributes pass. A path is INVALID_ARGUMENT, INVALID_FIELD: bodies are opaque. A call looks at
+   * 10,000 messages at most: its page may be short, even empty, and have a `next_page_token` all the same.
+   *
+   * @generated from field: remora.v1.Filter filter = 16;
+   */
+  filter?: Filter | undefined;
+
+  /**
+   * Whether messages that have left the window are listed as well. Default: they are not.
+   *
+   * @generated from field: remora.v1.MessageView view = 17;
+   */
+  view: MessageView;
 };
 
 /**
@@ -763,6 +782,69 @@ export type ListMessagesResponse = Message<"remora.v1.ListMessagesResponse"> & {
  */
 export const ListMessagesResponseSchema: GenMessage<ListMessagesResponse> = /*@__PURE__*/
   messageDesc(file_remora_v1_conversation_service, 16);
+
+/**
+ * The request of GetWindow.
+ *
+ * @generated from message remora.v1.GetWindowRequest
+ */
+export type GetWindowRequest = Message<"remora.v1.GetWindowRequest"> & {
+  /**
+   * Required. The conversation, 1 to 512 bytes.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * If given, the conversation must be this user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetWindowRequest.
+ * Use `create(GetWindowRequestSchema)` to create a new message.
+ */
+export const GetWindowRequestSchema: GenMessage<GetWindowRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 17);
+
+/**
+ * The reply of GetWindow.
+ *
+ * @generated from message remora.v1.GetWindowResponse
+ */
+export type GetWindowResponse = Message<"remora.v1.GetWindowResponse"> & {
+  /**
+   * The window.
+   *
+   * @generated from field: remora.v1.Window window = 1;
+   */
+  window?: Window | undefined;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetWindowResponse.
+ * Use `create(GetWindowResponseSchema)` to create a new message.
+ */
+export const GetWindowResponseSchema: GenMessage<GetWindowResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 18);
 
 /**
  * The request of DeleteMessages.
@@ -811,7 +893,7 @@ export type DeleteMessagesRequest = Message<"remora.v1.DeleteMessagesRequest"> &
  * Use `create(DeleteMessagesRequestSchema)` to create a new message.
  */
 export const DeleteMessagesRequestSchema: GenMessage<DeleteMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 17);
+  messageDesc(file_remora_v1_conversation_service, 19);
 
 /**
  * The reply of DeleteMessages.
@@ -839,7 +921,7 @@ export type DeleteMessagesResponse = Message<"remora.v1.DeleteMessagesResponse">
  * Use `create(DeleteMessagesResponseSchema)` to create a new message.
  */
 export const DeleteMessagesResponseSchema: GenMessage<DeleteMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 18);
+  messageDesc(file_remora_v1_conversation_service, 20);
 
 /**
  * The request of ClearMessages.
@@ -881,7 +963,7 @@ export type ClearMessagesRequest = Message<"remora.v1.ClearMessagesRequest"> & {
  * Use `create(ClearMessagesRequestSchema)` to create a new message.
  */
 export const ClearMessagesRequestSchema: GenMessage<ClearMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 19);
+  messageDesc(file_remora_v1_conversation_service, 21);
 
 /**
  * The reply of ClearMessages.
@@ -909,7 +991,7 @@ export type ClearMessagesResponse = Message<"remora.v1.ClearMessagesResponse"> &
  * Use `create(ClearMessagesResponseSchema)` to create a new message.
  */
 export const ClearMessagesResponseSchema: GenMessage<ClearMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 20);
+  messageDesc(file_remora_v1_conversation_service, 22);
 
 /**
  * The request of EditMessages.
@@ -966,7 +1048,7 @@ export type EditMessagesRequest = Message<"remora.v1.EditMessagesRequest"> & {
  * Use `create(EditMessagesRequestSchema)` to create a new message.
  */
 export const EditMessagesRequestSchema: GenMessage<EditMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 21);
+  messageDesc(file_remora_v1_conversation_service, 23);
 
 /**
  * The reply of EditMessages.
@@ -1008,7 +1090,7 @@ export type EditMessagesResponse = Message<"remora.v1.EditMessagesResponse"> & {
  * Use `create(EditMessagesResponseSchema)` to create a new message.
  */
 export const EditMessagesResponseSchema: GenMessage<EditMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 22);
+  messageDesc(file_remora_v1_conversation_service, 24);
 
 /**
  * One edit.
@@ -1069,7 +1151,7 @@ export type Edit = Message<"remora.v1.Edit"> & {
  * Use `create(EditSchema)` to create a new message.
  */
 export const EditSchema: GenMessage<Edit> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 23);
+  messageDesc(file_remora_v1_conversation_service, 25);
 
 /**
  * Removes all messages of the user.
@@ -1084,7 +1166,7 @@ export type RemoveAll = Message<"remora.v1.RemoveAll"> & {
  * Use `create(RemoveAllSchema)` to create a new message.
  */
 export const RemoveAllSchema: GenMessage<RemoveAll> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 24);
+  messageDesc(file_remora_v1_conversation_service, 26);
 
 /**
  * The messages from position `from` (inclusive) to `to` (exclusive), as in JavaScript's Array.prototype.slice:
@@ -1113,7 +1195,41 @@ export type Slice = Message<"remora.v1.Slice"> & {
  * Use `create(SliceSchema)` to create a new message.
  */
 export const SliceSchema: GenMessage<Slice> = /*@__PURE__*/
-  messageDesc(file_remora_v1_conversation_service, 25);
+  messageDesc(file_remora_v1_conversation_service, 27);
+
+/**
+ * Which messages of a conversation are listed.
+ *
+ * @generated from enum remora.v1.MessageView
+ */
+export enum MessageView {
+  /**
+   * As MESSAGE_VIEW_WINDOW.
+   *
+   * @generated from enum value: MESSAGE_VIEW_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Those in the window: see `Conversation.short_term`.
+   *
+   * @generated from enum value: MESSAGE_VIEW_WINDOW = 1;
+   */
+  WINDOW = 1,
+
+  /**
+   * All.
+   *
+   * @generated from enum value: MESSAGE_VIEW_ALL = 2;
+   */
+  ALL = 2,
+}
+
+/**
+ * Describes the enum remora.v1.MessageView.
+ */
+export const MessageViewSchema: GenEnum<MessageView> = /*@__PURE__*/
+  enumDesc(file_remora_v1_conversation_service, 0);
 
 /**
  * What conversations are ordered by.
@@ -1154,7 +1270,7 @@ export enum ConversationOrder {
  * Describes the enum remora.v1.ConversationOrder.
  */
 export const ConversationOrderSchema: GenEnum<ConversationOrder> = /*@__PURE__*/
-  enumDesc(file_remora_v1_conversation_service, 0);
+  enumDesc(file_remora_v1_conversation_service, 1);
 
 /**
  * The direction of a list.
@@ -1188,7 +1304,7 @@ export enum Direction {
  * Describes the enum remora.v1.Direction.
  */
 export const DirectionSchema: GenEnum<Direction> = /*@__PURE__*/
-  enumDesc(file_remora_v1_conversation_service, 1);
+  enumDesc(file_remora_v1_conversation_service, 2);
 
 /**
  * Whether the first page holds the newest or the oldest messages.
@@ -1222,7 +1338,7 @@ export enum PageOrder {
  * Describes the enum remora.v1.PageOrder.
  */
 export const PageOrderSchema: GenEnum<PageOrder> = /*@__PURE__*/
-  enumDesc(file_remora_v1_conversation_service, 2);
+  enumDesc(file_remora_v1_conversation_service, 3);
 
 /**
  * Keeps conversations and their messages. calls.proto says what all calls have in common.
@@ -1312,6 +1428,16 @@ export const ConversationService: GenService<{
     methodKind: "unary";
     input: typeof ListMessagesRequestSchema;
     output: typeof ListMessagesResponseSchema;
+  },
+  /**
+   * Gets what is in a conversation's window: see `Conversation.short_term`.
+   *
+   * @generated from rpc remora.v1.ConversationService.GetWindow
+   */
+  getWindow: {
+    methodKind: "unary";
+    input: typeof GetWindowRequestSchema;
+    output: typeof GetWindowResponseSchema;
   },
   /**
    * Deletes messages by id; unknown ids are ignored.

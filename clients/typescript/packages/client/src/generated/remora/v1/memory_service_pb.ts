@@ -12,6 +12,8 @@ import type { Conversation } from "./conversation_pb.js";
 import { file_remora_v1_conversation } from "./conversation_pb.js";
 import type { Filter } from "./filter_pb.js";
 import { file_remora_v1_filter } from "./filter_pb.js";
+import type { MemoryItem, MemoryItemFilter, MemoryItemIds } from "./memory_item_pb.js";
+import { file_remora_v1_memory_item } from "./memory_item_pb.js";
 import type { Embedding, Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
 import type { Encoding } from "./text_service_pb.js";
@@ -24,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/memory_service.proto.
  */
 export const file_remora_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLsAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnBhZ2VfdG9rZW4YCiABKAlCBwoFc2NvcGVCBwoFcXVlcnki6gEKDVNlYXJjaE9wdGlvbnMSCQoBaxgBIAEoBRIjCgdwcm9maWxlGAIgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSFgoJdGhyZXNob2xkGAMgASgBSACIAQESKAoGZmlsdGVyGAQgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VGaWx0ZXISIwoHd2VpZ2h0cxgFIAEoCzISLnJlbW9yYS52MS5XZWlnaHRzEjQKEXJlY2VuY3lfaGFsZl9saWZlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl90aHJlc2hvbGQitQIKDU1lc3NhZ2VGaWx0ZXISDQoFcm9sZXMYASADKAkSLgoKc2VudF9hZnRlchgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VudF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDnJlY2VpdmVkX2FmdGVyGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9yZWNlaXZlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBXdoZXJlGAkgASgLMhEucmVtb3JhLnYxLkZpbHRlckoECAIQBVIKYWZ0ZXJfdGltZVILYmVmb3JlX3RpbWVSCmNvbmRpdGlvbnMihwQKB1dlaWdodHMSEwoGY29zaW5lGAEgASgBSACIAQESEQoEYm0yNRgCIAEoAUgBiAEBEhMKBmFuc3dlchgDIAEoAUgCiAEBEhEKBG5leHQYBCABKAFIA4gBARIUCgdzcGVha2VyGAUgASgBSASIAQESFQoIdGVtcG9yYWwYBiABKAFIBYgBARIRCgRkYXRlGAcgASgBSAaIAQESFAoHc2Vzc2lvbhgIIAEoAUgHiAEBEhEKBGxhdGUYCSABKAFICIgBARIUCgdwYXNzYWdlGAogASgBSAmIAQESEwoGbmVhcmJ5GAsgASgBSAqIAQESEgoFbmFtZWQYDCABKAFIC4gBARISCgVleGFjdBgNIAEoAUgMiAEBEhIKBW5ld2VyGA4gASgBSA2IAQESFwoKaWRlbnRpZmllchgPIAEoAUgOiAEBEhQKB3JlY2VuY3kYECABKAFID4gBAUIJCgdfY29zaW5lQgcKBV9ibTI1QgkKB19hbnN3ZXJCBwoFX25leHRCCgoIX3NwZWFrZXJCCwoJX3RlbXBvcmFsQgcKBV9kYXRlQgoKCF9zZXNzaW9uQgcKBV9sYXRlQgoKCF9wYXNzYWdlQgkKB19uZWFyYnlCCAoGX25hbWVkQggKBl9leGFjdEIICgZfbmV3ZXJCDQoLX2lkZW50aWZpZXJCCgoIX3JlY2VuY3kivwEKFlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2USHAoEaGl0cxgBIAMoCzIOLnJlbW9yYS52MS5IaXQSEAoIcmV2aXNpb24YAiABKAQSJAoFaW5kZXgYAyABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZRIjCgdwcm9maWxlGAQgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSEQoJdHJ1bmNhdGVkGAUgASgIEhcKD25leHRfcGFnZV90b2tlbhgGIAEoCSJ8CgNIaXQSIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRINCgVzY29yZRgDIAEoARIoCgpjb21wb25lbnRzGAQgAygLMhQucmVtb3JhLnYxLkNvbXBvbmVudCI4CglDb21wb25lbnQSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIOCgZ3ZWlnaHQYAyABKAEidwoKSW5kZXhTdGF0ZRINCgVtb2RlbBgBIAEoCRIPCgdwZW5kaW5nGAIgASgDEhIKCndvcmRzX29ubHkYAyABKAgSNQoRd29yZHNfb25seV9yZWFzb24YBCABKA4yGi5yZW1vcmEudjEuV29yZHNPbmx5UmVhc29uIoMEChZBc3NlbWJsZUNvbnRleHRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg0KBXF1ZXJ5GAMgASgJEhIKCm1heF90b2tlbnMYBCABKAUSJQoIZW5jb2RpbmcYBSABKAsyEy5yZW1vcmEudjEuRW5jb2RpbmcSHAoPcmVjZW50X21lc3NhZ2VzGAYgASgFSACIAQESKAoGc2VhcmNoGAcgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSGQoRc2VhcmNoX3VzZXJfc2NvcGUYCCABKAgSHwoFbWVyZ2UYCSABKA4yEC5yZW1vcmEudjEuTWVyZ2USJwoJcmVuZGVyaW5nGAogASgOMhQucmVtb3JhLnYxLlJlbmRlcmluZxIUCgxtaW5fcmV2aXNpb24YCyABKAQSLQoKaW5kZXhfd2FpdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCg9xdWVyeV9lbWJlZGRpbmcYDSABKAsyFC5yZW1vcmEudjEuRW1iZWRkaW5nEg4KBnN5c3RlbRgOIAEoCRIVCg1hbGxvd19wYXJ0aWFsGA8gASgIEhkKEWluY2x1ZGVfdW5yZWxhdGVkGBAgASgIQhIKEF9yZWNlbnRfbWVzc2FnZXMiswIKF0Fzc2VtYmxlQ29udGV4dFJlc3BvbnNlEh4KBWl0ZW1zGAEgAygLMg8ucmVtb3JhLnYxLkl0ZW0SDAoEdGV4dBgCIAEoCRITCgt0b2tlbnNfdXNlZBgDIAEoBRIXCg9vdmVyaGVhZF90b2tlbnMYBCABKAUSEAoIbGVmdF9vdXQYBSABKAUSFwoPdW5jb3VudGVkX3BhcnRzGAYgASgFEg0KBWV4YWN0GAcgASgIEhAKCHJldmlzaW9uGAggASgEEiQKBWluZGV4GAkgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUSIwoHZWFybGllchgKIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKCnVuYW5zd2VyZWQYCyABKAUSEQoJdW5yZWxhdGVkGAwgASgFIsoCChdSZWFkQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIcCg9yZWNlbnRfbWVzc2FnZXMYAyABKAVIAYgBARIOCgR0ZXh0GAQgASgJSAASKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gAEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIfCgVtZXJnZRgHIAEoDjIQLnJlbW9yYS52MS5NZXJnZRIUCgxtaW5fcmV2aXNpb24YCCABKAQSLQoKaW5kZXhfd2FpdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVxdWVyeUISChBfcmVjZW50X21lc3NhZ2VzIt0BChhSZWFkQ29udmVyc2F0aW9uUmVzcG9uc2USKAoIbWVzc2FnZXMYASADKAsyFi5yZW1vcmEudjEuUmVhZE1lc3NhZ2USLQoMY29udmVyc2F0aW9uGAIgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIdChVmaXJzdF9yZWNlbnRfc2VxdWVuY2UYAyABKAQSEQoJdHJ1bmNhdGVkGAQgASgIEhAKCHJldmlzaW9uGAUgASgEEiQKBWluZGV4GAYgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUiUAoLUmVhZE1lc3NhZ2USIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKBXNjb3JlGAIgASgBSACIAQFCCAoGX3Njb3JlIm4KF0dldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ9ChhHZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHY29udGVudBgBIAEoDBINCgVmb3VuZBgCIAEoCBIvCgt1cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBCABKAQioAEKF1NldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEg8KB3VzZXJfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIl0KGFNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikgEKGkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJAChtEZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCLLAQoESXRlbRIjCgdtZXNzYWdlGAEgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2USFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEiMKB3NlY3Rpb24YAyABKA4yEi5yZW1vcmEudjEuU2VjdGlvbhISCgVzY29yZRgEIAEoAUgAiAEBEg4KBnRva2VucxgFIAEoBRIOCgZyZWFzb24YBiABKAkSEQoJdW5jb3VudGVkGAcgAygJEg8KB3BhcnRpYWwYCCABKAhCCAoGX3Njb3JlKpwBCg9Xb3Jkc09ubHlSZWFzb24SIQodV09SRFNfT05MWV9SRUFTT05fVU5TUEVDSUZJRUQQABIdChlXT1JEU19PTkxZX1JFQVNPTl9QUk9GSUxFEAESHgoaV09SRFNfT05MWV9SRUFTT05fTk9fTU9ERUwQAhInCiNXT1JEU19PTkxZX1JFQVNPTl9NT0RFTF9VTlJFQUNIQUJMRRADKngKB1Byb2ZpbGUSFwoTUFJPRklMRV9VTlNQRUNJRklFRBAAEhIKDlBST0ZJTEVfSFlCUklEEAESEgoOUFJPRklMRV9WRUNUT1IQAhITCg9QUk9GSUxFX0xFWElDQUwQAxIXChNQUk9GSUxFX0hZQlJJRF9MQVRFEAQqYAoHU2VjdGlvbhIXChNTRUNUSU9OX1VOU1BFQ0lGSUVEEAASEgoOU0VDVElPTl9SRUNFTlQQARIUChBTRUNUSU9OX1JFQ0FMTEVEEAISEgoOU0VDVElPTl9TWVNURU0QAypsCgVNZXJnZRIVChFNRVJHRV9VTlNQRUNJRklFRBAAEhAKDE1FUkdFX0FQUEVORBABEhEKDU1FUkdFX1BSRVBFTkQQAhIUChBNRVJHRV9JTlRFUkxFQVZFEAMSEQoNTUVSR0VfRUFSTElFUhAEKlgKCVJlbmRlcmluZxIZChVSRU5ERVJJTkdfVU5TUEVDSUZJRUQQABIWChJSRU5ERVJJTkdfTUVTU0FHRVMQARIYChRSRU5ERVJJTkdfVFJBTlNDUklQVBACMtEECg1NZW1vcnlTZXJ2aWNlEloKDlNlYXJjaE1lc3NhZ2VzEiAucmVtb3JhLnYxLlNlYXJjaE1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1Jlc3BvbnNlIgOQAgESXQoPQXNzZW1ibGVDb250ZXh0EiEucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlcXVlc3QaIi5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVzcG9uc2UiA5ACARJgChBSZWFkQ29udmVyc2F0aW9uEiIucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXF1ZXN0GiMucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXNwb25zZSIDkAIBEmAKEEdldFdvcmtpbmdNZW1vcnkSIi5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlcXVlc3QaIy5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlIgOQAgESWwoQU2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USZAoTRGVsZXRlV29ya2luZ01lbW9yeRIlLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBomLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
+  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLsAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnBhZ2VfdG9rZW4YCiABKAlCBwoFc2NvcGVCBwoFcXVlcnki6gEKDVNlYXJjaE9wdGlvbnMSCQoBaxgBIAEoBRIjCgdwcm9maWxlGAIgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSFgoJdGhyZXNob2xkGAMgASgBSACIAQESKAoGZmlsdGVyGAQgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VGaWx0ZXISIwoHd2VpZ2h0cxgFIAEoCzISLnJlbW9yYS52MS5XZWlnaHRzEjQKEXJlY2VuY3lfaGFsZl9saWZlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl90aHJlc2hvbGQitQIKDU1lc3NhZ2VGaWx0ZXISDQoFcm9sZXMYASADKAkSLgoKc2VudF9hZnRlchgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VudF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDnJlY2VpdmVkX2FmdGVyGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9yZWNlaXZlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBXdoZXJlGAkgASgLMhEucmVtb3JhLnYxLkZpbHRlckoECAIQBVIKYWZ0ZXJfdGltZVILYmVmb3JlX3RpbWVSCmNvbmRpdGlvbnMihwQKB1dlaWdodHMSEwoGY29zaW5lGAEgASgBSACIAQESEQoEYm0yNRgCIAEoAUgBiAEBEhMKBmFuc3dlchgDIAEoAUgCiAEBEhEKBG5leHQYBCABKAFIA4gBARIUCgdzcGVha2VyGAUgASgBSASIAQESFQoIdGVtcG9yYWwYBiABKAFIBYgBARIRCgRkYXRlGAcgASgBSAaIAQESFAoHc2Vzc2lvbhgIIAEoAUgHiAEBEhEKBGxhdGUYCSABKAFICIgBARIUCgdwYXNzYWdlGAogASgBSAmIAQESEwoGbmVhcmJ5GAsgASgBSAqIAQESEgoFbmFtZWQYDCABKAFIC4gBARISCgVleGFjdBgNIAEoAUgMiAEBEhIKBW5ld2VyGA4gASgBSA2IAQESFwoKaWRlbnRpZmllchgPIAEoAUgOiAEBEhQKB3JlY2VuY3kYECABKAFID4gBAUIJCgdfY29zaW5lQgcKBV9ibTI1QgkKB19hbnN3ZXJCBwoFX25leHRCCgoIX3NwZWFrZXJCCwoJX3RlbXBvcmFsQgcKBV9kYXRlQgoKCF9zZXNzaW9uQgcKBV9sYXRlQgoKCF9wYXNzYWdlQgkKB19uZWFyYnlCCAoGX25hbWVkQggKBl9leGFjdEIICgZfbmV3ZXJCDQoLX2lkZW50aWZpZXJCCgoIX3JlY2VuY3kivwEKFlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2USHAoEaGl0cxgBIAMoCzIOLnJlbW9yYS52MS5IaXQSEAoIcmV2aXNpb24YAiABKAQSJAoFaW5kZXgYAyABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZRIjCgdwcm9maWxlGAQgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSEQoJdHJ1bmNhdGVkGAUgASgIEhcKD25leHRfcGFnZV90b2tlbhgGIAEoCSJ8CgNIaXQSIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRINCgVzY29yZRgDIAEoARIoCgpjb21wb25lbnRzGAQgAygLMhQucmVtb3JhLnYxLkNvbXBvbmVudCI4CglDb21wb25lbnQSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIOCgZ3ZWlnaHQYAyABKAEidwoKSW5kZXhTdGF0ZRINCgVtb2RlbBgBIAEoCRIPCgdwZW5kaW5nGAIgASgDEhIKCndvcmRzX29ubHkYAyABKAgSNQoRd29yZHNfb25seV9yZWFzb24YBCABKA4yGi5yZW1vcmEudjEuV29yZHNPbmx5UmVhc29uIoMEChZBc3NlbWJsZUNvbnRleHRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg0KBXF1ZXJ5GAMgASgJEhIKCm1heF90b2tlbnMYBCABKAUSJQoIZW5jb2RpbmcYBSABKAsyEy5yZW1vcmEudjEuRW5jb2RpbmcSHAoPcmVjZW50X21lc3NhZ2VzGAYgASgFSACIAQESKAoGc2VhcmNoGAcgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSGQoRc2VhcmNoX3VzZXJfc2NvcGUYCCABKAgSHwoFbWVyZ2UYCSABKA4yEC5yZW1vcmEudjEuTWVyZ2USJwoJcmVuZGVyaW5nGAogASgOMhQucmVtb3JhLnYxLlJlbmRlcmluZxIUCgxtaW5fcmV2aXNpb24YCyABKAQSLQoKaW5kZXhfd2FpdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCg9xdWVyeV9lbWJlZGRpbmcYDSABKAsyFC5yZW1vcmEudjEuRW1iZWRkaW5nEg4KBnN5c3RlbRgOIAEoCRIVCg1hbGxvd19wYXJ0aWFsGA8gASgIEhkKEWluY2x1ZGVfdW5yZWxhdGVkGBAgASgIQhIKEF9yZWNlbnRfbWVzc2FnZXMiswIKF0Fzc2VtYmxlQ29udGV4dFJlc3BvbnNlEh4KBWl0ZW1zGAEgAygLMg8ucmVtb3JhLnYxLkl0ZW0SDAoEdGV4dBgCIAEoCRITCgt0b2tlbnNfdXNlZBgDIAEoBRIXCg9vdmVyaGVhZF90b2tlbnMYBCABKAUSEAoIbGVmdF9vdXQYBSABKAUSFwoPdW5jb3VudGVkX3BhcnRzGAYgASgFEg0KBWV4YWN0GAcgASgIEhAKCHJldmlzaW9uGAggASgEEiQKBWluZGV4GAkgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUSIwoHZWFybGllchgKIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKCnVuYW5zd2VyZWQYCyABKAUSEQoJdW5yZWxhdGVkGAwgASgFIsoCChdSZWFkQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIcCg9yZWNlbnRfbWVzc2FnZXMYAyABKAVIAYgBARIOCgR0ZXh0GAQgASgJSAASKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gAEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIfCgVtZXJnZRgHIAEoDjIQLnJlbW9yYS52MS5NZXJnZRIUCgxtaW5fcmV2aXNpb24YCCABKAQSLQoKaW5kZXhfd2FpdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVxdWVyeUISChBfcmVjZW50X21lc3NhZ2VzIt0BChhSZWFkQ29udmVyc2F0aW9uUmVzcG9uc2USKAoIbWVzc2FnZXMYASADKAsyFi5yZW1vcmEudjEuUmVhZE1lc3NhZ2USLQoMY29udmVyc2F0aW9uGAIgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIdChVmaXJzdF9yZWNlbnRfc2VxdWVuY2UYAyABKAQSEQoJdHJ1bmNhdGVkGAQgASgIEhAKCHJldmlzaW9uGAUgASgEEiQKBWluZGV4GAYgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUiUAoLUmVhZE1lc3NhZ2USIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKBXNjb3JlGAIgASgBSACIAQFCCAoGX3Njb3JlIm4KF0dldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ9ChhHZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHY29udGVudBgBIAEoDBINCgVmb3VuZBgCIAEoCBIvCgt1cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBCABKAQioAEKF1NldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEg8KB3VzZXJfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIl0KGFNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikgEKGkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoGb3JpZ2luGAQgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJAChtEZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBCKFAQoVQWRkTWVtb3J5SXRlbXNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSJAoFaXRlbXMYAiADKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iNwoWQWRkTWVtb3J5SXRlbXNSZXNwb25zZRILCgNpZHMYASADKAkSEAoIcmV2aXNpb24YAiABKAQirgEKGFNlYXJjaE1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEg0KBXF1ZXJ5GAIgASgJEgkKAWsYAyABKAUSFgoJdGhyZXNob2xkGAQgASgBSACIAQESKwoGZmlsdGVyGAUgASgLMhsucmVtb3JhLnYxLk1lbW9yeUl0ZW1GaWx0ZXISFAoMbWluX3JldmlzaW9uGAYgASgEQgwKCl90aHJlc2hvbGQijgEKGVNlYXJjaE1lbW9yeUl0ZW1zUmVzcG9uc2USJgoEaGl0cxgBIAMoCzIYLnJlbW9yYS52MS5NZW1vcnlJdGVtSGl0EhEKCXRydW5jYXRlZBgCIAEoCBIQCghyZXZpc2lvbhgDIAEoBBIkCgVpbmRleBgEIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlIkMKDU1lbW9yeUl0ZW1IaXQSIwoEaXRlbRgBIAEoCzIVLnJlbW9yYS52MS5NZW1vcnlJdGVtEg0KBXNjb3JlGAIgASgBIk4KFEdldE1lbW9yeUl0ZW1SZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDwoHaXRlbV9pZBgCIAEoCRIUCgxtaW5fcmV2aXNpb24YAyABKAQiTgoVR2V0TWVtb3J5SXRlbVJlc3BvbnNlEiMKBGl0ZW0YASABKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRIQCghyZXZpc2lvbhgCIAEoBCKTAQoWTGlzdE1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEisKBmZpbHRlchgCIAEoCzIbLnJlbW9yYS52MS5NZW1vcnlJdGVtRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJqChdMaXN0TWVtb3J5SXRlbXNSZXNwb25zZRIkCgVpdGVtcxgBIAMoCzIVLnJlbW9yYS52MS5NZW1vcnlJdGVtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCLHAQoYRGVsZXRlTWVtb3J5SXRlbXNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSJwoDaWRzGAIgASgLMhgucmVtb3JhLnYxLk1lbW9yeUl0ZW1JZHNIABItCgZmaWx0ZXIYAyABKAsyGy5yZW1vcmEudjEuTWVtb3J5SXRlbUZpbHRlckgAEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbkILCglzZWxlY3Rpb24iRAoZRGVsZXRlTWVtb3J5SXRlbXNSZXNwb25zZRIVCg1kZWxldGVkX2l0ZW1zGAEgASgDEhAKCHJldmlzaW9uGAIgASgEIssBCgRJdGVtEiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIXCg9jb252ZXJzYXRpb25faWQYAiABKAkSIwoHc2VjdGlvbhgDIAEoDjISLnJlbW9yYS52MS5TZWN0aW9uEhIKBXNjb3JlGAQgASgBSACIAQESDgoGdG9rZW5zGAUgASgFEg4KBnJlYXNvbhgGIAEoCRIRCgl1bmNvdW50ZWQYByADKAkSDwoHcGFydGlhbBgIIAEoCEIICgZfc2NvcmUqnAEKD1dvcmRzT25seVJlYXNvbhIhCh1XT1JEU19PTkxZX1JFQVNPTl9VTlNQRUNJRklFRBAAEh0KGVdPUkRTX09OTFlfUkVBU09OX1BST0ZJTEUQARIeChpXT1JEU19PTkxZX1JFQVNPTl9OT19NT0RFTBACEicKI1dPUkRTX09OTFlfUkVBU09OX01PREVMX1VOUkVBQ0hBQkxFEAMqeAoHUHJvZmlsZRIXChNQUk9GSUxFX1VOU1BFQ0lGSUVEEAASEgoOUFJPRklMRV9IWUJSSUQQARISCg5QUk9GSUxFX1ZFQ1RPUhACEhMKD1BST0ZJTEVfTEVYSUNBTBADEhcKE1BST0ZJTEVfSFlCUklEX0xBVEUQBCpgCgdTZWN0aW9uEhcKE1NFQ1RJT05fVU5TUEVDSUZJRUQQABISCg5TRUNUSU9OX1JFQ0VOVBABEhQKEFNFQ1RJT05fUkVDQUxMRUQQAhISCg5TRUNUSU9OX1NZU1RFTRADKmwKBU1lcmdlEhUKEU1FUkdFX1VOU1BFQ0lGSUVEEAASEAoMTUVSR0VfQVBQRU5EEAESEQoNTUVSR0VfUFJFUEVORBACEhQKEE1FUkdFX0lOVEVSTEVBVkUQAxIRCg1NRVJHRV9FQVJMSUVSEAQqWAoJUmVuZGVyaW5nEhkKFVJFTkRFUklOR19VTlNQRUNJRklFRBAAEhYKElJFTkRFUklOR19NRVNTQUdFUxABEhgKFFJFTkRFUklOR19UUkFOU0NSSVBUEAIypQgKDU1lbW9yeVNlcnZpY2USWgoOU2VhcmNoTWVzc2FnZXMSIC5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXF1ZXN0GiEucmVtb3JhLnYxLlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2UiA5ACARJdCg9Bc3NlbWJsZUNvbnRleHQSIS5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVxdWVzdBoiLnJlbW9yYS52MS5Bc3NlbWJsZUNvbnRleHRSZXNwb25zZSIDkAIBEmAKEFJlYWRDb252ZXJzYXRpb24SIi5yZW1vcmEudjEuUmVhZENvbnZlcnNhdGlvblJlcXVlc3QaIy5yZW1vcmEudjEuUmVhZENvbnZlcnNhdGlvblJlc3BvbnNlIgOQAgESYAoQR2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVzcG9uc2UiA5ACARJbChBTZXRXb3JraW5nTWVtb3J5EiIucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiMucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRJkChNEZWxldGVXb3JraW5nTWVtb3J5EiUucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0GiYucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXNwb25zZRJVCg5BZGRNZW1vcnlJdGVtcxIgLnJlbW9yYS52MS5BZGRNZW1vcnlJdGVtc1JlcXVlc3QaIS5yZW1vcmEudjEuQWRkTWVtb3J5SXRlbXNSZXNwb25zZRJjChFTZWFyY2hNZW1vcnlJdGVtcxIjLnJlbW9yYS52MS5TZWFyY2hNZW1vcnlJdGVtc1JlcXVlc3QaJC5yZW1vcmEudjEuU2VhcmNoTWVtb3J5SXRlbXNSZXNwb25zZSIDkAIBElcKDUdldE1lbW9yeUl0ZW0SHy5yZW1vcmEudjEuR2V0TWVtb3J5SXRlbVJlcXVlc3QaIC5yZW1vcmEudjEuR2V0TWVtb3J5SXRlbVJlc3BvbnNlIgOQAgESXQoPTGlzdE1lbW9yeUl0ZW1zEiEucmVtb3JhLnYxLkxpc3RNZW1vcnlJdGVtc1JlcXVlc3QaIi5yZW1vcmEudjEuTGlzdE1lbW9yeUl0ZW1zUmVzcG9uc2UiA5ACARJeChFEZWxldGVNZW1vcnlJdGVtcxIjLnJlbW9yYS52MS5EZWxldGVNZW1vcnlJdGVtc1JlcXVlc3QaJC5yZW1vcmEudjEuRGVsZXRlTWVtb3J5SXRlbXNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_memory_item, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
 
 /**
  * One user's part of one conversation.
@@ -1265,6 +1267,439 @@ export const DeleteWorkingMemoryResponseSchema: GenMessage<DeleteWorkingMemoryRe
   messageDesc(file_remora_v1_memory_service, 20);
 
 /**
+ * The request of AddMemoryItems.
+ *
+ * @generated from message remora.v1.AddMemoryItemsRequest
+ */
+export type AddMemoryItemsRequest = Message<"remora.v1.AddMemoryItemsRequest"> & {
+  /**
+   * Required. Whose items they are, 1 to 512 bytes.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Required. 1 to 1,000 items. `user_id`, `values`, `indexed`, `model`, `create_time` and `update_time` are ignored. One has
+   * `expire_time` or `ttl`, not both.
+   *
+   * @generated from field: repeated remora.v1.MemoryItem items = 2;
+   */
+  items: MemoryItem[];
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 4;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.AddMemoryItemsRequest.
+ * Use `create(AddMemoryItemsRequestSchema)` to create a new message.
+ */
+export const AddMemoryItemsRequestSchema: GenMessage<AddMemoryItemsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 21);
+
+/**
+ * The reply of AddMemoryItems.
+ *
+ * @generated from message remora.v1.AddMemoryItemsResponse
+ */
+export type AddMemoryItemsResponse = Message<"remora.v1.AddMemoryItemsResponse"> & {
+  /**
+   * The ids of the items, in the order of the request.
+   *
+   * @generated from field: repeated string ids = 1;
+   */
+  ids: string[];
+
+  /**
+   * The revision of the write.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.AddMemoryItemsResponse.
+ * Use `create(AddMemoryItemsResponseSchema)` to create a new message.
+ */
+export const AddMemoryItemsResponseSchema: GenMessage<AddMemoryItemsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 22);
+
+/**
+ * The request of SearchMemoryItems.
+ *
+ * @generated from message remora.v1.SearchMemoryItemsRequest
+ */
+export type SearchMemoryItemsRequest = Message<"remora.v1.SearchMemoryItemsRequest"> & {
+  /**
+   * Required. Whose items are searched, 1 to 512 bytes.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Required. What to look for, 1 byte to 32 KiB.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * How many items to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   *
+   * @generated from field: int32 k = 3;
+   */
+  k: number;
+
+  /**
+   * Only items with this score or a higher one, from 0 to 1. Default: any.
+   *
+   * @generated from field: optional double threshold = 4;
+   */
+  threshold?: number | undefined;
+
+  /**
+   * Which items are candidates. Unset: all of the user's.
+   *
+   * @generated from field: remora.v1.MemoryItemFilter filter = 5;
+   */
+  filter?: MemoryItemFilter | undefined;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 6;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SearchMemoryItemsRequest.
+ * Use `create(SearchMemoryItemsRequestSchema)` to create a new message.
+ */
+export const SearchMemoryItemsRequestSchema: GenMessage<SearchMemoryItemsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 23);
+
+/**
+ * The reply of SearchMemoryItems.
+ *
+ * @generated from message remora.v1.SearchMemoryItemsResponse
+ */
+export type SearchMemoryItemsResponse = Message<"remora.v1.SearchMemoryItemsResponse"> & {
+  /**
+   * The best items, best first; ties by id, by code point.
+   *
+   * @generated from field: repeated remora.v1.MemoryItemHit hits = 1;
+   */
+  hits: MemoryItemHit[];
+
+  /**
+   * Whether hits are missing because the reply ended before 3 MiB.
+   *
+   * @generated from field: bool truncated = 2;
+   */
+  truncated: boolean;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+
+  /**
+   * How the index was used. `pending`: items of the user, also of those that do not pass the filter, without a vector of
+   * the tenant's model, which are found by words alone.
+   *
+   * @generated from field: remora.v1.IndexState index = 4;
+   */
+  index?: IndexState | undefined;
+};
+
+/**
+ * Describes the message remora.v1.SearchMemoryItemsResponse.
+ * Use `create(SearchMemoryItemsResponseSchema)` to create a new message.
+ */
+export const SearchMemoryItemsResponseSchema: GenMessage<SearchMemoryItemsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 24);
+
+/**
+ * An item that was found.
+ *
+ * @generated from message remora.v1.MemoryItemHit
+ */
+export type MemoryItemHit = Message<"remora.v1.MemoryItemHit"> & {
+  /**
+   * The item.
+   *
+   * @generated from field: remora.v1.MemoryItem item = 1;
+   */
+  item?: MemoryItem | undefined;
+
+  /**
+   * From 0 to 1: (cosine + 0.5 * words) / 1.5. A cosine below 0 counts as 0. Words are BM25 (k1 0.9, b 0.75) over the
+   * user's items, divided by what an item of average length gets that has each word of the query once, at most 1; words
+   * that no item has count as the rarest. Without a vector of the query: words alone, and only items that share one.
+   *
+   * @generated from field: double score = 2;
+   */
+  score: number;
+};
+
+/**
+ * Describes the message remora.v1.MemoryItemHit.
+ * Use `create(MemoryItemHitSchema)` to create a new message.
+ */
+export const MemoryItemHitSchema: GenMessage<MemoryItemHit> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 25);
+
+/**
+ * The request of GetMemoryItem.
+ *
+ * @generated from message remora.v1.GetMemoryItemRequest
+ */
+export type GetMemoryItemRequest = Message<"remora.v1.GetMemoryItemRequest"> & {
+  /**
+   * Required. Whose item it is, 1 to 512 bytes.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Required. The item, 1 to 512 bytes.
+   *
+   * @generated from field: string item_id = 2;
+   */
+  itemId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetMemoryItemRequest.
+ * Use `create(GetMemoryItemRequestSchema)` to create a new message.
+ */
+export const GetMemoryItemRequestSchema: GenMessage<GetMemoryItemRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 26);
+
+/**
+ * The reply of GetMemoryItem.
+ *
+ * @generated from message remora.v1.GetMemoryItemResponse
+ */
+export type GetMemoryItemResponse = Message<"remora.v1.GetMemoryItemResponse"> & {
+  /**
+   * The item.
+   *
+   * @generated from field: remora.v1.MemoryItem item = 1;
+   */
+  item?: MemoryItem | undefined;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetMemoryItemResponse.
+ * Use `create(GetMemoryItemResponseSchema)` to create a new message.
+ */
+export const GetMemoryItemResponseSchema: GenMessage<GetMemoryItemResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 27);
+
+/**
+ * The request of ListMemoryItems.
+ *
+ * @generated from message remora.v1.ListMemoryItemsRequest
+ */
+export type ListMemoryItemsRequest = Message<"remora.v1.ListMemoryItemsRequest"> & {
+  /**
+   * Required. Whose items are listed, 1 to 512 bytes.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Which items are listed. Unset: all of the user's.
+   *
+   * @generated from field: remora.v1.MemoryItemFilter filter = 2;
+   */
+  filter?: MemoryItemFilter | undefined;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 5;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListMemoryItemsRequest.
+ * Use `create(ListMemoryItemsRequestSchema)` to create a new message.
+ */
+export const ListMemoryItemsRequestSchema: GenMessage<ListMemoryItemsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 28);
+
+/**
+ * The reply of ListMemoryItems.
+ *
+ * @generated from message remora.v1.ListMemoryItemsResponse
+ */
+export type ListMemoryItemsResponse = Message<"remora.v1.ListMemoryItemsResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.MemoryItem items = 1;
+   */
+  items: MemoryItem[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListMemoryItemsResponse.
+ * Use `create(ListMemoryItemsResponseSchema)` to create a new message.
+ */
+export const ListMemoryItemsResponseSchema: GenMessage<ListMemoryItemsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 29);
+
+/**
+ * The request of DeleteMemoryItems.
+ *
+ * @generated from message remora.v1.DeleteMemoryItemsRequest
+ */
+export type DeleteMemoryItemsRequest = Message<"remora.v1.DeleteMemoryItemsRequest"> & {
+  /**
+   * Whose items are deleted, up to 512 bytes. Required with `filter`; empty with `ids`: the items of any users with these.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Required. Which items are deleted.
+   *
+   * @generated from oneof remora.v1.DeleteMemoryItemsRequest.selection
+   */
+  selection: {
+    /**
+     * Those with these ids.
+     *
+     * @generated from field: remora.v1.MemoryItemIds ids = 2;
+     */
+    value: MemoryItemIds;
+    case: "ids";
+  } | {
+    /**
+     * Those that pass; without conditions all of the user's.
+     *
+     * @generated from field: remora.v1.MemoryItemFilter filter = 3;
+     */
+    value: MemoryItemFilter;
+    case: "filter";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 5;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.DeleteMemoryItemsRequest.
+ * Use `create(DeleteMemoryItemsRequestSchema)` to create a new message.
+ */
+export const DeleteMemoryItemsRequestSchema: GenMessage<DeleteMemoryItemsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 30);
+
+/**
+ * The reply of DeleteMemoryItems.
+ *
+ * @generated from message remora.v1.DeleteMemoryItemsResponse
+ */
+export type DeleteMemoryItemsResponse = Message<"remora.v1.DeleteMemoryItemsResponse"> & {
+  /**
+   * How many items were deleted.
+   *
+   * @generated from field: int64 deleted_items = 1;
+   */
+  deletedItems: bigint;
+
+  /**
+   * The revision of the write; if nothing was deleted, the newest visible one.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.DeleteMemoryItemsResponse.
+ * Use `create(DeleteMemoryItemsResponseSchema)` to create a new message.
+ */
+export const DeleteMemoryItemsResponseSchema: GenMessage<DeleteMemoryItemsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 31);
+
+/**
  * One message of a context.
  *
  * @generated from message remora.v1.Item
@@ -1332,7 +1767,7 @@ export type Item = Message<"remora.v1.Item"> & {
  * Use `create(ItemSchema)` to create a new message.
  */
 export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 21);
+  messageDesc(file_remora_v1_memory_service, 32);
 
 /**
  * Why a ranking is by words alone.
@@ -1559,12 +1994,15 @@ export const RenderingSchema: GenEnum<Rendering> = /*@__PURE__*/
   enumDesc(file_remora_v1_memory_service, 4);
 
 /**
- * Searches messages, assembles the context for the next call of a model, and keeps working memories. calls.proto says
- * what all calls have in common.
+ * Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
+ * calls.proto says what all calls have in common.
  *
  * SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
  * once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
  * says how many are missing.
+ *
+ * Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
+ * are the user's alone: no call finds those of another one. DeleteUser deletes them.
  *
  * @generated from service remora.v1.MemoryService
  */
@@ -1632,6 +2070,60 @@ export const MemoryService: GenService<{
     methodKind: "unary";
     input: typeof DeleteWorkingMemoryRequestSchema;
     output: typeof DeleteWorkingMemoryResponseSchema;
+  },
+  /**
+   * Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
+   * with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
+   * now, the items are found by words.
+   *
+   * @generated from rpc remora.v1.MemoryService.AddMemoryItems
+   */
+  addMemoryItems: {
+    methodKind: "unary";
+    input: typeof AddMemoryItemsRequestSchema;
+    output: typeof AddMemoryItemsResponseSchema;
+  },
+  /**
+   * Finds the items of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+   * VECTORS_TOO_LARGE if the user's items take more memory than the server's setting `vector_bytes` allows.
+   *
+   * @generated from rpc remora.v1.MemoryService.SearchMemoryItems
+   */
+  searchMemoryItems: {
+    methodKind: "unary";
+    input: typeof SearchMemoryItemsRequestSchema;
+    output: typeof SearchMemoryItemsResponseSchema;
+  },
+  /**
+   * Gets an item. NOT_FOUND, MEMORY_ITEM_NOT_FOUND if the user has no such item.
+   *
+   * @generated from rpc remora.v1.MemoryService.GetMemoryItem
+   */
+  getMemoryItem: {
+    methodKind: "unary";
+    input: typeof GetMemoryItemRequestSchema;
+    output: typeof GetMemoryItemResponseSchema;
+  },
+  /**
+   * Lists the items of a user by their create time, the newest first. A filter needs as much memory as a search.
+   *
+   * @generated from rpc remora.v1.MemoryService.ListMemoryItems
+   */
+  listMemoryItems: {
+    methodKind: "unary";
+    input: typeof ListMemoryItemsRequestSchema;
+    output: typeof ListMemoryItemsResponseSchema;
+  },
+  /**
+   * Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
+   * much memory as a search.
+   *
+   * @generated from rpc remora.v1.MemoryService.DeleteMemoryItems
+   */
+  deleteMemoryItems: {
+    methodKind: "unary";
+    input: typeof DeleteMemoryItemsRequestSchema;
+    output: typeof DeleteMemoryItemsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_memory_service, 0);

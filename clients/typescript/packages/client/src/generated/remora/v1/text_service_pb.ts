@@ -2,8 +2,8 @@
 // @generated from file remora/v1/text_service.proto (package remora.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Embedding, Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/text_service.proto.
  */
 export const file_remora_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("ChxyZW1vcmEvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiNwoIRW5jb2RpbmcSDgoEbmFtZRgBIAEoCUgAEg8KBW1vZGVsGAIgASgJSABCCgoIZW5jb2RpbmcicAoSQ291bnRUb2tlbnNSZXF1ZXN0EiUKCGVuY29kaW5nGAEgASgLMhMucmVtb3JhLnYxLkVuY29kaW5nEg0KBXRleHRzGAIgAygJEiQKCG1lc3NhZ2VzGAMgAygLMhIucmVtb3JhLnYxLk1lc3NhZ2UifgoTQ291bnRUb2tlbnNSZXNwb25zZRIOCgZjb3VudHMYASADKAUSDQoFdG90YWwYAiABKAMSEAoIZW5jb2RpbmcYAyABKAkSDQoFZXhhY3QYBCABKAgSDgoGbWFyZ2luGAUgASgBEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBSIdCgxFbWJlZFJlcXVlc3QSDQoFdGV4dHMYASADKAkiTAoNRW1iZWRSZXNwb25zZRIoCgplbWJlZGRpbmdzGAEgAygLMhQucmVtb3JhLnYxLkVtYmVkZGluZxIRCglkaW1lbnNpb24YAiABKAUyoQEKC1RleHRTZXJ2aWNlElEKC0NvdW50VG9rZW5zEh0ucmVtb3JhLnYxLkNvdW50VG9rZW5zUmVxdWVzdBoeLnJlbW9yYS52MS5Db3VudFRva2Vuc1Jlc3BvbnNlIgOQAgESPwoFRW1iZWQSFy5yZW1vcmEudjEuRW1iZWRSZXF1ZXN0GhgucmVtb3JhLnYxLkVtYmVkUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_remora_v1_message]);
+  fileDesc("ChxyZW1vcmEvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEglyZW1vcmEudjEiNwoIRW5jb2RpbmcSDgoEbmFtZRgBIAEoCUgAEg8KBW1vZGVsGAIgASgJSABCCgoIZW5jb2RpbmcicAoSQ291bnRUb2tlbnNSZXF1ZXN0EiUKCGVuY29kaW5nGAEgASgLMhMucmVtb3JhLnYxLkVuY29kaW5nEg0KBXRleHRzGAIgAygJEiQKCG1lc3NhZ2VzGAMgAygLMhIucmVtb3JhLnYxLk1lc3NhZ2UifgoTQ291bnRUb2tlbnNSZXNwb25zZRIOCgZjb3VudHMYASADKAUSDQoFdG90YWwYAiABKAMSEAoIZW5jb2RpbmcYAyABKAkSDQoFZXhhY3QYBCABKAgSDgoGbWFyZ2luGAUgASgBEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBSIdCgxFbWJlZFJlcXVlc3QSDQoFdGV4dHMYASADKAkiTAoNRW1iZWRSZXNwb25zZRIoCgplbWJlZGRpbmdzGAEgAygLMhQucmVtb3JhLnYxLkVtYmVkZGluZxIRCglkaW1lbnNpb24YAiABKAUixQIKE1RyaW1NZXNzYWdlc1JlcXVlc3QSJAoIbWVzc2FnZXMYASADKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgptYXhfdG9rZW5zGAIgASgFEikKCHN0cmF0ZWd5GAMgASgOMhcucmVtb3JhLnYxLlRyaW1TdHJhdGVneRIQCghzdGFydF9vbhgEIAMoCRIOCgZlbmRfb24YBSADKAkSGwoOaW5jbHVkZV9zeXN0ZW0YBiABKAhIAYgBARIVCg1hbGxvd19wYXJ0aWFsGAcgASgIEicKCGVuY29kaW5nGAggASgLMhMucmVtb3JhLnYxLkVuY29kaW5nSAASMAoJbGFuZ2NoYWluGAkgASgLMhsucmVtb3JhLnYxLkxhbmdDaGFpbkNvdW50ZXJIAEIFCgN3YXlCEQoPX2luY2x1ZGVfc3lzdGVtIuQBChRUcmltTWVzc2FnZXNSZXNwb25zZRIMCgRrZXB0GAEgAygFEiIKA2N1dBgCIAEoCzIVLnJlbW9yYS52MS5DdXRNZXNzYWdlEg4KBnRva2VucxgDIAEoAxITCgtvdmVyX2J1ZGdldBgEIAEoCBIrCgdkcm9wcGVkGAUgAygLMhoucmVtb3JhLnYxLkRyb3BwZWRNZXNzYWdlcxIQCghlbmNvZGluZxgGIAEoCRINCgVleGFjdBgHIAEoCBIOCgZtYXJnaW4YCCABKAESFwoPdW5jb3VudGVkX3BhcnRzGAkgASgFIlQKD0Ryb3BwZWRNZXNzYWdlcxINCgViZWdpbhgBIAEoBRILCgNlbmQYAiABKAUSJQoGcmVhc29uGAMgASgOMhUucmVtb3JhLnYxLkRyb3BSZWFzb24iXwoKQ3V0TWVzc2FnZRINCgVpbmRleBgBIAEoBRIOCgR0ZXh0GAIgASgJSAASJwoGYmxvY2tzGAMgASgLMhUucmVtb3JhLnYxLkJsb2NrUmFuZ2VIAEIJCgdjb250ZW50IigKCkJsb2NrUmFuZ2USDQoFYmVnaW4YASABKAUSCwoDZW5kGAIgASgFIvMBChBMYW5nQ2hhaW5Db3VudGVyEhwKD2NoYXJzX3Blcl90b2tlbhgBIAEoAUgAiAEBEiUKGGV4dHJhX3Rva2Vuc19wZXJfbWVzc2FnZRgCIAEoAUgBiAEBEhcKCmNvdW50X25hbWUYAyABKAhIAogBARIdChB0b2tlbnNfcGVyX2ltYWdlGAQgASgFSAOIAQESDQoFdG9vbHMYBSADKAlCEgoQX2NoYXJzX3Blcl90b2tlbkIbChlfZXh0cmFfdG9rZW5zX3Blcl9tZXNzYWdlQg0KC19jb3VudF9uYW1lQhMKEV90b2tlbnNfcGVyX2ltYWdlIj4KFlZhbGlkYXRlSGlzdG9yeVJlcXVlc3QSJAoIbWVzc2FnZXMYASADKAsyEi5yZW1vcmEudjEuTWVzc2FnZSJCChdWYWxpZGF0ZUhpc3RvcnlSZXNwb25zZRInCgZmYXVsdHMYASADKAsyFy5yZW1vcmEudjEuSGlzdG9yeUZhdWx0ImkKDEhpc3RvcnlGYXVsdBINCgVpbmRleBgBIAEoBRIpCgRraW5kGAIgASgOMhsucmVtb3JhLnYxLkhpc3RvcnlGYXVsdEtpbmQSCgoCaWQYAyABKAkSEwoLZGVzY3JpcHRpb24YBCABKAkingIKFENsZWFyVG9vbFVzZXNSZXF1ZXN0EiQKCG1lc3NhZ2VzGAEgAygLMhIucmVtb3JhLnYxLk1lc3NhZ2USGwoOdHJpZ2dlcl90b2tlbnMYAiABKAVIAIgBARIRCgRrZWVwGAMgASgFSAGIAQESFgoOY2xlYXJfYXRfbGVhc3QYBCABKAUSGAoLcGxhY2Vob2xkZXIYBSABKAlIAogBARIVCg1leGNsdWRlX3Rvb2xzGAYgAygJEhQKDGNsZWFyX2lucHV0cxgHIAEoCBIlCghlbmNvZGluZxgIIAEoCzITLnJlbW9yYS52MS5FbmNvZGluZ0IRCg9fdHJpZ2dlcl90b2tlbnNCBwoFX2tlZXBCDgoMX3BsYWNlaG9sZGVyIrQBChVDbGVhclRvb2xVc2VzUmVzcG9uc2USDwoHY2xlYXJlZBgBIAMoBRInCgZpbnB1dHMYAiADKAsyFy5yZW1vcmEudjEuQ2xlYXJlZElucHV0EhMKC3BsYWNlaG9sZGVyGAMgASgJEhUKDXRva2Vuc19iZWZvcmUYBCABKAMSFAoMdG9rZW5zX2FmdGVyGAUgASgDEhAKCGVuY29kaW5nGAYgASgJEg0KBWV4YWN0GAcgASgIIi4KDENsZWFyZWRJbnB1dBINCgVpbmRleBgBIAEoBRIPCgdjYWxsX2lkGAIgASgJKl4KDFRyaW1TdHJhdGVneRIdChlUUklNX1NUUkFURUdZX1VOU1BFQ0lGSUVEEAASFgoSVFJJTV9TVFJBVEVHWV9MQVNUEAESFwoTVFJJTV9TVFJBVEVHWV9GSVJTVBACKpMBCgpEcm9wUmVhc29uEhsKF0RST1BfUkVBU09OX1VOU1BFQ0lGSUVEEAASGwoXRFJPUF9SRUFTT05fT1ZFUl9CVURHRVQQARIZChVEUk9QX1JFQVNPTl9UT09MX1BBSVIQAhIYChREUk9QX1JFQVNPTl9TVEFSVF9PThADEhYKEkRST1BfUkVBU09OX0VORF9PThAEKq0CChBIaXN0b3J5RmF1bHRLaW5kEiIKHkhJU1RPUllfRkFVTFRfS0lORF9VTlNQRUNJRklFRBAAEiQKIEhJU1RPUllfRkFVTFRfS0lORF9PUlBIQU5fUkVTVUxUEAESKQolSElTVE9SWV9GQVVMVF9LSU5EX1JFU1VMVF9CRUZPUkVfQ0FMTBACEicKI0hJU1RPUllfRkFVTFRfS0lORF9EVVBMSUNBVEVfUkVTVUxUEAMSJAogSElTVE9SWV9GQVVMVF9LSU5EX0RBTkdMSU5HX0NBTEwQBBIoCiRISVNUT1JZX0ZBVUxUX0tJTkRfRFVQTElDQVRFX0NBTExfSUQQBRIrCidISVNUT1JZX0ZBVUxUX0tJTkRfRFVQTElDQVRFX01FU1NBR0VfSUQQBjKvAwoLVGV4dFNlcnZpY2USUQoLQ291bnRUb2tlbnMSHS5yZW1vcmEudjEuQ291bnRUb2tlbnNSZXF1ZXN0Gh4ucmVtb3JhLnYxLkNvdW50VG9rZW5zUmVzcG9uc2UiA5ACARI/CgVFbWJlZBIXLnJlbW9yYS52MS5FbWJlZFJlcXVlc3QaGC5yZW1vcmEudjEuRW1iZWRSZXNwb25zZSIDkAIBElQKDFRyaW1NZXNzYWdlcxIeLnJlbW9yYS52MS5UcmltTWVzc2FnZXNSZXF1ZXN0Gh8ucmVtb3JhLnYxLlRyaW1NZXNzYWdlc1Jlc3BvbnNlIgOQAgESXQoPVmFsaWRhdGVIaXN0b3J5EiEucmVtb3JhLnYxLlZhbGlkYXRlSGlzdG9yeVJlcXVlc3QaIi5yZW1vcmEudjEuVmFsaWRhdGVIaXN0b3J5UmVzcG9uc2UiA5ACARJXCg1DbGVhclRvb2xVc2VzEh8ucmVtb3JhLnYxLkNsZWFyVG9vbFVzZXNSZXF1ZXN0GiAucmVtb3JhLnYxLkNsZWFyVG9vbFVzZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_remora_v1_message]);
 
 /**
  * How tokens are counted.
@@ -194,7 +194,722 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
   messageDesc(file_remora_v1_text_service, 4);
 
 /**
- * Counts tokens and makes embeddings; stores nothing.
+ * The request of TrimMessages.
+ *
+ * @generated from message remora.v1.TrimMessagesRequest
+ */
+export type TrimMessagesRequest = Message<"remora.v1.TrimMessagesRequest"> & {
+  /**
+   * The history, oldest first, at most 10,000 messages. `parts` are read only for `langchain`; otherwise they need not be
+   * sent where `media` says what they hold.
+   *
+   * @generated from field: repeated remora.v1.Message messages = 1;
+   */
+  messages: Message$1[];
+
+  /**
+   * Required. The budget, at least 1.
+   *
+   * @generated from field: int32 max_tokens = 2;
+   */
+  maxTokens: number;
+
+  /**
+   * Which end of the history stays. Default: the newest messages.
+   *
+   * @generated from field: remora.v1.TrimStrategy strategy = 3;
+   */
+  strategy: TrimStrategy;
+
+  /**
+   * The roles on which the kept messages may begin, system messages at the head aside: at most 16. Empty: any. Not with
+   * TRIM_STRATEGY_FIRST. For `langchain` its types, such as `human`.
+   *
+   * @generated from field: repeated string start_on = 4;
+   */
+  startOn: string[];
+
+  /**
+   * The roles on which the kept messages may end: at most 16. Empty: any. For `langchain` its types.
+   *
+   * @generated from field: repeated string end_on = 5;
+   */
+  endOn: string[];
+
+  /**
+   * Whether the system messages at the head stay, within the budget. Default: true; for `langchain` false, and there it
+   * is about the first message alone. Not to be set with TRIM_STRATEGY_FIRST.
+   *
+   * @generated from field: optional bool include_system = 6;
+   */
+  includeSystem?: boolean | undefined;
+
+  /**
+   * Whether the first message that does not fit may be cut. Its text is cut between lines. For `langchain` a list of
+   * content blocks loses whole blocks; otherwise only messages of nothing but text are cut, as `parts` and `media` say.
+   *
+   * @generated from field: bool allow_partial = 7;
+   */
+  allowPartial: boolean;
+
+  /**
+   * How to trim and count. Unset: in o200k_base.
+   *
+   * @generated from oneof remora.v1.TrimMessagesRequest.way
+   */
+  way: {
+    /**
+     * A tool call and all its results stay or go together; counts are those of CountTokens in this encoding.
+     *
+     * @generated from field: remora.v1.Encoding encoding = 8;
+     */
+    value: Encoding;
+    case: "encoding";
+  } | {
+    /**
+     * As LangChain's trim_messages does, with its approximate counter, to the token (langchain-core 1.7). It parts calls
+     * from their results. Messages are read as LangChain has them: from `parts` that hold one of its messages, as
+     * message_to_dict writes it, or an OpenAI chat message; from the other fields where `parts` are empty.
+     *
+     * @generated from field: remora.v1.LangChainCounter langchain = 9;
+     */
+    value: LangChainCounter;
+    case: "langchain";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message remora.v1.TrimMessagesRequest.
+ * Use `create(TrimMessagesRequestSchema)` to create a new message.
+ */
+export const TrimMessagesRequestSchema: GenMessage<TrimMessagesRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 5);
+
+/**
+ * The reply of TrimMessages.
+ *
+ * @generated from message remora.v1.TrimMessagesResponse
+ */
+export type TrimMessagesResponse = Message<"remora.v1.TrimMessagesResponse"> & {
+  /**
+   * The indexes of the messages that stay, ascending.
+   *
+   * @generated from field: repeated int32 kept = 1;
+   */
+  kept: number[];
+
+  /**
+   * The one of them that is cut. Unset: all stay whole.
+   *
+   * @generated from field: remora.v1.CutMessage cut = 2;
+   */
+  cut?: CutMessage | undefined;
+
+  /**
+   * What the kept messages cost: what CountTokens says of them, 3 for the whole included, or what LangChain's counter says.
+   *
+   * @generated from field: int64 tokens = 3;
+   */
+  tokens: bigint;
+
+  /**
+   * Whether that is more than the budget. Where nothing fits, the last turn of the user remains, or the first message with
+   * TRIM_STRATEGY_FIRST, with the results of their tool calls. For `langchain`, system messages may be over the budget.
+   *
+   * @generated from field: bool over_budget = 4;
+   */
+  overBudget: boolean;
+
+  /**
+   * The messages that go, by index and with the reason.
+   *
+   * @generated from field: repeated remora.v1.DroppedMessages dropped = 5;
+   */
+  dropped: DroppedMessages[];
+
+  /**
+   * How tokens were counted: `o200k_base`, `cl100k_base` or `approximate`, or `langchain`.
+   *
+   * @generated from field: string encoding = 6;
+   */
+  encoding: string;
+
+  /**
+   * Whether the count is exact and everything that stays was counted.
+   *
+   * @generated from field: bool exact = 7;
+   */
+  exact: boolean;
+
+  /**
+   * If the encoding is not exact: the usual relative error for English text, such as 0.3.
+   *
+   * @generated from field: double margin = 8;
+   */
+  margin: number;
+
+  /**
+   * How many of the kept messages hold something that is not counted: see CountTokens.
+   *
+   * @generated from field: int32 uncounted_parts = 9;
+   */
+  uncountedParts: number;
+};
+
+/**
+ * Describes the message remora.v1.TrimMessagesResponse.
+ * Use `create(TrimMessagesResponseSchema)` to create a new message.
+ */
+export const TrimMessagesResponseSchema: GenMessage<TrimMessagesResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 6);
+
+/**
+ * Messages from `begin` to before `end` that go for one reason.
+ *
+ * @generated from message remora.v1.DroppedMessages
+ */
+export type DroppedMessages = Message<"remora.v1.DroppedMessages"> & {
+  /**
+   * The index of the first.
+   *
+   * @generated from field: int32 begin = 1;
+   */
+  begin: number;
+
+  /**
+   * The index behind the last.
+   *
+   * @generated from field: int32 end = 2;
+   */
+  end: number;
+
+  /**
+   * Why they go.
+   *
+   * @generated from field: remora.v1.DropReason reason = 3;
+   */
+  reason: DropReason;
+};
+
+/**
+ * Describes the message remora.v1.DroppedMessages.
+ * Use `create(DroppedMessagesSchema)` to create a new message.
+ */
+export const DroppedMessagesSchema: GenMessage<DroppedMessages> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 7);
+
+/**
+ * A message that stays in part.
+ *
+ * @generated from message remora.v1.CutMessage
+ */
+export type CutMessage = Message<"remora.v1.CutMessage"> & {
+  /**
+   * Its index.
+   *
+   * @generated from field: int32 index = 1;
+   */
+  index: number;
+
+  /**
+   * What stays of its content.
+   *
+   * @generated from oneof remora.v1.CutMessage.content
+   */
+  content: {
+    /**
+     * This text, instead of its content.
+     *
+     * @generated from field: string text = 2;
+     */
+    value: string;
+    case: "text";
+  } | {
+    /**
+     * These of its content blocks.
+     *
+     * @generated from field: remora.v1.BlockRange blocks = 3;
+     */
+    value: BlockRange;
+    case: "blocks";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message remora.v1.CutMessage.
+ * Use `create(CutMessageSchema)` to create a new message.
+ */
+export const CutMessageSchema: GenMessage<CutMessage> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 8);
+
+/**
+ * Content blocks from `begin` to before `end`.
+ *
+ * @generated from message remora.v1.BlockRange
+ */
+export type BlockRange = Message<"remora.v1.BlockRange"> & {
+  /**
+   * The index of the first.
+   *
+   * @generated from field: int32 begin = 1;
+   */
+  begin: number;
+
+  /**
+   * The index behind the last.
+   *
+   * @generated from field: int32 end = 2;
+   */
+  end: number;
+};
+
+/**
+ * Describes the message remora.v1.BlockRange.
+ * Use `create(BlockRangeSchema)` to create a new message.
+ */
+export const BlockRangeSchema: GenMessage<BlockRange> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 9);
+
+/**
+ * The options of LangChain's count_tokens_approximately.
+ *
+ * @generated from message remora.v1.LangChainCounter
+ */
+export type LangChainCounter = Message<"remora.v1.LangChainCounter"> & {
+  /**
+   * Characters of a token, 0.01 to 1,000,000. Default: 4.
+   *
+   * @generated from field: optional double chars_per_token = 1;
+   */
+  charsPerToken?: number | undefined;
+
+  /**
+   * Tokens of each message besides its characters, up to 1,000,000. Default: 3.
+   *
+   * @generated from field: optional double extra_tokens_per_message = 2;
+   */
+  extraTokensPerMessage?: number | undefined;
+
+  /**
+   * Whether names count. Default: true.
+   *
+   * @generated from field: optional bool count_name = 3;
+   */
+  countName?: boolean | undefined;
+
+  /**
+   * Tokens of each image. Default: 85.
+   *
+   * @generated from field: optional int32 tokens_per_image = 4;
+   */
+  tokensPerImage?: number | undefined;
+
+  /**
+   * The schemas of tools that count too, each as Python's json.dumps writes it: at most 1,024, up to 1 MiB each.
+   *
+   * @generated from field: repeated string tools = 5;
+   */
+  tools: string[];
+};
+
+/**
+ * Describes the message remora.v1.LangChainCounter.
+ * Use `create(LangChainCounterSchema)` to create a new message.
+ */
+export const LangChainCounterSchema: GenMessage<LangChainCounter> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 10);
+
+/**
+ * The request of ValidateHistory.
+ *
+ * @generated from message remora.v1.ValidateHistoryRequest
+ */
+export type ValidateHistoryRequest = Message<"remora.v1.ValidateHistoryRequest"> & {
+  /**
+   * The history, oldest first, at most 10,000 messages. `parts` are not read.
+   *
+   * @generated from field: repeated remora.v1.Message messages = 1;
+   */
+  messages: Message$1[];
+};
+
+/**
+ * Describes the message remora.v1.ValidateHistoryRequest.
+ * Use `create(ValidateHistoryRequestSchema)` to create a new message.
+ */
+export const ValidateHistoryRequestSchema: GenMessage<ValidateHistoryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 11);
+
+/**
+ * The reply of ValidateHistory.
+ *
+ * @generated from message remora.v1.ValidateHistoryResponse
+ */
+export type ValidateHistoryResponse = Message<"remora.v1.ValidateHistoryResponse"> & {
+  /**
+   * What is wrong, by index. Empty: nothing.
+   *
+   * @generated from field: repeated remora.v1.HistoryFault faults = 1;
+   */
+  faults: HistoryFault[];
+};
+
+/**
+ * Describes the message remora.v1.ValidateHistoryResponse.
+ * Use `create(ValidateHistoryResponseSchema)` to create a new message.
+ */
+export const ValidateHistoryResponseSchema: GenMessage<ValidateHistoryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 12);
+
+/**
+ * Something that a model's provider may refuse.
+ *
+ * @generated from message remora.v1.HistoryFault
+ */
+export type HistoryFault = Message<"remora.v1.HistoryFault"> & {
+  /**
+   * The index of the message.
+   *
+   * @generated from field: int32 index = 1;
+   */
+  index: number;
+
+  /**
+   * What is wrong with it.
+   *
+   * @generated from field: remora.v1.HistoryFaultKind kind = 2;
+   */
+  kind: HistoryFaultKind;
+
+  /**
+   * The id that it is about: a call's, or the message's own for HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID.
+   *
+   * @generated from field: string id = 3;
+   */
+  id: string;
+
+  /**
+   * A sentence for people.
+   *
+   * @generated from field: string description = 4;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message remora.v1.HistoryFault.
+ * Use `create(HistoryFaultSchema)` to create a new message.
+ */
+export const HistoryFaultSchema: GenMessage<HistoryFault> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 13);
+
+/**
+ * The request of ClearToolUses. The defaults are those of LangChain's ClearToolUsesEdit.
+ *
+ * @generated from message remora.v1.ClearToolUsesRequest
+ */
+export type ClearToolUsesRequest = Message<"remora.v1.ClearToolUsesRequest"> & {
+  /**
+   * The history, oldest first, at most 10,000 messages. `parts` are not read.
+   *
+   * @generated from field: repeated remora.v1.Message messages = 1;
+   */
+  messages: Message$1[];
+
+  /**
+   * Nothing is cleared unless the history costs more tokens than this. Default: 100,000.
+   *
+   * @generated from field: optional int32 trigger_tokens = 2;
+   */
+  triggerTokens?: number | undefined;
+
+  /**
+   * How many of the newest messages with tool results stay as they are. Default: 3.
+   *
+   * @generated from field: optional int32 keep = 3;
+   */
+  keep?: number | undefined;
+
+  /**
+   * Clearing stops, oldest first, once it has saved this many tokens. 0: it does not stop.
+   *
+   * @generated from field: int32 clear_at_least = 4;
+   */
+  clearAtLeast: number;
+
+  /**
+   * What stands for a cleared result, up to 1,024 bytes. Default: `[cleared]`.
+   *
+   * @generated from field: optional string placeholder = 5;
+   */
+  placeholder?: string | undefined;
+
+  /**
+   * The names of tools whose results stay: at most 1,024.
+   *
+   * @generated from field: repeated string exclude_tools = 6;
+   */
+  excludeTools: string[];
+
+  /**
+   * Whether the arguments of the calls whose results are cleared become `{}`.
+   *
+   * @generated from field: bool clear_inputs = 7;
+   */
+  clearInputs: boolean;
+
+  /**
+   * How to count.
+   *
+   * @generated from field: remora.v1.Encoding encoding = 8;
+   */
+  encoding?: Encoding | undefined;
+};
+
+/**
+ * Describes the message remora.v1.ClearToolUsesRequest.
+ * Use `create(ClearToolUsesRequestSchema)` to create a new message.
+ */
+export const ClearToolUsesRequestSchema: GenMessage<ClearToolUsesRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 14);
+
+/**
+ * The reply of ClearToolUses.
+ *
+ * @generated from message remora.v1.ClearToolUsesResponse
+ */
+export type ClearToolUsesResponse = Message<"remora.v1.ClearToolUsesResponse"> & {
+  /**
+   * The indexes of the messages whose content becomes the placeholder, ascending.
+   *
+   * @generated from field: repeated int32 cleared = 1;
+   */
+  cleared: number[];
+
+  /**
+   * The calls whose arguments become `{}`.
+   *
+   * @generated from field: repeated remora.v1.ClearedInput inputs = 2;
+   */
+  inputs: ClearedInput[];
+
+  /**
+   * What stands for each cleared result.
+   *
+   * @generated from field: string placeholder = 3;
+   */
+  placeholder: string;
+
+  /**
+   * What the history costs as it was given, by CountTokens.
+   *
+   * @generated from field: int64 tokens_before = 4;
+   */
+  tokensBefore: bigint;
+
+  /**
+   * What it costs with the results cleared.
+   *
+   * @generated from field: int64 tokens_after = 5;
+   */
+  tokensAfter: bigint;
+
+  /**
+   * How tokens were counted: `o200k_base`, `cl100k_base` or `approximate`.
+   *
+   * @generated from field: string encoding = 6;
+   */
+  encoding: string;
+
+  /**
+   * Whether the counts are exact and everything was counted.
+   *
+   * @generated from field: bool exact = 7;
+   */
+  exact: boolean;
+};
+
+/**
+ * Describes the message remora.v1.ClearToolUsesResponse.
+ * Use `create(ClearToolUsesResponseSchema)` to create a new message.
+ */
+export const ClearToolUsesResponseSchema: GenMessage<ClearToolUsesResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 15);
+
+/**
+ * A call whose arguments are cleared.
+ *
+ * @generated from message remora.v1.ClearedInput
+ */
+export type ClearedInput = Message<"remora.v1.ClearedInput"> & {
+  /**
+   * The index of the message that calls.
+   *
+   * @generated from field: int32 index = 1;
+   */
+  index: number;
+
+  /**
+   * The id of the call.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+};
+
+/**
+ * Describes the message remora.v1.ClearedInput.
+ * Use `create(ClearedInputSchema)` to create a new message.
+ */
+export const ClearedInputSchema: GenMessage<ClearedInput> = /*@__PURE__*/
+  messageDesc(file_remora_v1_text_service, 16);
+
+/**
+ * Which end of a history stays.
+ *
+ * @generated from enum remora.v1.TrimStrategy
+ */
+export enum TrimStrategy {
+  /**
+   * The newest messages.
+   *
+   * @generated from enum value: TRIM_STRATEGY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The newest messages.
+   *
+   * @generated from enum value: TRIM_STRATEGY_LAST = 1;
+   */
+  LAST = 1,
+
+  /**
+   * The oldest messages.
+   *
+   * @generated from enum value: TRIM_STRATEGY_FIRST = 2;
+   */
+  FIRST = 2,
+}
+
+/**
+ * Describes the enum remora.v1.TrimStrategy.
+ */
+export const TrimStrategySchema: GenEnum<TrimStrategy> = /*@__PURE__*/
+  enumDesc(file_remora_v1_text_service, 0);
+
+/**
+ * Why a message goes.
+ *
+ * @generated from enum remora.v1.DropReason
+ */
+export enum DropReason {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: DROP_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It does not fit into the budget.
+   *
+   * @generated from enum value: DROP_REASON_OVER_BUDGET = 1;
+   */
+  OVER_BUDGET = 1,
+
+  /**
+   * It belongs to a tool call of which a part does not stay.
+   *
+   * @generated from enum value: DROP_REASON_TOOL_PAIR = 2;
+   */
+  TOOL_PAIR = 2,
+
+  /**
+   * It is before the first message on which the kept ones may begin.
+   *
+   * @generated from enum value: DROP_REASON_START_ON = 3;
+   */
+  START_ON = 3,
+
+  /**
+   * It is after the last message on which the kept ones may end.
+   *
+   * @generated from enum value: DROP_REASON_END_ON = 4;
+   */
+  END_ON = 4,
+}
+
+/**
+ * Describes the enum remora.v1.DropReason.
+ */
+export const DropReasonSchema: GenEnum<DropReason> = /*@__PURE__*/
+  enumDesc(file_remora_v1_text_service, 1);
+
+/**
+ * What can be wrong with a history.
+ *
+ * @generated from enum remora.v1.HistoryFaultKind
+ */
+export enum HistoryFaultKind {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A tool result that answers no call of the history.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_ORPHAN_RESULT = 1;
+   */
+  ORPHAN_RESULT = 1,
+
+  /**
+   * A tool result that stands before the call of its id.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_RESULT_BEFORE_CALL = 2;
+   */
+  RESULT_BEFORE_CALL = 2,
+
+  /**
+   * A second result of a call.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_DUPLICATE_RESULT = 3;
+   */
+  DUPLICATE_RESULT = 3,
+
+  /**
+   * A call without a result. At the end of a history its tools may still be running.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_DANGLING_CALL = 4;
+   */
+  DANGLING_CALL = 4,
+
+  /**
+   * A call with the id of one that has no result yet. (An id may be used again once it was answered.)
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_DUPLICATE_CALL_ID = 5;
+   */
+  DUPLICATE_CALL_ID = 5,
+
+  /**
+   * A message with the id of an earlier one.
+   *
+   * @generated from enum value: HISTORY_FAULT_KIND_DUPLICATE_MESSAGE_ID = 6;
+   */
+  DUPLICATE_MESSAGE_ID = 6,
+}
+
+/**
+ * Describes the enum remora.v1.HistoryFaultKind.
+ */
+export const HistoryFaultKindSchema: GenEnum<HistoryFaultKind> = /*@__PURE__*/
+  enumDesc(file_remora_v1_text_service, 2);
+
+/**
+ * Counts tokens, makes embeddings, and trims and checks message histories; stores nothing.
  *
  * @generated from service remora.v1.TextService
  */
@@ -220,6 +935,39 @@ export const TextService: GenService<{
     methodKind: "unary";
     input: typeof EmbedRequestSchema;
     output: typeof EmbedResponseSchema;
+  },
+  /**
+   * Says which messages of a history fit into a budget of tokens. A tool call and the messages that answer it stay or go
+   * together. Nothing is changed: the caller applies the reply to its own messages.
+   *
+   * @generated from rpc remora.v1.TextService.TrimMessages
+   */
+  trimMessages: {
+    methodKind: "unary";
+    input: typeof TrimMessagesRequestSchema;
+    output: typeof TrimMessagesResponseSchema;
+  },
+  /**
+   * Reports what a model's provider may refuse in a history: tool results without a call, calls without a result,
+   * repeated ids. Nothing is changed.
+   *
+   * @generated from rpc remora.v1.TextService.ValidateHistory
+   */
+  validateHistory: {
+    methodKind: "unary";
+    input: typeof ValidateHistoryRequestSchema;
+    output: typeof ValidateHistoryResponseSchema;
+  },
+  /**
+   * Says which older tool results to replace with a placeholder once a history is long, so that the calls stay and their
+   * results no longer take tokens. Nothing is changed: the caller applies the reply to its own messages.
+   *
+   * @generated from rpc remora.v1.TextService.ClearToolUses
+   */
+  clearToolUses: {
+    methodKind: "unary";
+    input: typeof ClearToolUsesRequestSchema;
+    output: typeof ClearToolUsesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_text_service, 0);

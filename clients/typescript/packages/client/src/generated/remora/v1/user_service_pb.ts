@@ -93,7 +93,7 @@ export const UserService: GenService<{
   /**
    * Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
    * workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-   * records, and its vectors.
+   * records, its vectors, and its memory items.
    *
    * @generated from rpc remora.v1.UserService.DeleteUser
    */

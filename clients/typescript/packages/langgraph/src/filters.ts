@@ -1,0 +1,141 @@
+// Filters of the store's searches, as the server has them: conditions on paths into the values of items.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type FilterSchema, Operator, type ScalarSchema } from "@remora/client/v1";
+
+type Filter = MessageInitShape<typeof FilterSchema>;
+type Scalar = MessageInitShape<typeof ScalarSchema>;
+type Path = readonly string[];
+
+const ORDERS: Record<string, Operator> = {
+  $gt: Operator.GT,
+  $gte: Operator.GTE,
+  $lt: Operator.LT,
+  $lte: Operator.LTE,
+};
+const OPERATORS = ["$eq", "$ne", ...Object.keys(ORDERS), "$in", "$nin"];
+
+/**
+ * The filter on the wire; undefined if everything passes. A key with dots is also a path: `author.name`.
+ *
+ * @throws Error for what cannot be compared: it names the place.
+ */
+export function filterToWire(filter: Record<string, unknown> | undefined): Filter | undefined {
+  const members = Object.entries(filter ?? {}).flatMap(([key, wanted]) => member(key, wanted));
+  return members.length === 0 ? undefined : all(members);
+}
+
+/** A member may itself be named with dots; only without one, the name is a path. */
+function member(key: string, wanted: unknown): Filter[] {
+  if (!key.includes(".")) {
+    return compared([key], wanted);
+  }
+  const own = all([condition([key], Operator.PRESENT), ...compared([key], wanted)]);
+  const within = all([condition([key], Operator.ABSENT), ...compared(key.split("."), wanted)]);
+  return [any([own, within])];
+}
+
+/** A plain value, or operators such as `{ $gt: 5 }`. */
+function compared(path: Path, wanted: unknown): Filter[] {
+  if (isObject(wanted) && Object.keys(wanted).some((name) => name.startsWith("$"))) {
+    return Object.entries(wanted).flatMap(([operator, value]) => operated(path, operator, value));
+  }
+  return equal(path, wanted);
+}
+
+function operated(path: Path, operator: string, value: unknown): Filter[] {
+  switch (operator) {
+    case "$eq":
+      return equal(path, value);
+    case "$ne":
+      return [not(all(equal(path, value)))];
+    case "$in":
+      return [any(listed(path, operator, value).map((one) => all(equal(path, one))))];
+    case "$nin":
+      return listed(path, operator, value).map((one) => not(all(equal(path, one))));
+    default:
+  }
+  const order = ORDERS[operator];
+  if (order === undefined) {
+    throw new Error(`Unsupported operator: ${operator} at ${path.join(".")}; there are ${OPERATORS.join(", ")}`);
+  }
+  return [condition(path, order, scalar(path, value))];
+}
+
+function listed(path: Path, operator: string, values: unknown): unknown[] {
+  if (!Array.isArray(values)) {
+    throw new Error(`${operator} at ${path.join(".")} takes an array`);
+  }
+  return values;
+}
+
+/** What equals a value: of an object its members, more may be there; an array as a whole; undefined is what is missing. */
+function equal(path: Path, value: unknown): Filter[] {
+  if (value === undefined) {
+    return [condition(path, Operator.ABSENT)];
+  }
+  if (Array.isArray(value)) {
+    const elements = value.flatMap((element, index) => equal([...path, String(index)], element));
+    return [composite(path), ...elements, condition([...path, String(value.length)], Operator.ABSENT)];
+  }
+  if (isObject(value)) {
+    return [composite(path), ...Object.entries(value).flatMap(([name, inner]) => compared([...path, name], inner))];
+  }
+  return [condition(path, Operator.EQ, scalar(path, value))];
+}
+
+/** What is there and is neither null, a boolean, a text nor a number: an object or an array. */
+function composite(path: Path): Filter {
+  const scalars = [
+    condition(path, Operator.IN, scalar(path, null), scalar(path, false), scalar(path, true)),
+    condition(path, Operator.GTE, scalar(path, "")),
+    condition(path, Operator.GTE, scalar(path, -Number.MAX_VALUE)),
+  ];
+  return all([condition(path, Operator.PRESENT), not(any(scalars))]);
+}
+
+function all(filters: Filter[]): Filter {
+  return { kind: { case: "allOf", value: { filters } } };
+}
+
+/** Of no filters, none holds. */
+function any(filters: Filter[]): Filter {
+  if (filters.length === 0) {
+    const anything = condition(["$"], Operator.PRESENT);
+    return all([anything, not(anything)]);
+  }
+  return { kind: { case: "anyOf", value: { filters } } };
+}
+
+function not(filter: Filter): Filter {
+  return { kind: { case: "negated", value: filter } };
+}
+
+function condition(path: Path, operator: Operator, ...values: Scalar[]): Filter {
+  const subject = { case: "path" as const, value: { steps: [...path] } };
+  return { kind: { case: "condition", value: { subject, operator, values } } };
+}
+
+function scalar(path: Path, value: unknown): Scalar {
+  switch (typeof value) {
+    case "string":
+      return { kind: { case: "text", value } };
+    case "boolean":
+      return { kind: { case: "boolean", value } };
+    case "number":
+      return Number.isSafeInteger(value)
+        ? { kind: { case: "integer", value: BigInt(value) } }
+        : { kind: { case: "number", value } };
+    default:
+  }
+  if (value === null) {
+    return { kind: { case: "nullValue", value: 0 } };
+  }
+  throw new Error(
+    `The filter at ${path.join(".")} is ${JSON.stringify(value)}: it takes a text, a number, a boolean or null`,
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

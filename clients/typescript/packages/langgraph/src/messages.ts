@@ -1,0 +1,259 @@
+// The messages of a graph in a conversation of Remora: an update of the graph's state is one EditMessages.
+
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type BaseMessage,
+  type BaseMessageLike,
+  coerceMessageLikeToMessage,
+  isBaseMessage,
+  mapStoredMessagesToChatMessages,
+  RemoveMessage,
+  type StoredMessage,
+  type ToolCall,
+} from "@langchain/core/messages";
+import {
+  ClientConnection,
+  type ConnectionOptions,
+  ConversationNotFoundError,
+  pages,
+  type Remora,
+} from "@remora/client";
+import { type EditSchema, type Message, type MessageSchema, PageOrder } from "@remora/client/v1";
+
+const REMOVE_ALL = "__remove_all__";
+const PAGE = 1_000;
+const ROLES: Record<string, string> = { human: "user", ai: "assistant" };
+
+/** Keeps a slice of the messages, as Array.prototype.slice does, and removes the others. */
+export interface Keep {
+  type: "keep";
+  from?: number | undefined;
+  to?: number | undefined;
+}
+
+/** What a node returns for its messages: some to add, to replace or to remove, or what to keep. */
+export type MessagesUpdate = BaseMessageLike | readonly BaseMessageLike[] | Keep;
+
+/** Which conversation holds the messages, and where. */
+export interface RemoraMessagesOptions extends ConnectionOptions {
+  /** The conversation; the first update creates it. */
+  conversationId: string;
+  /** Whose messages they are. Default: the conversation's own user's. */
+  userId?: string | undefined;
+}
+
+type Edit = MessageInitShape<typeof EditSchema>;
+
+/**
+ * The messages of a graph in a conversation of Remora, where recall and contexts find them.
+ *
+ * `update` does what LangGraph's reducers do, in one call: messages are appended, one with a known id replaces it in its
+ * place, `RemoveMessage` removes one or (`REMOVE_ALL_MESSAGES`) all, and `{ type: "keep", from, to }` keeps a slice.
+ */
+export class RemoraMessages {
+  readonly #connection: ClientConnection;
+  readonly #conversationId: string;
+  readonly #userId: string;
+
+  constructor({ conversationId, userId = "", ...connection }: RemoraMessagesOptions) {
+    this.#connection = new ClientConnection(connection);
+    this.#conversationId = conversationId;
+    this.#userId = userId;
+  }
+
+  /** The client that the calls are made with. */
+  get client(): Remora {
+    return this.#connection.client;
+  }
+
+  /**
+   * Applies an update, all or nothing of it. Messages without an id get one. What is neither messages nor a `keep` changes
+   * nothing.
+   *
+   * @throws MessageNotFoundError if a message is to be removed that is not there.
+   */
+  async update(update: MessagesUpdate): Promise<void> {
+    const edits = editsOf(update);
+    if (edits.length === 0) {
+      return;
+    }
+    try {
+      await this.#edit(edits);
+    } catch (failure) {
+      if (!(failure instanceof ConversationNotFoundError)) {
+        throw failure;
+      }
+      await this.#create();
+      await this.#edit(edits);
+    }
+  }
+
+  /** All messages, in their order. */
+  async list(): Promise<BaseMessage[]> {
+    const request = { ...this.#scope, pageOrder: PageOrder.OLDEST_FIRST, pageSize: PAGE };
+    const messages: BaseMessage[] = [];
+    try {
+      for await (const page of pages(this.client.conversations.listMessages, request)) {
+        messages.push(...page.messages.map(fromWire));
+      }
+    } catch (failure) {
+      if (!(failure instanceof ConversationNotFoundError)) {
+        throw failure;
+      }
+    }
+    return messages;
+  }
+
+  /** Closes the connection, unless the client was given. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  get #scope(): { conversationId: string; userId: string } {
+    return { conversationId: this.#conversationId, userId: this.#userId };
+  }
+
+  async #edit(edits: Edit[]): Promise<void> {
+    await this.client.conversations.editMessages({ ...this.#scope, edits });
+  }
+
+  /** An append of nothing would be refused: the conversation is created as an append creates it. */
+  async #create(): Promise<void> {
+    await this.client.conversations.createConversation({
+      conversation: { id: this.#conversationId, userId: this.#userId },
+    });
+  }
+}
+
+/** The edits that an update stands for. */
+export function editsOf(update: MessagesUpdate): Edit[] {
+  if (isKeep(update)) {
+    return [{ action: { case: "keep", value: sliceOf(update) } }];
+  }
+  const given = Array.isArray(update) ? (update as BaseMessageLike[]) : [update as BaseMessageLike].filter(isMessage);
+  const messages = given.map(identified);
+  const cleared = messages.findLastIndex((message) => RemoveMessage.isInstance(message) && message.id === REMOVE_ALL);
+  if (cleared === -1) {
+    return netEdits(messages);
+  }
+  const kept = messages.slice(cleared + 1).filter((message) => !RemoveMessage.isInstance(message));
+  return [{ action: { case: "removeAll", value: {} } }, ...kept.map(appended)];
+}
+
+/** The edits for what an update says of each id, in the order in which the ids come up. */
+function netEdits(messages: readonly BaseMessage[]): Edit[] {
+  const first = new Map<string, BaseMessage>();
+  const last = new Map<string, BaseMessage>();
+  for (const message of messages) {
+    const id = message.id ?? "";
+    first.set(id, first.get(id) ?? message);
+    last.set(id, message);
+  }
+  return [...last].flatMap(([id, message]) => edited(id, first.get(id) ?? message, message));
+}
+
+/** What is removed first must be there; what is added first need not. */
+function edited(id: string, first: BaseMessage, last: BaseMessage): Edit[] {
+  const removed: Edit = { action: { case: "remove", value: id } };
+  if (RemoveMessage.isInstance(first)) {
+    return [RemoveMessage.isInstance(last) ? removed : { action: { case: "replace", value: toWire(last) } }];
+  }
+  return RemoveMessage.isInstance(last) ? [appended(first), removed] : [appended(last)];
+}
+
+function appended(message: BaseMessage): Edit {
+  return { action: { case: "append", value: toWire(message) } };
+}
+
+function sliceOf({ from, to }: Keep): { from?: bigint; to?: bigint } {
+  return { ...(from !== undefined && { from: position(from) }), ...(to !== undefined && { to: position(to) }) };
+}
+
+/** As `slice` reads its arguments: toward zero, and beyond an end is the end. */
+function position(value: number): bigint {
+  const bounded = Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value));
+  return BigInt(Math.trunc(bounded) || 0);
+}
+
+function isKeep(update: MessagesUpdate): update is Keep {
+  return typeof update === "object" && (update as unknown) !== null && "type" in update && update.type === "keep";
+}
+
+function isMessage(given: unknown): given is BaseMessageLike {
+  if (typeof given !== "object" || given === null) {
+    return typeof given === "string";
+  }
+  return isBaseMessage(given) || "role" in given || ("type" in given && "content" in given);
+}
+
+/** The message as an object with an id; one without gets one, in the caller's object, too. */
+function identified(given: BaseMessageLike): BaseMessage {
+  const message = coerceMessageLikeToMessage(given);
+  message.id ??= randomUUID();
+  return message;
+}
+
+function toWire(message: BaseMessage): MessageInitShape<typeof MessageSchema> {
+  const {
+    tool_calls = [],
+    tool_call_id,
+    role,
+  } = message as BaseMessage & {
+    tool_calls?: ToolCall[];
+    tool_call_id?: string;
+    role?: string;
+  };
+  return {
+    id: message.id ?? "",
+    role: message.type === "generic" && role ? role : (ROLES[message.type] ?? message.type),
+    name: message.name ?? "",
+    text: textOf(message),
+    parts: Buffer.from(JSON.stringify(message.toDict())),
+    toolCalls: tool_calls
+      .filter(({ id, name }) => id !== undefined && id !== "" && name !== "")
+      .map(({ id = "", name, args }) => ({ id, name, arguments: Buffer.from(JSON.stringify(args)) })),
+    toolResultIds: message.type === "tool" && tool_call_id ? [tool_call_id] : [],
+  };
+}
+
+/** What is said: of a content in blocks, its texts, each on lines of its own. */
+function textOf({ content }: BaseMessage): string {
+  if (typeof content === "string") {
+    return content;
+  }
+  return content.flatMap((block) => ("text" in block && typeof block.text === "string" ? [block.text] : [])).join("\n");
+}
+
+/** The message as it was stored; one that others stored in another form is made of what the server reads of it. */
+function fromWire(message: Message): BaseMessage {
+  const [stored] = storedIn(message);
+  if (stored) {
+    return stored;
+  }
+  const { id, role, text, name, toolCalls, toolResultIds } = message;
+  return coerceMessageLikeToMessage({
+    id,
+    role,
+    content: text,
+    ...(name !== "" && { name }),
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls.map(callOf) }),
+    ...(toolResultIds[0] !== undefined && { tool_call_id: toolResultIds[0] }),
+  } as BaseMessageLike);
+}
+
+function callOf({ id, name, arguments: data }: Message["toolCalls"][number]): ToolCall {
+  return { type: "tool_call", id, name, args: JSON.parse(Buffer.from(data).toString() || "{}") as ToolCall["args"] };
+}
+
+function storedIn({ parts, id }: Message): BaseMessage[] {
+  if (parts.length === 0) {
+    return [];
+  }
+  try {
+    const stored = JSON.parse(Buffer.from(parts).toString()) as StoredMessage;
+    return mapStoredMessagesToChatMessages([{ ...stored, data: { ...stored.data, id } }]);
+  } catch {
+    return []; // another client's parts, in a form of its own
+  }
+}

@@ -1,0 +1,387 @@
+// Remora as a checkpointer of LangGraph: the state of threads after each step, and the writes that are pending.
+
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  BaseCheckpointSaver,
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointPendingWrite,
+  type CheckpointTuple,
+  type DeltaChannelHistory,
+  getCheckpointId,
+  JsonPlusSerializer,
+  maxChannelVersion,
+  type PendingWrite,
+  type SerializerProtocol,
+  TASKS,
+  WRITES_IDX_MAP,
+} from "@langchain/langgraph-checkpoint";
+import { ClientConnection, type ConnectionOptions, pages, type Remora } from "@remora/client";
+import {
+  type ChannelHistoryStep,
+  type ChannelVersion,
+  ChannelVersionSchema,
+  type FoundCheckpoint,
+  type PendingWrite as FoundWrite,
+  PruneStrategy,
+  type Value,
+  type Version,
+  type VersionSchema,
+} from "@remora/client/v1";
+import { Saves } from "./saves.js";
+import { fromWire, type Place, serialised, toWire } from "./values.js";
+
+const MOST_PER_PAGE = 1_000;
+const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
+
+/** How a saver is made. */
+export interface RemoraSaverOptions extends ConnectionOptions {
+  /** Writes and reads values; the server never looks into them. Default: LangGraph's JsonPlusSerializer. */
+  serde?: SerializerProtocol | undefined;
+}
+
+/** Which checkpoints of a thread stay. */
+export interface PruneOptions {
+  /** `keep_latest` (the default): the newest of each namespace, and what its channels are rebuilt from. `delete`: none. */
+  strategy?: keyof typeof STRATEGIES;
+}
+
+/** A checkpoint in a thread. */
+interface Name extends Place {
+  checkpointId: string;
+}
+
+/**
+ * Keeps the checkpoints of LangGraph's threads in Remora: `graph.compile({ checkpointer: new RemoraSaver() })`.
+ *
+ * A value of a channel is stored once for each version, and as its difference from the one before. A put is acknowledged
+ * when it is on disk. The user and the run of a checkpoint are `user_id` and `run_id` of `configurable`, if they are texts;
+ * it is deleted with the user.
+ */
+export class RemoraSaver extends BaseCheckpointSaver {
+  readonly #connection: ClientConnection;
+  readonly #saves: Saves;
+  /** Metadata stays readable for the server, whatever the serializer of values does. */
+  readonly #json = new JsonPlusSerializer();
+
+  constructor({ serde, ...connection }: RemoraSaverOptions = {}) {
+    super(serde);
+    this.#connection = new ClientConnection(connection);
+    this.#saves = new Saves(this.client);
+  }
+
+  /** A saver for `unix:/path` or `host:port`, as other savers are made. */
+  static fromConnString(endpoint: string, options: RemoraSaverOptions = {}): RemoraSaver {
+    return new RemoraSaver({ ...options, endpoint });
+  }
+
+  /** The client that the saver calls with. */
+  get client(): Remora {
+    return this.#connection.client;
+  }
+
+  /** Fails if the server does not answer. There is nothing to set up. */
+  async setup(): Promise<void> {
+    await this.client.admin.getStatus({});
+  }
+
+  /** Closes the connection, unless the client was given. */
+  async end(): Promise<void> {
+    this.#connection.close();
+    await Promise.resolve();
+  }
+
+  async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    if (config.configurable?.thread_id === undefined) {
+      return undefined;
+    }
+    const found = await this.#found(named(config, getCheckpointId(config)));
+    return found && this.#tuple(found);
+  }
+
+  async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+    const { thread_id, checkpoint_ns, checkpoint_id } = textsIn(config);
+    let left = options.limit ?? Infinity;
+    if (left <= 0) {
+      return;
+    }
+    const request = {
+      threadId: thread_id ?? "",
+      ...(checkpoint_ns !== undefined && { checkpointNs: checkpoint_ns }),
+      checkpointId: checkpoint_id ?? "",
+      beforeId: options.before ? getCheckpointId(options.before) : "",
+      metadata: filterBytes(options.filter),
+      pageSize: Math.min(left, MOST_PER_PAGE),
+    };
+    for await (const page of pages(this.client.checkpoints.listCheckpoints, request)) {
+      for (const found of page.checkpoints) {
+        yield await this.#tuple(found);
+        if (--left <= 0) {
+          return;
+        }
+      }
+    }
+  }
+
+  async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
+    const name = named(config, checkpoint.id);
+    const { channel_values, channel_versions, id, ...rest } = checkpoint;
+    const held = Object.keys(newVersions).filter((channel) => Object.hasOwn(channel_values, channel));
+    const [own, said, ...values] = await Promise.all([
+      serialised(this.serde, rest),
+      serialised(this.#json, metadata),
+      ...held.map((channel) => serialised(this.serde, channel_values[channel])),
+    ]);
+    const sent = await toWire(this.client, values, placeOf(name));
+    await this.#saves.add({
+      checkpoints: [
+        {
+          checkpoint: {
+            ...placeOf(name),
+            id,
+            parentId: textsIn(config).checkpoint_id ?? "",
+            runId: textsIn(config).run_id ?? "",
+            type: own.type,
+            data: own.data,
+            metadata: said.data,
+            channels: Object.entries(channel_versions).map(([channel, version]) => ({
+              channel,
+              version: versionToWire(version),
+              empty: Object.hasOwn(newVersions, channel) && !Object.hasOwn(channel_values, channel),
+            })),
+          },
+          values: held.map((channel, index) => ({ channel, value: sent[index] ?? {} })),
+        },
+      ],
+      bytes: own.data.length + said.data.length + bytesOf(sent),
+    });
+    return configOf(name.threadId, name.checkpointNs, id);
+  }
+
+  async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath = ""): Promise<void> {
+    const name = named(config, getCheckpointId(config));
+    if (name.checkpointId === "") {
+      throw new Error('Failed to put writes: "checkpoint_id" is missing in the "configurable" of the config.');
+    }
+    const values = await Promise.all(writes.map(([, value]) => serialised(this.serde, value)));
+    const sent = await toWire(this.client, values, placeOf(name));
+    const all = writes.map(([channel], position) => ({
+      channel,
+      index: WRITES_IDX_MAP[channel] ?? position,
+      value: sent[position] ?? {},
+    }));
+    const common = { name: withoutUser(name), userId: name.userId, taskId, taskPath };
+    const [special, ordinary] = [all.filter(({ index }) => index < 0), all.filter(({ index }) => index >= 0)];
+    const tasks = [
+      { ...common, writes: special, replace: true },
+      { ...common, writes: ordinary, replace: false },
+    ].filter((task) => task.writes.length > 0);
+    if (tasks.length > 0) {
+      await this.#saves.add({ writes: tasks, bytes: bytesOf(sent) });
+    }
+  }
+
+  async deleteThread(threadId: string): Promise<void> {
+    await this.client.checkpoints.deleteThread({ threadId });
+  }
+
+  /** Deletes the checkpoints of some runs, in all threads. */
+  async deleteForRuns(runIds: readonly string[]): Promise<void> {
+    if (runIds.length > 0) {
+      await this.client.checkpoints.deleteRuns({ runIds: [...runIds] });
+    }
+  }
+
+  /** Copies everything of a thread to another one. */
+  async copyThread(sourceThreadId: string, targetThreadId: string): Promise<void> {
+    await this.client.checkpoints.copyThread({ sourceThreadId, targetThreadId });
+  }
+
+  /** Deletes old checkpoints of threads. */
+  async prune(threadIds: readonly string[], { strategy = "keep_latest" }: PruneOptions = {}): Promise<void> {
+    if (!Object.hasOwn(STRATEGIES, strategy)) {
+      throw new Error(`Unknown strategy ${JSON.stringify(strategy)}: it is "keep_latest" or "delete".`);
+    }
+    if (threadIds.length > 0) {
+      await this.client.checkpoints.pruneThreads({ threadIds: [...threadIds], strategy: STRATEGIES[strategy] });
+    }
+  }
+
+  /** In one call, however long the chain of ancestors is. */
+  override async getDeltaChannelHistory({
+    config,
+    channels,
+  }: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const histories = Object.fromEntries(channels.map((channel) => [channel, { writes: [] } as DeltaChannelHistory]));
+    if (channels.length === 0 || config.configurable?.thread_id === undefined) {
+      return histories;
+    }
+    const name = named(config, getCheckpointId(config));
+    const request = { name: withoutUser(name), channels };
+    const steps: ChannelHistoryStep[] = [];
+    for await (const page of pages(this.client.checkpoints.listChannelHistory, request)) {
+      steps.push(...page.steps);
+    }
+    for (const step of steps.reverse()) {
+      await this.#addStep(histories, step, { ...name, checkpointId: step.checkpointId });
+    }
+    return histories;
+  }
+
+  /** The values of a step come before its writes. */
+  async #addStep(histories: Record<string, DeltaChannelHistory>, step: ChannelHistoryStep, name: Name): Promise<void> {
+    const seeds = await this.#values(step.values, step.channels, name);
+    for (const [channel, seed] of Object.entries(seeds)) {
+      Object.assign(histories[channel] ?? {}, { seed });
+    }
+    for (const write of await this.#writes(step.writes, name)) {
+      histories[write[1]]?.writes.push(write);
+    }
+  }
+
+  async #found(name: Name): Promise<FoundCheckpoint | undefined> {
+    const reply = await this.client.checkpoints.getCheckpoints({ names: [withoutUser(name)] });
+    const [found] = reply.checkpoints;
+    return found?.checkpoint && found;
+  }
+
+  async #tuple(found: FoundCheckpoint): Promise<CheckpointTuple> {
+    const {
+      threadId = "",
+      checkpointNs = "",
+      id = "",
+      parentId = "",
+      type = "",
+      data,
+      metadata,
+      channels = [],
+    } = found.checkpoint ?? {};
+    const name = { threadId, checkpointNs, checkpointId: id, userId: "" };
+    const [rest, said, values, pendingWrites] = await Promise.all([
+      this.serde.loadsTyped(type, data ?? new Uint8Array()) as Promise<Partial<Checkpoint>>,
+      metadata?.length ? (this.#json.loadsTyped("json", metadata) as Promise<CheckpointMetadata>) : undefined,
+      this.#values(found.values, channels, name),
+      this.#writes(found.writes, name),
+    ]);
+    const checkpoint: Checkpoint = {
+      ...(rest as Checkpoint),
+      id,
+      channel_values: values,
+      channel_versions: Object.fromEntries(channels.map(({ channel, version }) => [channel, versionFromWire(version)])),
+    };
+    if (checkpoint.v < 4 && parentId !== "") {
+      await this.#migrateSends(checkpoint, { ...name, checkpointId: parentId });
+    }
+    return {
+      config: configOf(threadId, checkpointNs, id),
+      checkpoint,
+      ...(said && { metadata: said }),
+      ...(parentId !== "" && { parentConfig: configOf(threadId, checkpointNs, parentId) }),
+      pendingWrites,
+    };
+  }
+
+  /** Before version 4, what a step sent to tasks was among the writes of the parent, and is now a channel. */
+  async #migrateSends(checkpoint: Checkpoint, parent: Name): Promise<void> {
+    const found = await this.#found(parent);
+    const writes = await this.#writes(found?.writes.filter(({ channel }) => channel === TASKS) ?? [], parent);
+    const versions = Object.values(checkpoint.channel_versions);
+    checkpoint.channel_values[TASKS] = writes.map(([, , value]) => value);
+    checkpoint.channel_versions[TASKS] =
+      versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
+  }
+
+  async #values(
+    values: readonly { channel: string; value?: Value | undefined }[],
+    channels: readonly ChannelVersion[],
+    name: Name,
+  ): Promise<Record<string, unknown>> {
+    const versions = new Map(channels.map((channel) => [channel.channel, channel]));
+    const read = values.map(async ({ channel, value }) => {
+      const version = versions.get(channel) ?? create(ChannelVersionSchema, { channel });
+      const request = { ...whereOf(name), value: { case: "channel" as const, value: version } };
+      return [channel, value && (await fromWire(this.client, this.serde, value, request))] as const;
+    });
+    return Object.fromEntries(await Promise.all(read));
+  }
+
+  async #writes(writes: readonly FoundWrite[], name: Name): Promise<CheckpointPendingWrite[]> {
+    return Promise.all(
+      writes.map(async ({ taskId, channel, index, value }): Promise<CheckpointPendingWrite> => {
+        const written = { checkpointId: name.checkpointId, taskId, index };
+        const request = { ...whereOf(name), value: { case: "write" as const, value: written } };
+        return [taskId, channel, value && (await fromWire(this.client, this.serde, value, request))];
+      }),
+    );
+  }
+}
+
+/** What of `configurable` is a text, and the thread, which may be a number. */
+function textsIn(config: RunnableConfig): Record<string, string | undefined> {
+  const entries = Object.entries(config.configurable ?? {}).filter(
+    ([key, value]) => typeof value === "string" || (key === "thread_id" && typeof value === "number"),
+  );
+  return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]));
+}
+
+/** @throws Error for a config without a thread. */
+function named(config: RunnableConfig, checkpointId: string): Name {
+  const { thread_id, checkpoint_ns = "", user_id = "" } = textsIn(config);
+  if (thread_id === undefined || thread_id === "") {
+    throw new Error(
+      '"thread_id" is missing in the "configurable" of the config: it says which thread a checkpoint belongs to, ' +
+        'as in graph.invoke(input, { configurable: { thread_id: "trip" } }).',
+    );
+  }
+  return { threadId: thread_id, checkpointNs: checkpoint_ns, checkpointId, userId: user_id };
+}
+
+function placeOf({ threadId, checkpointNs, userId }: Name): Place {
+  return { threadId, checkpointNs, userId };
+}
+
+function whereOf({ threadId, checkpointNs }: Name): { threadId: string; checkpointNs: string } {
+  return { threadId, checkpointNs };
+}
+
+function withoutUser({ userId: _, ...name }: Name): Omit<Name, "userId"> {
+  return name;
+}
+
+function configOf(thread_id: string, checkpoint_ns: string, checkpoint_id: string): RunnableConfig {
+  return { configurable: { thread_id, checkpoint_ns, checkpoint_id } };
+}
+
+function filterBytes(filter: Record<string, unknown> | undefined): Uint8Array {
+  const given = Object.entries(filter ?? {}).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? new Uint8Array() : Buffer.from(JSON.stringify(Object.fromEntries(given)));
+}
+
+function bytesOf(values: readonly { data?: Uint8Array }[]): number {
+  return values.reduce((sum, { data }) => sum + (data?.length ?? 0), 0);
+}
+
+function versionToWire(version: number | string): MessageInitShape<typeof VersionSchema> {
+  if (typeof version === "string") {
+    return { kind: { case: "text", value: version } };
+  }
+  return Number.isSafeInteger(version)
+    ? { kind: { case: "integer", value: BigInt(version) } }
+    : { kind: { case: "number", value: version } };
+}
+
+function versionFromWire(version: Version | undefined): number | string {
+  const value = version?.kind.value ?? 0;
+  return typeof value === "bigint" ? Number(value) : value;
+}

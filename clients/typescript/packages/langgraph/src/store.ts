@@ -1,0 +1,420 @@
+// Remora as a store of LangGraph: JSON values under keys in namespaces, found by value and by meaning.
+
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { EmbeddingsInterface } from "@langchain/core/embeddings";
+import {
+  BaseStore,
+  type GetOperation,
+  type Item,
+  type ListNamespacesOperation,
+  type MatchCondition,
+  type Operation,
+  type OperationResults,
+  type PutOperation,
+  type SearchItem,
+  type SearchOperation,
+  validateNamespace,
+} from "@langchain/langgraph-checkpoint";
+import { ClientConnection, type ConnectionOptions, durationFromMs, type Remora, timestampDate } from "@remora/client";
+import {
+  type ItemHit,
+  type ItemSearchSchema,
+  type ItemVectorSchema,
+  type NamespaceQuerySchema,
+  type OperationResult,
+  OperationSchema,
+  Similarity,
+  type StoreItem,
+  type StoreItemSchema,
+} from "@remora/client/v1";
+import { filterToWire } from "./filters.js";
+import { textsAt } from "./texts.js";
+
+const MS_PER_MINUTE = 60_000;
+/** The most that one search or list returns. */
+const MOST = 1_000;
+/** What one call holds. */
+const MOST_OPERATIONS = 10_000;
+const CALL_BYTES = 3 << 20;
+const SIMILARITIES = {
+  cosine: Similarity.COSINE,
+  inner_product: Similarity.INNER_PRODUCT,
+  l2: Similarity.L2,
+};
+
+/** By what items are found in a search with a query. */
+export interface RemoraIndexConfig {
+  /** The dimension of the vectors; checked when items are written. */
+  dims?: number | undefined;
+  /** The model that embeds. Default: Remora's own, in the server. */
+  embeddings?: EmbeddingsInterface | undefined;
+  /** The paths of the texts that are embedded, such as `title` or `chapters[*].text`. Default: `$`, the whole value. */
+  fields?: string[] | undefined;
+  /** How vectors are compared; more is nearer. Default: `cosine`. */
+  distanceType?: keyof typeof SIMILARITIES | undefined;
+}
+
+/** How long items live. */
+export interface TTLConfig {
+  /** Minutes from the last write, for items that are put without a `ttl`. Default: for ever. */
+  defaultTtl?: number | undefined;
+  /** Whether a get or a search that returns an item lets it live anew. Default: true. */
+  refreshOnRead?: boolean | undefined;
+}
+
+/** How a store is made. */
+export interface RemoraStoreOptions extends ConnectionOptions {
+  /** Without it, queries are ignored: a search lists what was last written. */
+  index?: RemoraIndexConfig | undefined;
+  /** How long items live. Expired ones are not seen, and the server deletes them. */
+  ttl?: TTLConfig | undefined;
+  /** Which label of a namespace, from 0, names a user: deleting the user deletes the item. Default: none does. */
+  userLabel?: number | undefined;
+}
+
+/** A put that may say how long the item lives. */
+export interface RemoraPutOperation extends PutOperation {
+  /** Minutes from now, and from each later read that refreshes it. `null`: for ever. Default: `defaultTtl`. */
+  ttl?: number | null | undefined;
+}
+
+type Wire = MessageInitShape<typeof OperationSchema>;
+type Search = MessageInitShape<typeof ItemSearchSchema>;
+type NamespaceQuery = MessageInitShape<typeof NamespaceQuerySchema>;
+type Vector = MessageInitShape<typeof ItemVectorSchema>;
+/** An operation, its place in the batch, and what of it is sent. */
+interface Sent {
+  operation: Operation;
+  position: number;
+  wire: Wire;
+}
+
+/** The vectors of texts and of queries, which a model may embed differently; none if the server embeds. */
+interface Embedded {
+  texts: ReadonlyMap<string, Uint8Array>;
+  queries: ReadonlyMap<string, Uint8Array>;
+}
+
+/**
+ * Keeps items in Remora: `graph.compile({ store: new RemoraStore({ index: {} }) })`.
+ *
+ * A batch is one call: first its reads, in one state of the store, then its writes, all or none. (One of more than 3 MiB
+ * or 10,000 operations is several.) What is written is on disk when the promise resolves.
+ */
+export class RemoraStore extends BaseStore {
+  readonly #connection: ClientConnection;
+  readonly #index: RemoraIndexConfig | undefined;
+  readonly #ttl: TTLConfig;
+  readonly #userLabel: number | undefined;
+
+  constructor({ index, ttl = {}, userLabel, ...connection }: RemoraStoreOptions = {}) {
+    super();
+    this.#connection = new ClientConnection(connection);
+    this.#index = index;
+    this.#ttl = ttl;
+    this.#userLabel = userLabel;
+  }
+
+  /** A store for `unix:/path` or `host:port`, as other stores are made. */
+  static fromConnString(endpoint: string, options: RemoraStoreOptions = {}): RemoraStore {
+    return new RemoraStore({ ...options, endpoint });
+  }
+
+  /** The client that the store calls with. */
+  get client(): Remora {
+    return this.#connection.client;
+  }
+
+  /** What the store was made with. */
+  get indexConfig(): RemoraIndexConfig | undefined {
+    return this.#index;
+  }
+
+  /** Fails if the server does not answer. There is nothing to set up. */
+  async setup(): Promise<void> {
+    await this.client.admin.getStatus({});
+  }
+
+  /** Closes the connection, unless the client was given. */
+  override stop(): void {
+    this.#connection.close();
+  }
+
+  /** As BaseStore's, with a `ttl` in minutes: see RemoraPutOperation. */
+  override async put(
+    namespace: string[],
+    key: string,
+    value: Record<string, unknown>,
+    index?: false | string[],
+    ttl?: number | null,
+  ): Promise<void> {
+    validateNamespace(namespace);
+    const operation: RemoraPutOperation = { namespace, key, value, ...(index !== undefined && { index }), ttl };
+    await this.batch([operation]);
+  }
+
+  override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    operations.forEach(requireNamespaces);
+    const results: unknown[] = operations.map(resultOfNothing);
+    const asked = operations.flatMap((operation, position) =>
+      asksNothing(operation) ? [] : [{ operation, position }],
+    );
+    const embedded = await this.#embedded(asked.map(({ operation }) => operation));
+    const sent = asked.map(({ operation, position }) => ({
+      operation,
+      position,
+      wire: this.#toWire(operation, embedded),
+    }));
+    for (const call of calls(sent)) {
+      const reply = await this.client.store.executeOperations({ operations: call.map(({ wire }) => wire) });
+      for (const [index, { operation, position, wire }] of call.entries()) {
+        results[position] = await this.#result(operation, wire, reply.results[index]);
+      }
+    }
+    return results as OperationResults<Op>;
+  }
+
+  /** Deletes what has expired, as the server does by itself within minutes; returns how many items. */
+  async sweepTtl(): Promise<number> {
+    const reply = await this.client.store.deleteExpiredItems({});
+    return Number(reply.deletedItems);
+  }
+
+  /** Deletes everything in namespaces with this prefix. */
+  async deleteNamespaces(prefix: string[]): Promise<void> {
+    validateNamespace(prefix, { allowReservedRoot: true });
+    await this.client.store.deleteNamespaces({ namespacePrefix: prefix });
+  }
+
+  #toWire(operation: Operation, embedded: Embedded): Wire {
+    const refreshExpiry = this.#ttl.refreshOnRead ?? true;
+    if (isSearch(operation)) {
+      return { kind: { case: "search", value: this.#search(operation, embedded, refreshExpiry) } };
+    }
+    if (isPut(operation)) {
+      return operation.value === null
+        ? { kind: { case: "delete", value: keyOf(operation) } }
+        : { kind: { case: "put", value: this.#item(operation, operation.value, embedded) } };
+    }
+    return isGet(operation)
+      ? { kind: { case: "get", value: { key: keyOf(operation), refreshExpiry } } }
+      : { kind: { case: "listNamespaces", value: namespaceQuery(operation) } };
+  }
+
+  #search(operation: SearchOperation, embedded: Embedded, refreshExpiry: boolean): Search {
+    const filter = filterToWire(operation.filter);
+    return {
+      namespacePrefix: operation.namespacePrefix,
+      ...(filter && { filter }),
+      ...this.#query(operation.query ?? "", embedded),
+      similarity: SIMILARITIES[this.#index?.distanceType ?? "cosine"],
+      limit: Math.min(operation.limit ?? 10, MOST),
+      skip: operation.offset ?? 0,
+      refreshExpiry,
+    };
+  }
+
+  #query(query: string, embedded: Embedded): Pick<Search, "query"> {
+    if (this.#index === undefined || query === "") {
+      return {};
+    }
+    const vector = embedded.queries.get(query);
+    return { query: vector ? { case: "vector", value: vector } : { case: "text", value: query } };
+  }
+
+  #item(
+    operation: RemoraPutOperation,
+    value: Record<string, unknown>,
+    embedded: Embedded,
+  ): MessageInitShape<typeof StoreItemSchema> {
+    const minutes = operation.ttl === undefined ? this.#ttl.defaultTtl : (operation.ttl ?? undefined);
+    return {
+      ...keyOf(operation),
+      userId: this.#userLabel === undefined ? "" : (operation.namespace[this.#userLabel] ?? ""),
+      value: Buffer.from(JSON.stringify(value)),
+      ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(minutes * MS_PER_MINUTE))) }),
+      vectors: this.#texts(operation).map(({ path, text }): Vector => {
+        const values = embedded.texts.get(text);
+        return { path, content: values ? { case: "values", value: values } : { case: "text", value: text } };
+      }),
+    };
+  }
+
+  /** The texts of an item that are embedded, each with its path. */
+  #texts({ value, index }: PutOperation): { path: string; text: string }[] {
+    if (this.#index === undefined || value === null || index === false) {
+      return [];
+    }
+    return (index ?? this.#index.fields ?? ["$"]).flatMap((path) => {
+      const texts = textsAt(value, path).filter((text) => text !== "");
+      return texts.map((text, place) => ({ path: texts.length > 1 ? `${path}.${place}` : path, text }));
+    });
+  }
+
+  /** The vectors of all texts and queries of a batch, each embedded once. */
+  async #embedded(operations: readonly Operation[]): Promise<Embedded> {
+    const model = this.#index?.embeddings;
+    if (model === undefined) {
+      return { texts: new Map(), queries: new Map() };
+    }
+    const texts = unique(
+      operations.filter(isPut).flatMap((operation) => this.#texts(operation).map(({ text }) => text)),
+    );
+    const queries = unique(operations.filter(isSearch).flatMap(({ query }) => (query ? [query] : [])));
+    const [documents, asked] = await Promise.all([
+      texts.length > 0 ? model.embedDocuments(texts) : [],
+      Promise.all(queries.map((query) => model.embedQuery(query))),
+    ]);
+    return {
+      texts: new Map(texts.map((text, place) => [text, this.#packed(documents[place])])),
+      queries: new Map(queries.map((query, place) => [query, this.#packed(asked[place])])),
+    };
+  }
+
+  #packed(vector: readonly number[] | undefined): Uint8Array {
+    const { dims } = this.#index ?? {};
+    if (vector === undefined || (dims !== undefined && vector.length !== dims)) {
+      throw new Error(
+        `The model made a vector of ${vector?.length ?? 0} dimensions; the index has ${dims ?? "others"}.`,
+      );
+    }
+    const packed = Buffer.alloc(vector.length * 4);
+    vector.forEach((value, place) => packed.writeFloatLE(value, place * 4));
+    return packed;
+  }
+
+  /** The result of an operation. What the reply had no room for is asked for. */
+  async #result(operation: Operation, wire: Wire, result: OperationResult | undefined): Promise<unknown> {
+    if (isPut(operation)) {
+      return undefined;
+    }
+    if (isGet(operation)) {
+      return this.#got(operation, result);
+    }
+    if (isSearch(operation)) {
+      return this.#hits(operation, wire.kind?.value as Search, result);
+    }
+    return this.#namespaces(operation, result);
+  }
+
+  async #got(operation: GetOperation, result: OperationResult | undefined): Promise<Item | null> {
+    if (result?.kind.case === "item") {
+      return itemOf(result.kind.value);
+    }
+    if (result?.truncated !== true) {
+      return null;
+    }
+    const reply = await this.client.store.getItems({ keys: [keyOf(operation)] });
+    const [item] = reply.items;
+    return item ? itemOf(item) : null;
+  }
+
+  async #hits(operation: SearchOperation, search: Search, result: OperationResult | undefined): Promise<SearchItem[]> {
+    const wanted = operation.limit ?? 10;
+    const hits = result?.kind.case === "hits" ? [...result.kind.value.hits] : [];
+    let more = result?.truncated === true || hits.length === MOST;
+    while (more && hits.length < wanted) {
+      const skip = (operation.offset ?? 0) + hits.length;
+      const limit = Math.min(wanted - hits.length, MOST);
+      const reply = await this.client.store.searchItems({ search: { ...search, skip, limit } });
+      hits.push(...reply.hits);
+      more = reply.truncated || reply.hits.length === MOST;
+    }
+    return hits.map(hitOf);
+  }
+
+  async #namespaces(operation: ListNamespacesOperation, result: OperationResult | undefined): Promise<string[][]> {
+    const query = namespaceQuery(operation);
+    const found = result?.kind.case === "namespaces" ? [...result.kind.value.namespaces] : [];
+    let more = result?.truncated === true || found.length === MOST;
+    while (more && found.length < operation.limit) {
+      const skip = operation.offset + found.length;
+      const reply = await this.client.store.listNamespaces({ query: { ...query, skip }, pageSize: MOST });
+      found.push(...reply.namespaces);
+      more = reply.nextPageToken !== "";
+    }
+    return found.slice(0, operation.limit).map(({ labels }) => labels);
+  }
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+/** @throws InvalidNamespaceError before anything is sent. */
+function requireNamespaces(operation: Operation): void {
+  if (isSearch(operation)) {
+    validateNamespace(operation.namespacePrefix, { allowEmpty: true, allowReservedRoot: true });
+  } else if ("namespace" in operation) {
+    validateNamespace(operation.namespace, { allowReservedRoot: true });
+  }
+}
+
+/** What fits into one call each: as a rule all; reads come before writes. */
+function calls(sent: readonly Sent[]): Sent[][] {
+  const ordered = [
+    ...sent.filter(({ operation }) => !isPut(operation)),
+    ...sent.filter(({ operation }) => isPut(operation)),
+  ];
+  const found: Sent[][] = [];
+  let room = 0;
+  for (const one of ordered) {
+    const bytes = toBinary(OperationSchema, create(OperationSchema, one.wire)).length;
+    if (found.length === 0 || bytes > room || found.at(-1)?.length === MOST_OPERATIONS) {
+      found.push([]);
+      room = CALL_BYTES;
+    }
+    found.at(-1)?.push(one);
+    room -= bytes;
+  }
+  return found;
+}
+
+/** Of a search or a list for nothing, the server need not know. */
+function asksNothing(operation: Operation): boolean {
+  return !("namespace" in operation) && operation.limit === 0;
+}
+
+function resultOfNothing(operation: Operation): unknown {
+  return asksNothing(operation) ? [] : undefined;
+}
+
+function namespaceQuery({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): NamespaceQuery {
+  return { matches: matchConditions.map(matchOf), maxDepth: maxDepth ?? 0, limit: Math.min(limit, MOST), skip: offset };
+}
+
+function matchOf({ matchType, path }: MatchCondition): {
+  kind: { case: "prefix" | "suffix"; value: { labels: string[] } };
+} {
+  return { kind: { case: matchType, value: { labels: path } } };
+}
+
+function keyOf({ namespace, key }: { namespace: string[]; key: string }): { namespace: string[]; key: string } {
+  return { namespace, key };
+}
+
+function itemOf({ namespace, key, value, createTime, updateTime }: StoreItem): Item {
+  return {
+    namespace,
+    key,
+    value: JSON.parse(Buffer.from(value).toString()) as Record<string, unknown>,
+    createdAt: createTime ? timestampDate(createTime) : new Date(0),
+    updatedAt: updateTime ? timestampDate(updateTime) : new Date(0),
+  };
+}
+
+function hitOf({ item, score }: ItemHit): SearchItem {
+  return { ...itemOf(item as StoreItem), ...(score !== undefined && { score }) };
+}
+
+function isSearch(operation: Operation): operation is SearchOperation {
+  return "namespacePrefix" in operation;
+}
+
+function isPut(operation: Operation): operation is RemoraPutOperation {
+  return "value" in operation;
+}
+
+function isGet(operation: Operation): operation is GetOperation {
+  return "key" in operation && !("value" in operation);
+}

@@ -1,0 +1,8 @@
+/** All that comes. */
+export async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) {
+    all.push(item);
+  }
+  return all;
+}

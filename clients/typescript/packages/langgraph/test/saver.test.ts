@@ -1,0 +1,276 @@
+// What a saver keeps beyond what LangGraph's own tests ask for.
+
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { describe, test } from "node:test";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  type Checkpoint,
+  type CheckpointTuple,
+  emptyCheckpoint,
+  type SerializerProtocol,
+  uuid6,
+} from "@langchain/langgraph-checkpoint";
+import { InvalidArgumentError, Remora, UnavailableError } from "@remora/client";
+import { counted } from "../../client/test/counting.js";
+import { PATIENCE_MS } from "../../client/test/failures.js";
+import { server } from "../../client/test/fresh.js";
+import { RemoraSaver } from "../src/index.js";
+import { collected } from "./collected.js";
+
+const { fresh, restart } = server(true);
+
+const METADATA = { source: "loop" as const, step: 1, parents: {} };
+let clock = 0;
+
+/** A later checkpoint each time. */
+function checkpoint(values: Record<string, unknown>, version = 1): Checkpoint {
+  const versions = Object.fromEntries(Object.keys(values).map((channel) => [channel, version]));
+  return { ...emptyCheckpoint(), id: uuid6(clock++), channel_values: values, channel_versions: versions };
+}
+
+function put(saver: RemoraSaver, config: RunnableConfig, stored: Checkpoint): Promise<RunnableConfig> {
+  return saver.put(config, stored, METADATA, stored.channel_versions);
+}
+
+function thread(thread_id = "t1", more: object = {}): RunnableConfig {
+  return { configurable: { thread_id, ...more } };
+}
+
+async function all(tuples: AsyncIterable<CheckpointTuple>): Promise<string[]> {
+  return (await collected(tuples)).map(({ checkpoint: { id } }) => id);
+}
+
+describe("a saver", () => {
+  test("keeps values of any length, also when they fill a request together", async () => {
+    const saver = new RemoraSaver(fresh());
+    const values = {
+      long: randomBytes(9_000_000).toString("hex"),
+      first: "x".repeat(1_500_000),
+      second: "y".repeat(1_500_000),
+      short: [1, 2],
+    };
+    const config = await put(saver, thread(), checkpoint(values));
+    await saver.putWrites(
+      config,
+      [
+        ["long", values.long],
+        ["short", 3],
+      ],
+      "task",
+    );
+
+    const found = await saver.getTuple(config);
+
+    assert.deepEqual(found?.checkpoint.channel_values, values);
+    assert.deepEqual(found.pendingWrites, [
+      ["task", "long", values.long],
+      ["task", "short", 3],
+    ]);
+  });
+
+  test("gives a channel the value of its own branch, where versions are the same", async () => {
+    const saver = new RemoraSaver(fresh());
+    const root = await put(saver, thread(), checkpoint({ way: "none" }, 1));
+    const left = await put(saver, root, checkpoint({ way: "left" }, 2));
+    const right = await put(saver, root, checkpoint({ way: "right" }, 2));
+
+    assert.equal((await saver.get(left))?.channel_values.way, "left");
+    assert.equal((await saver.get(right))?.channel_values.way, "right");
+  });
+
+  test("has no value of a channel that was emptied", async () => {
+    const saver = new RemoraSaver(fresh());
+    const full = await put(saver, thread(), checkpoint({ note: "here" }, 1));
+    const emptied = { ...checkpoint({}), channel_versions: { note: 2 } };
+    const config = await put(saver, full, emptied);
+
+    assert.deepEqual((await saver.get(config))?.channel_values, {});
+  });
+
+  test("keeps the first write of a task, but the last of its errors and interrupts", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+    for (const attempt of [1, 2]) {
+      await saver.putWrites(
+        config,
+        [
+          ["__error__", attempt],
+          ["answer", attempt],
+        ],
+        "task",
+      );
+    }
+
+    assert.deepEqual((await saver.getTuple(config))?.pendingWrites, [
+      ["task", "__error__", 2],
+      ["task", "answer", 1],
+    ]);
+  });
+
+  test("orders pending writes by path, then by task, then as they were written", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+    await saver.putWrites(
+      config,
+      [
+        ["x", 1],
+        ["x", 2],
+      ],
+      "b",
+      "~2",
+    );
+    await saver.putWrites(config, [["x", 3]], "a", "~2");
+    await saver.putWrites(config, [["x", 4]], "z", "~1");
+    await saver.putWrites(config, [["x", 5]], "y");
+
+    const writes = (await saver.getTuple(config))?.pendingWrites ?? [];
+
+    assert.deepEqual(
+      writes.map(([, , value]) => value),
+      [5, 4, 3, 1, 2],
+    );
+  });
+
+  test("takes writes before their checkpoint", async () => {
+    const saver = new RemoraSaver(fresh());
+    const stored = checkpoint({});
+    await saver.putWrites(thread("t1", { checkpoint_id: stored.id, checkpoint_ns: "" }), [["x", 1]], "task");
+    await put(saver, thread(), stored);
+
+    assert.deepEqual((await saver.getTuple(thread()))?.pendingWrites, [["task", "x", 1]]);
+  });
+
+  test("sends the writes of tasks that end together in one call", async () => {
+    const { client, calls } = counted(fresh());
+    const saver = new RemoraSaver({ client });
+    const config = await put(saver, thread(), checkpoint({}));
+    calls.length = 0;
+
+    await Promise.all([..."abcdefgh"].map((task) => saver.putWrites(config, [["x", task]], task)));
+
+    assert.deepEqual(calls, ["saveCheckpoints"]);
+    assert.equal((await saver.getTuple(config))?.pendingWrites?.length, 8);
+    client.close();
+  });
+
+  test("fails only the call whose request was refused", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+
+    const [refused, stored] = await Promise.allSettled([
+      saver.putWrites(config, [["x", 1]], "t".repeat(1_000)),
+      saver.putWrites(config, [["x", 2]], "task"),
+    ]);
+
+    assert.equal(stored.status, "fulfilled");
+    assert.ok(refused.status === "rejected" && refused.reason instanceof InvalidArgumentError);
+    assert.deepEqual((await saver.getTuple(config))?.pendingWrites, [["task", "x", 2]]);
+  });
+
+  test("lists what its metadata matches, in pages, newest first", async () => {
+    const saver = new RemoraSaver(fresh());
+    const stored = Array.from({ length: 30 }, () => checkpoint({ x: 1 }));
+    for (const [step, one] of stored.entries()) {
+      await saver.put(thread(), one, { ...METADATA, step, odd: step % 2 === 1 } as never, {});
+    }
+    const newest = stored.map(({ id }) => id).reverse();
+
+    assert.deepEqual(await all(saver.list(thread())), newest);
+    assert.deepEqual(await all(saver.list(thread(), { limit: 3 })), newest.slice(0, 3));
+    assert.deepEqual(await all(saver.list(thread(), { limit: 0 })), []);
+    assert.deepEqual(await all(saver.list(thread(), { filter: { odd: true }, limit: 2 })), [newest[0], newest[2]]);
+    assert.deepEqual(await all(saver.list({}, { filter: { step: 7 } })), [stored[7]?.id]);
+    const before = thread("t1", { checkpoint_id: newest[27] });
+    assert.deepEqual(await all(saver.list(thread(), { before })), newest.slice(28));
+  });
+
+  test("leaves the format of values to its serializer", async () => {
+    const secret: SerializerProtocol = {
+      dumpsTyped: (value) => Promise.resolve(["rot", Buffer.from(JSON.stringify(value)).map((byte) => byte ^ 0xff)]),
+      loadsTyped: (type, data) => {
+        assert.equal(type, "rot");
+        return Promise.resolve(
+          JSON.parse(
+            Buffer.from(data)
+              .map((byte) => byte ^ 0xff)
+              .toString(),
+          ) as unknown,
+        );
+      },
+    };
+    const options = fresh();
+    const saver = new RemoraSaver({ ...options, serde: secret });
+    const config = await put(saver, thread(), checkpoint({ note: "hidden" }));
+
+    assert.equal((await saver.get(config))?.channel_values.note, "hidden");
+    assert.deepEqual((await saver.getTuple(config))?.metadata, METADATA);
+  });
+
+  test("deletes, copies and prunes threads and runs", async () => {
+    const saver = new RemoraSaver(fresh());
+    const first = await put(saver, thread("a", { run_id: "r1" }), checkpoint({ x: 1 }));
+    const second = await put(saver, { configurable: { ...first.configurable, run_id: "r2" } }, checkpoint({ x: 2 }, 2));
+
+    await saver.copyThread("a", "b");
+    await saver.prune(["b"]);
+    await saver.deleteForRuns(["r1"]);
+
+    assert.deepEqual(await all(saver.list(thread("a"))), [second.configurable?.checkpoint_id]);
+    const kept = await saver.getTuple(thread("b"));
+    assert.deepEqual(kept?.checkpoint.channel_values, { x: 2 });
+    assert.equal(kept.parentConfig, undefined);
+    await saver.deleteThread("b");
+    assert.equal(await saver.getTuple(thread("b")), undefined);
+    await assert.rejects(saver.prune(["a"], { strategy: "oldest" as never }), /Unknown strategy "oldest"/);
+  });
+
+  test("deletes what a user left with the user", async () => {
+    const options = fresh();
+    const client = new Remora(options);
+    const saver = new RemoraSaver({ client });
+    await put(saver, thread("t1", { user_id: "ana" }), checkpoint({ x: 1 }));
+
+    await client.users.deleteUser({ userId: "ana" });
+
+    assert.equal(await saver.getTuple(thread()), undefined);
+    client.close();
+  });
+
+  test("loses nothing of many threads while the server is killed and comes back", async () => {
+    const saver = new RemoraSaver(fresh());
+    const written = Array.from({ length: 32 }, async (_, number) => {
+      let config = thread(`t${number}`);
+      for (let step = 1; step <= 6; step++) {
+        config = await put(saver, config, checkpoint({ step }, step));
+        await saver.putWrites(config, [["step", step]], "task");
+      }
+    });
+    await restart();
+    await Promise.all(written);
+
+    for (let number = 0; number < 32; number++) {
+      assert.equal((await all(saver.list(thread(`t${number}`)))).length, 6);
+      const newest = await saver.getTuple(thread(`t${number}`));
+      assert.deepEqual(newest?.checkpoint.channel_values, { step: 6 });
+      assert.deepEqual(newest.pendingWrites, [["task", "step", 6]]);
+    }
+  });
+
+  test("says what is missing in a config", async () => {
+    const saver = new RemoraSaver(fresh());
+
+    await assert.rejects(saver.put({}, checkpoint({}), METADATA, {}), /"thread_id" is missing/);
+    await assert.rejects(saver.putWrites(thread(), [["x", 1]], "task"), /"checkpoint_id" is missing/);
+    assert.equal(await saver.getTuple({}), undefined);
+  });
+
+  test("finds its server by address, and says when there is none", async () => {
+    const { endpoint, tenant } = fresh();
+    const saver = RemoraSaver.fromConnString(endpoint, { tenant, timeoutMs: PATIENCE_MS });
+    await saver.setup();
+    await saver.end();
+
+    await assert.rejects(RemoraSaver.fromConnString("unix:/nowhere/s", { timeoutMs: 500 }).setup(), UnavailableError);
+  });
+});

@@ -1,0 +1,492 @@
+// A store of items: what LangGraph's stores do, and what they should.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Embeddings } from "@langchain/core/embeddings";
+import { InMemoryStore, InvalidNamespaceError, type Item } from "@langchain/langgraph-checkpoint";
+import { counted } from "../../client/test/counting.js";
+import { server } from "../../client/test/fresh.js";
+import { type RemoraIndexConfig, type RemoraPutOperation, RemoraStore, type RemoraStoreOptions } from "../src/index.js";
+
+const { fresh, restart } = server(true);
+
+/** Counts letters, so that texts are near which have the same ones; and what it was asked. */
+class Letters extends Embeddings {
+  readonly embedded: string[] = [];
+
+  constructor() {
+    super({});
+  }
+
+  override embedDocuments(texts: string[]): Promise<number[][]> {
+    this.embedded.push(...texts);
+    return Promise.resolve(texts.map(counts));
+  }
+
+  override embedQuery(text: string): Promise<number[]> {
+    return Promise.resolve(counts(text));
+  }
+}
+
+function counts(text: string): number[] {
+  return Array.from(
+    { length: 26 },
+    (_, letter) => text.toLowerCase().split(String.fromCharCode(97 + letter)).length - 1,
+  );
+}
+
+function made(options: RemoraStoreOptions = {}): RemoraStore {
+  return new RemoraStore({ ...fresh(), ...options });
+}
+
+function indexed(index: RemoraIndexConfig = {}): { store: RemoraStore; model: Letters } {
+  const model = new Letters();
+  return { store: made({ index: { dims: 26, embeddings: model, ...index } }), model };
+}
+
+function keys(items: readonly { key: string }[]): string[] {
+  return items.map(({ key }) => key);
+}
+
+function tick(ms = 5): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+const NS = ["users", "ana"];
+
+describe("items", () => {
+  test("come back as they were put, also after a crash of the server", async () => {
+    const options = fresh();
+    const value = { text: "Grüße 🌍", list: [1, null, { a: true }], number: 1.5, nested: { deep: "x" } };
+    await new RemoraStore(options).put(NS, "k", value);
+    await restart();
+
+    const item = await new RemoraStore(options).get(NS, "k");
+
+    assert.deepEqual(item?.value, value);
+    assert.deepEqual([item.namespace, item.key], [NS, "k"]);
+    assert.ok(item.createdAt instanceof Date && Math.abs(Date.now() - item.createdAt.getTime()) < 3_600_000);
+  });
+
+  test("keep the time of their creation when they are put again", async () => {
+    const store = made();
+    await store.put(NS, "k", { n: 1 });
+    const first = await store.get(NS, "k");
+    await tick();
+    await store.put(NS, "k", { n: 2 });
+    const second = await store.get(NS, "k");
+
+    assert.deepEqual(second?.value, { n: 2 });
+    assert.deepEqual(second.createdAt, first?.createdAt);
+    assert.ok(second.updatedAt > second.createdAt);
+  });
+
+  test("are the caller's own: what is done to them later changes nothing", async () => {
+    const store = made();
+    const value = { list: [1] };
+    await store.put(NS, "k", value);
+    value.list.push(2);
+    const item = await store.get(NS, "k");
+    (item?.value.list as number[]).push(3);
+
+    assert.deepEqual((await store.get(NS, "k"))?.value, { list: [1] });
+  });
+
+  test("are gone when they are deleted, and leave no namespace", async () => {
+    const store = made();
+    await store.put(NS, "k", { n: 1 });
+    await store.delete(NS, "k");
+    await store.delete(NS, "unknown");
+
+    assert.equal(await store.get(NS, "k"), null);
+    assert.deepEqual(await store.listNamespaces(), []);
+  });
+
+  test("are one batch in one call: reads before writes, the last write of a key wins", async () => {
+    const { client, calls } = counted(fresh());
+    const store = new RemoraStore({ client });
+    await store.put(NS, "k", { n: 0 });
+    calls.length = 0;
+
+    const results = await store.batch([
+      { namespace: NS, key: "k", value: { n: 1 } },
+      { namespace: NS, key: "k" },
+      { namespacePrefix: ["users"], limit: 10, offset: 0 },
+      { namespace: NS, key: "k", value: { n: 2 } },
+      { matchConditions: [], limit: 10, offset: 0 },
+      { namespace: NS, key: "gone", value: null },
+    ]);
+
+    assert.deepEqual(calls, ["executeOperations"]);
+    const [, item, items, , namespaces] = results as unknown as [unknown, Item, Item[], unknown, string[][]];
+    assert.deepEqual(item.value, { n: 0 });
+    assert.deepEqual(
+      items.map(({ value }) => value),
+      [{ n: 0 }],
+    );
+    assert.deepEqual(namespaces, [NS]);
+    assert.deepEqual((await store.get(NS, "k"))?.value, { n: 2 });
+    client.close();
+  });
+
+  test("of a batch with a bad namespace are not written at all", async () => {
+    const store = made();
+    const bad = { namespace: ["a.b"], key: "k", value: {} };
+
+    await assert.rejects(store.batch([{ namespace: NS, key: "k", value: {} }, bad]), InvalidNamespaceError);
+    await assert.rejects(store.put(["langgraph"], "k", {}), InvalidNamespaceError);
+    await assert.rejects(store.put([], "k", {}), InvalidNamespaceError);
+
+    assert.equal(await store.get(NS, "k"), null);
+  });
+
+  test("of a value that JSON cannot hold are refused, and the whole batch with it", async () => {
+    const store = made();
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
+
+    await assert.rejects(
+      store.batch([
+        { namespace: NS, key: "a", value: { n: 1 } },
+        { namespace: NS, key: "b", value: cyclic },
+      ]),
+      TypeError,
+    );
+
+    assert.equal(await store.get(NS, "a"), null);
+  });
+
+  test("larger than a reply are still all found", async () => {
+    const store = made();
+    const text = "x".repeat(700_000);
+    for (let n = 0; n < 8; n++) {
+      await store.put(NS, `k${n}`, { n, text });
+    }
+
+    const [found, ...items] = await store.batch([
+      { namespacePrefix: NS, limit: 10, offset: 0 },
+      ...[0, 1, 2, 3, 4, 5].map((n) => ({ namespace: NS, key: `k${n}` })),
+    ]);
+
+    assert.deepEqual(keys(found as never), ["k7", "k6", "k5", "k4", "k3", "k2", "k1", "k0"]);
+    assert.deepEqual(keys(items as never), ["k0", "k1", "k2", "k3", "k4", "k5"]);
+  });
+});
+
+describe("a batch", () => {
+  test("of any size is written, its reads first", async () => {
+    const store = made();
+    const text = "x".repeat(400_000);
+    const puts = Array.from({ length: 30 }, (_, n) => ({ namespace: NS, key: `k${n}`, value: { n, text } }));
+
+    const results: unknown[] = await store.batch([
+      { namespace: NS, key: "k0" },
+      ...puts,
+      { namespace: NS, key: "k29" },
+    ]);
+
+    assert.deepEqual([results[0], results[31]], [null, null]);
+    assert.equal((await store.search(NS, { limit: 100 })).length, 30);
+  });
+});
+
+describe("a search without a query", () => {
+  test("lists what was last written first, in pages, of a prefix of whole labels", async () => {
+    const store = made();
+    for (let n = 0; n < 20; n++) {
+      await store.put(["users", n % 2 === 0 ? "ana" : "bob"], `k${n}`, { n });
+    }
+    await store.put(["users2"], "other", {});
+
+    const pages = await Promise.all([0, 5, 10, 15, 20].map((offset) => store.search(["users"], { limit: 5, offset })));
+
+    assert.deepEqual(
+      pages.flatMap(keys),
+      Array.from({ length: 20 }, (_, n) => `k${19 - n}`),
+    );
+    assert.deepEqual(keys(await store.search(NS, { limit: 3 })), ["k18", "k16", "k14"]);
+    assert.equal((await store.search([])).length, 10);
+    assert.deepEqual(await store.search(["users"], { limit: 0 }), []);
+  });
+
+  test("returns more than a thousand where they are wanted", async () => {
+    const store = made();
+    const puts = Array.from({ length: 2_300 }, (_, n) => ({ namespace: ["n", String(n)], key: "k", value: { n } }));
+    await store.batch(puts);
+
+    assert.equal((await store.search(["n"], { limit: 2_100 })).length, 2_100);
+    assert.equal((await store.listNamespaces({ limit: 5_000 })).length, 2_300);
+  });
+
+  const items = {
+    cheap: {
+      price: 5,
+      tags: ["a", { b: 1 }],
+      "x.y": 1,
+      "kind-of": "x",
+      owner: { id: 1, name: "ana" },
+      on: "2026-01-02",
+    },
+    dear: { price: 50.5, tags: ["b"], owner: { id: 2, name: "bob" }, on: "2026-11-02", sold: true },
+    none: { price: null, on: "9", x: { y: 2 }, tags: [] },
+  };
+  const cases: [string, Record<string, unknown>, string[]][] = [
+    ["equality", { price: 5 }, ["cheap"]],
+    ["equality of booleans", { sold: true }, ["dear"]],
+    ["null", { price: null }, ["none"]],
+    ["several keys", { price: 5, on: "2026-01-02" }, ["cheap"]],
+    ["$eq", { price: { $eq: 50.5 } }, ["dear"]],
+    ["$ne, which what is missing passes", { sold: { $ne: true } }, ["cheap", "none"]],
+    ["$gt and $lte together", { price: { $gt: 4, $lte: 5 } }, ["cheap"]],
+    ["numbers by their value", { price: { $lt: 9 } }, ["cheap"]],
+    ["texts by code point", { on: { $gte: "2026-06" } }, ["dear", "none"]],
+    ["$in", { price: { $in: [5, 50.5] } }, ["cheap", "dear"]],
+    ["$nin", { price: { $nin: [5] } }, ["dear", "none"]],
+    ["$in of nothing", { price: { $in: [] } }, []],
+    ["nested objects", { owner: { id: 1 } }, ["cheap"]],
+    ["lists as a whole", { tags: ["a", { b: 1 }] }, ["cheap"]],
+    ["lists that are shorter", { tags: ["a"] }, []],
+    ["empty lists", { tags: [] }, ["none"]],
+    ["$ne of a list", { tags: { $ne: ["b"] } }, ["cheap", "none"]],
+    ["operators in nested objects", { owner: { id: { $gt: 1 } } }, ["dear"]],
+    ["a member that is named with dots", { "x.y": 1 }, ["cheap"]],
+    ["the path only without such a member", { "x.y": 2 }, ["none"]],
+    ["what is missing", { sold: undefined }, ["cheap", "none"]],
+    ["paths", { "owner.name": "bob" }, ["dear"]],
+    ["keys with a hyphen", { "kind-of": "x" }, ["cheap"]],
+    ["comparisons of another type, which match nothing", { on: { $gt: 3 } }, []],
+    ["an empty filter", {}, ["cheap", "dear", "none"]],
+  ];
+  test("filters by " + cases.map(([what]) => what).join("; "), async () => {
+    const store = made();
+    await store.batch(Object.entries(items).map(([key, value]) => ({ namespace: NS, key, value })));
+
+    for (const [what, filter, expected] of cases) {
+      assert.deepEqual(keys(await store.search(["users"], { filter })).sort(), expected, what);
+    }
+  });
+
+  test("refuses an operator that it does not know, and says where", async () => {
+    await assert.rejects(
+      made().search([], { filter: { price: { $near: 5 } } }),
+      /Unsupported operator: \$near at price/,
+    );
+  });
+});
+
+describe("a search with a query", () => {
+  test("finds the nearest by the caller's model, each item once, as InMemoryStore scores them", async () => {
+    const { store, model } = indexed({ fields: ["text", "notes[*]"] });
+    const other = new InMemoryStore({ index: { dims: 26, embeddings: new Letters(), fields: ["text", "notes[*]"] } });
+    const values = [
+      { text: "apple" },
+      { text: "banana", notes: ["apple pie", "aaa"] },
+      { text: "cherry" },
+      { text: "papaya", notes: ["plea"] },
+    ];
+    for (const [n, value] of values.entries()) {
+      await Promise.all([store, other].map((one) => one.put(["fruit", String(n)], `k${n}`, value)));
+    }
+
+    const found = await store.search(["fruit"], { query: "apple", limit: 3 });
+    const expected = await other.search(["fruit"], { query: "apple", limit: 3 });
+
+    assert.deepEqual(keys(found).sort(), keys(expected).sort());
+    for (const [place, { score }] of found.entries()) {
+      assert.ok(Math.abs((score ?? 0) - (expected[place]?.score ?? 9)) < 1e-3);
+    }
+    assert.deepEqual(model.embedded.sort(), ["aaa", "apple", "apple pie", "banana", "cherry", "papaya", "plea"]);
+    assert.deepEqual(keys(await store.search(["fruit", "2"], { query: "apple" })), ["k2"]);
+  });
+
+  test("finds by Remora's own model, which needs no key", async () => {
+    const store = made({ index: {} });
+    await store.put(["docs"], "visa", { text: "A visa for Portugal takes six weeks." });
+    await store.put(["docs"], "lunch", { text: "The canteen opens at noon." });
+
+    const [hit] = await store.search(["docs"], { query: "travel documents" });
+
+    assert.equal(hit?.key, "visa");
+    assert.ok((hit.score ?? 0) > 0.1);
+  });
+
+  test("has exact pages, with a filter, too", async () => {
+    const { store } = indexed({ fields: ["text"] });
+    const puts = Array.from({ length: 20 }, (_, n) => ({
+      namespace: NS,
+      key: `k${n}`,
+      value: { text: `${"a".repeat(20 - n)}${"b".repeat(n)}`, even: n % 2 === 0 },
+    }));
+    await store.batch(puts);
+
+    const pages = await Promise.all(
+      [0, 5, 10, 15, 20].map((offset) => store.search(NS, { query: "a", limit: 5, offset })),
+    );
+
+    assert.deepEqual(
+      pages.flatMap(keys),
+      puts.map(({ key }) => key),
+    );
+    const even = await store.search(NS, { query: "a", filter: { even: true }, limit: 3 });
+    assert.deepEqual(keys(even), ["k0", "k2", "k4"]);
+  });
+
+  test("forgets the vectors of what was put again, with another index or none, and of what was deleted", async () => {
+    const { store } = indexed({ fields: ["text"] });
+    const found = async (query: string) => keys(await store.search(NS, { query }));
+    await store.put(NS, "k", { text: "apple", more: "zzz" });
+    await store.put(NS, "k", { text: "apple", more: "zzz" }, ["more"]);
+    const [hit] = await store.search(NS, { query: "apple" });
+    assert.equal(hit?.score, 0);
+
+    await store.put(NS, "k", { text: "apple" }, false);
+    assert.deepEqual(await found("apple"), []);
+
+    await store.put(NS, "k", { text: "apple" });
+    await store.delete(NS, "k");
+    await store.put(NS, "k", { text: "apple" }, false);
+    assert.deepEqual(await found("apple"), []);
+  });
+
+  test("embeds a text once that several items of a batch have", async () => {
+    const { store, model } = indexed({ fields: ["text"] });
+    await store.batch(["a", "b"].map((key) => ({ namespace: NS, key, value: { text: "same" } })));
+
+    assert.deepEqual(model.embedded, ["same"]);
+    assert.deepEqual(keys(await store.search(NS, { query: "same" })), ["a", "b"]);
+  });
+
+  test("compares as the index says: more is always nearer", async () => {
+    for (const [distanceType, score] of [
+      ["cosine", 1],
+      ["inner_product", 4],
+      ["l2", 0],
+    ] as const) {
+      const { store } = indexed({ fields: ["text"], distanceType });
+      await store.put(NS, "near", { text: "aa" });
+      await store.put(NS, "far", { text: "b" });
+
+      const hits = await store.search(NS, { query: "aa" });
+
+      assert.equal(hits[0]?.key, "near", distanceType);
+      assert.ok(Math.abs((hits[0].score ?? 9) - score) < 1e-3, distanceType);
+    }
+  });
+
+  test("is a plain list where there is no index, or nothing to ask", async () => {
+    const store = made();
+    await store.put(NS, "k", { text: "apple" });
+
+    const [item] = await store.search(NS, { query: "apple" });
+
+    assert.deepEqual([item?.key, item?.score], ["k", undefined]);
+  });
+
+  test("is not made with vectors of another dimension than the index has", async () => {
+    const { store } = indexed({ dims: 3 });
+
+    await assert.rejects(store.put(NS, "k", { text: "apple" }), /26 dimensions; the index has 3/);
+    assert.equal(await store.get(NS, "k"), null);
+  });
+});
+
+describe("namespaces", () => {
+  test("are listed by prefix, suffix and depth, as InMemoryStore lists them", async () => {
+    const store = made();
+    const other = new InMemoryStore();
+    const namespaces = [["a", "b", "v1"], ["a", "c", "v1"], ["a", "b", "v2"], ["d", "b", "v1"], ["a"], ["A", "b"]];
+    for (const namespace of namespaces) {
+      await Promise.all([store, other].map((one) => one.put(namespace, "k", {})));
+    }
+
+    for (const options of [
+      {},
+      { prefix: ["a"] },
+      { suffix: ["v1"] },
+      { prefix: ["a"], suffix: ["v1"] },
+      { prefix: ["*", "b"] },
+      { prefix: ["a"], maxDepth: 2 },
+      { suffix: ["b", "*"] },
+      { prefix: ["none"] },
+    ]) {
+      const expected = await other.listNamespaces(options);
+      assert.deepEqual((await store.listNamespaces(options)).sort(), expected.sort(), JSON.stringify(options));
+    }
+    assert.deepEqual(await store.listNamespaces({ limit: 2, offset: 1 }), [["a"], ["a", "b", "v1"]]);
+  });
+
+  test("may name a user, who is deleted with what is there", async () => {
+    const store = made({ userLabel: 1 });
+    await store.put(NS, "k", {});
+    await store.put(["users", "bob"], "k", {});
+    await store.put(["users"], "k", {});
+
+    await store.client.users.deleteUser({ userId: "ana" });
+
+    assert.deepEqual(await store.listNamespaces(), [["users"], ["users", "bob"]]);
+  });
+
+  test("are deleted with all that is in them", async () => {
+    const store = made();
+    await store.put(["a", "b"], "k", {});
+    await store.put(["a", "c"], "k", {});
+    await store.put(["ab"], "k", {});
+
+    await store.deleteNamespaces(["a"]);
+
+    assert.deepEqual(await store.listNamespaces(), [["ab"]]);
+  });
+});
+
+describe("items with a time to live", () => {
+  const SHORT = 0.3 / 60; // minutes
+
+  test("are not seen when it has passed, and are swept", async () => {
+    const store = made({ ttl: { defaultTtl: SHORT, refreshOnRead: false } });
+    await store.put(NS, "short", {});
+    await store.put(NS, "long", {}, undefined, 5);
+    await store.batch([{ namespace: NS, key: "ever", value: {}, ttl: null } as RemoraPutOperation]);
+    while ((await store.get(NS, "short")) !== null) {
+      await tick(50);
+    }
+
+    assert.deepEqual(keys(await store.search(NS)).sort(), ["ever", "long"]);
+    assert.ok((await store.sweepTtl()) <= 1);
+  });
+
+  test("live anew when they are read", async () => {
+    const store = made({ ttl: { defaultTtl: 10 } });
+    const { client } = store;
+    await store.put(NS, "k", {});
+    const expiry = async () =>
+      (await client.store.getItems({ keys: [{ namespace: NS, key: "k" }] })).items[0]?.expireTime;
+    const first = await expiry();
+    await tick();
+    await store.get(NS, "k");
+    const second = await expiry();
+
+    assert.ok(first && second);
+    assert.ok(
+      second.seconds * 1_000_000_000n + BigInt(second.nanos) > first.seconds * 1_000_000_000n + BigInt(first.nanos),
+    );
+  });
+});
+
+describe("a store", () => {
+  test("is used by many at a time, and loses nothing", async () => {
+    const store = made();
+    await Promise.all(Array.from({ length: 200 }, (_, n) => store.put(["n", String(n % 10)], `k${n}`, { n })));
+
+    assert.equal((await store.search(["n"], { limit: 1_000 })).length, 200);
+  });
+
+  test("is found by its address", async () => {
+    const { endpoint, tenant, timeoutMs } = fresh();
+    const store = RemoraStore.fromConnString(endpoint, { tenant, timeoutMs });
+    await store.setup();
+    await store.put(NS, "k", { n: 1 });
+
+    assert.deepEqual((await store.get(NS, "k"))?.value, { n: 1 });
+    store.stop();
+  });
+});
