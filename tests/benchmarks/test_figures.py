@@ -7,6 +7,7 @@ from benchmarks.slices import Figure, Measured, Row, Slice
 from benchmarks.workloads import (
     append,
     client,
+    langgraph_saver,
     record_lists,
     record_scans,
     records,
@@ -157,6 +158,21 @@ def test_voltagents_adapters_are_compared_under_their_names() -> None:
     }
 
 
+def test_checkpointers_are_compared_under_their_names() -> None:
+    loads = {"aput": 3.0, "aget_tuple": 2.0, "20 aput": 0.5, "20 aget_tuple": 0.5, "empty RPC": 0.5}
+    measured = [row("remora", load, seconds) for load, seconds in loads.items()]
+    measured += [row("async_sqlite", load) for load in ("aput", "aget_tuple", "20 aput", "20 aget_tuple")]
+
+    assert medians(langgraph_saver.figures([*measured, row("write+fdatasync", "500 bytes")])) == {
+        "saver_aput_p50_over_async_sqlite": 3.0,
+        "saver_aget_tuple_p50_over_async_sqlite": 2.0,
+        "saver_aput_p50_over_rpc_and_fdatasync": 2.0,
+        "saver_aget_tuple_p50_over_rpc": 4.0,
+        "saver_20_concurrent_aput_rate_over_async_sqlite": 2.0,
+        "saver_20_concurrent_aget_rate_over_async_sqlite": 2.0,
+    }
+
+
 def medians(figures: dict[str, Figure]) -> dict[str, float]:
     return {name: figure.median for name, figure in figures.items()}
 
@@ -180,6 +196,7 @@ def test_what_was_not_measured_has_no_figure() -> None:
         ("scale", "rss_mb_1m_messages"),
         ("scale", "ready_seconds_1m_messages_after_kill"),
         ("voltagent", "voltagent_turn_rpcs"),
+        ("langgraph_saver", "saver_growth_bytes_over_sqlite"),
     ],
 )
 def test_what_takes_a_server_is_written_under_its_name(module: str, name: str) -> None:

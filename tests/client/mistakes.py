@@ -10,8 +10,10 @@ from typing import NamedTuple
 from remora.errors import (
     BudgetTooSmallError,
     ClientClosedError,
+    CollectionNotFoundError,
     ConversationExistsError,
     ConversationNotFoundError,
+    HistoryEntryNotFoundError,
     InvalidFieldError,
     MessageNotFoundError,
     RemoraError,
@@ -19,6 +21,7 @@ from remora.errors import (
     TenantMismatchError,
     UnauthenticatedError,
     UnknownFieldError,
+    WorkflowRunNotFoundError,
     WrongTypeError,
 )
 
@@ -363,7 +366,176 @@ CONVERSATIONS = (
 )
 """Other mistakes."""
 
-MISTAKES = (*SCOPES, *CLIENTS, *MESSAGES, *SEARCHES, *CONTEXTS, *CONVERSATIONS)
+RECORDS = (
+    Mistake(
+        'memory.workflows.save_run({"id": "r"})',
+        WrongTypeError,
+        "run is {'id': 'r'} (a dict); it must be a WorkflowRun",
+    ),
+    Mistake('memory.workflows.save_run(WorkflowRun("r"))', InvalidFieldError, "WorkflowRun() needs workflow_id"),
+    Mistake(
+        'WorkflowRun("r", "w", "done")',
+        InvalidFieldError,
+        "status is 'done'; it must be 'running', 'suspended', 'completed', 'cancelled' or 'error'",
+    ),
+    Mistake(
+        'WorkflowRun("r", "w", state={})',
+        UnknownFieldError,
+        "WorkflowRun() has no option 'state'; did you mean 'status'?",
+    ),
+    Mistake(
+        'WorkflowRun("r", "w", metadata=["a"])', WrongTypeError, "metadata is ['a'] (a list); it must be a dict or None"
+    ),
+    Mistake(
+        'WorkflowRun("r", "w", start_time=datetime(2026, 11, 21))',
+        InvalidFieldError,
+        "start_time is 2026-11-21 00:00:00, which has no time zone; add one, such as tzinfo=datetime.UTC",
+    ),
+    Mistake(
+        'WorkflowRun("r", "w", suspension="Ana")',
+        WrongTypeError,
+        "suspension is 'Ana' (a str); it must be a Suspension or None",
+    ),
+    Mistake('Suspension("Ana")', WrongTypeError, "Suspension() got 1 argument without a name; it takes none: name all"),
+    Mistake(
+        'memory.workflows.update_run("r", state="suspended")',
+        UnknownFieldError,
+        "Workflows.update_run() has no option 'state'; did you mean 'status'?",
+    ),
+    Mistake(
+        'memory.workflows.update_run("r", status="paused")',
+        InvalidFieldError,
+        "status is 'paused'; it must be 'running', 'suspended', 'completed', 'cancelled' or 'error'",
+    ),
+    Mistake(
+        'memory.workflows.update_run("nope", status="running")', WorkflowRunNotFoundError, "there is no run 'nope'"
+    ),
+    Mistake(
+        'memory.workflows.resume_run("r")',
+        InvalidFieldError,
+        "Workflows.resume_run() needs expected_revision; give the revision of the suspended run as "
+        "you read it: run.revision",
+    ),
+    Mistake(
+        'memory.workflows.list_runs("orders")',
+        WrongTypeError,
+        "Workflows.list_runs() got 1 argument without a name; it takes none: name all",
+    ),
+    Mistake('memory.workflows.prune_runs("orders")', InvalidFieldError, "Workflows.prune_runs() needs keep_newest"),
+    Mistake(
+        'memory.workflows.save_run(WorkflowRun("r", "w", input=NOON))',
+        InvalidFieldError,
+        "input cannot be stored as JSON: Object of type datetime is not JSON serializable; give what JSON can hold, "
+        "or bytes",
+    ),
+    Mistake('HistoryEntry("e")', InvalidFieldError, "HistoryEntry() needs agent_id"),
+    Mistake('memory.history.get_entry("nope")', HistoryEntryNotFoundError, "there is no history entry 'nope'"),
+    Mistake(
+        'memory.history.update_entry("e", agent_id="a")',
+        UnknownFieldError,
+        "History.update_entry() has no option 'agent_id'; did you mean 'entry_id'?",
+    ),
+    Mistake(
+        'memory.history.add_events(TimelineEvent("t", "r"))',
+        WrongTypeError,
+        "events is TimelineEvent(id='t', run_id='r', name='', type='', user_... (a TimelineEvent); it must be a "
+        "list, each item a TimelineEvent",
+    ),
+    Mistake(
+        'TimelineEvent("t", "r", tags="red")',
+        WrongTypeError,
+        "tags is 'red' (a str); it must be a list, each item a str: put it into one, ['red']",
+    ),
+    Mistake(
+        "memory.history.list_log_records(min_severity_number=25)",
+        InvalidFieldError,
+        "min_severity_number is 25; it must be from 1 to 24",
+    ),
+    Mistake(
+        'Vector("v", "text")',
+        WrongTypeError,
+        "values is 'text' (a str); it must be numbers in a list or an array, or an Embedding",
+    ),
+    Mistake('Vector("v", [0.1, "0.2"])', WrongTypeError, "values[1] is '0.2' (a str); it must be a number"),
+    Mistake(
+        'Vector("v", [0.1, float("nan")])',
+        InvalidFieldError,
+        "values[1] is nan; it must be a finite number that 32 bits can hold",
+    ),
+    Mistake('Vector("v", [])', InvalidFieldError, "values has 0 numbers; it must have 1 to 4,096"),
+    Mistake(
+        'Vector("v", np.ones((2, 2)))', InvalidFieldError, "values is an array of 2 dimensions; give one row of numbers"
+    ),
+    Mistake(
+        'memory.vectors("docs").upsert({"id": "v"})',
+        WrongTypeError,
+        "vectors is {'id': 'v'} (a dict); it must be a Vector or a list, each item a Vector",
+    ),
+    Mistake(
+        'memory.vectors("docs").search("")', InvalidFieldError, "query is empty; it must have 1 to 1,048,576 bytes"
+    ),
+    Mistake(
+        'memory.vectors("docs").search(5)',
+        WrongTypeError,
+        "query is 5 (an int); it must be a str, numbers in a list or an array, or an Embedding",
+    ),
+    Mistake(
+        'memory.vectors("docs").search([0.1], top_k=3)',
+        UnknownFieldError,
+        "Vectors.search() has no option 'top_k'; did you mean 'k'?",
+    ),
+    Mistake(
+        'memory.vectors("docs").search([0.1], filter={"a": 1})',
+        UnknownFieldError,
+        "Vectors.search() has no option 'filter'; did you mean 'where'?",
+    ),
+    Mistake(
+        'memory.vectors("docs").delete_where({})',
+        InvalidFieldError,
+        "where has no condition; clear_collection() deletes all vectors",
+    ),
+    Mistake('memory.vectors("")', InvalidFieldError, "collection_id is empty; it must have 1 to 512 bytes"),
+    Mistake(
+        'memory.vectors("docs").create_collection(dimension=5000)',
+        InvalidFieldError,
+        "dimension is 5000; it must be from 1 to 4,096",
+    ),
+    Mistake('memory.vectors("nope").get_collection()', CollectionNotFoundError, "there is no collection 'nope'"),
+)
+"""Mistakes in runs of workflows, in agents' history and in vectors."""
+
+HISTORIES = (
+    Mistake("memory.trim([], 0)", InvalidFieldError, "max_tokens is 0; it must be from 1 to 2,147,483,647"),
+    Mistake(
+        'memory.trim([], 9, strategy="newest")',
+        InvalidFieldError,
+        "strategy is 'newest'; it must be 'last' or 'first'",
+    ),
+    Mistake(
+        'memory.trim([], 9, mode="langchain", model="gpt-4o")',
+        InvalidFieldError,
+        "encoding and model are not for mode='langchain', which has a counter of its own",
+    ),
+    Mistake(
+        'memory.trim([{"role": "user"}], 9)',
+        InvalidFieldError,
+        f"messages[0]: a message needs content; write {_EXAMPLE}",
+    ),
+    Mistake(
+        'memory.validate("hello")',
+        WrongTypeError,
+        "messages is 'hello' (a str); it must be a list: put it into one, ['hello']",
+    ),
+    Mistake("memory.clear_tool_uses([], keep=-1)", InvalidFieldError, "keep is -1; it must be at least 0"),
+    Mistake(
+        "memory.clear_tool_uses([], trigger=9)",
+        UnknownFieldError,
+        "Remora.clear_tool_uses() has no option 'trigger'; did you mean 'trigger_tokens'?",
+    ),
+)
+"""Mistakes in trimming, checking and clearing histories."""
+
+MISTAKES = (*SCOPES, *CLIENTS, *MESSAGES, *SEARCHES, *CONTEXTS, *CONVERSATIONS, *RECORDS, *HISTORIES)
 
 
 def _table() -> str:

@@ -23,6 +23,8 @@ from remora.v1 import (
     text_service_pb2,
     transfer_service_pb2,
     user_service_pb2,
+    vector_service_pb2,
+    workflow_service_pb2,
 )
 
 FILES = (
@@ -33,6 +35,8 @@ FILES = (
     text_service_pb2,
     transfer_service_pb2,
     user_service_pb2,
+    vector_service_pb2,
+    workflow_service_pb2,
 )
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service for file in FILES for service in file.DESCRIPTOR.services_by_name.values()

@@ -13,9 +13,9 @@ from google.rpc.code_pb2 import Code
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.client.test_chat_format import CHAT_MESSAGE, identical
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
-from remora import AsyncRemora, Condition, Message, Remora, SearchResult, Step, edits, errors, testing
+from remora import AsyncRemora, Condition, Message, Remora, SearchResult, Step, Trim, edits, errors, testing
 from remora_server.rpc.errors import ANSWERS, INTERNAL
 
 pytest_plugins = ["pytester"]
@@ -129,6 +129,38 @@ def test_long_conversations_are_paged(memory: Remora) -> None:
     assert texts(chat.messages(1500, timeout=PATIENCE)) == everything[-1500:]
     assert texts(chat.messages(1500, oldest_first=True, timeout=PATIENCE)) == everything[:1500]
     assert texts(chat.messages(3)) == everything[-3:]
+
+
+def test_a_window_grows_no_larger_than_its_policy_says(memory: Remora) -> None:
+    chat = memory.conversation("long", short_term=Trim(60, keep_tokens=20))
+    for number in range(20):
+        chat.append(says(f"This is message number {number}, and it is short."))
+
+    kept = eventually(chat.messages, until=lambda found: len(found) <= 5)
+    everything = chat.messages(None, view="all")
+    assert [message.id for message in kept] == [message.id for message in everything[-len(kept) :]]
+    assert len(everything) == 20
+    window = chat.window()
+    assert (window.first_sequence, window.failure) == (kept[0].sequence, "")
+    assert window.window_revision > 0
+    assert chat.get().short_term == Trim(60, keep_tokens=20)
+    context = chat.context(max_tokens=1_000, recall=False)
+    assert [item.message.id for item in context.items] == [message.id for message in kept]
+
+    chat.update(short_term=None)
+    assert chat.get().short_term is None
+
+
+def test_messages_are_filtered_by_their_attributes(memory: Remora) -> None:
+    chat = memory.conversation("trip")
+    chat.append({"role": "user", "content": "Which train?", "attributes": {"topic": "trains", "stars": 3}})
+    chat.append({"role": "user", "content": "Which hotel?", "attributes": {"topic": "hotels", "stars": 4}})
+    chat.append({"role": "user", "content": "Thanks"})
+
+    assert texts(chat.messages(where={"topic": "trains"})) == ["Which train?"]
+    assert texts(chat.messages(where=Condition("stars", ">", 3))) == ["Which hotel?"]
+    assert texts(chat.messages(1, where=Condition("stars", "present"))) == ["Which hotel?"]
+    assert texts(chat.messages(None, where=~Condition("stars", "present"))) == ["Thanks"]
 
 
 def test_messages_are_bounded_by_messages_and_roles(memory: Remora) -> None:

@@ -12,15 +12,8 @@ from tests.client.scripted_server import SERVICES
 import remora
 from remora import _sync
 
-OF_STUBS = {
-    "ReadConversation",
-    *("AddTimelineEvents", "GetTimelineEvent", "ListTimelineEvents", "DeleteTimelineEvent"),
-    *("SaveHistoryEntry", "UpdateHistoryEntry", "GetHistoryEntry", "ListHistoryEntries", "DeleteHistoryEntry"),
-    *("SaveEntrySteps", "UpdateEntryStep", "GetEntryStep", "ListEntrySteps", "DeleteEntryStep"),
-    *("SaveSpans", "UpdateSpan", "GetSpan", "ListSpans", "ListTraces", "PruneSpans"),
-    *("SaveLogRecords", "ListLogRecords", "PruneLogRecords"),
-}
-"""What no method of the client wraps: it is called through `stubs`, as all of WorkflowService and VectorService is."""
+OF_STUBS = {"ReadConversation", "SaveSpans", "UpdateSpan", "SaveLogRecords"}
+"""What no method of the client wraps: it is called through `stubs`."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"
 
 

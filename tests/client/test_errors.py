@@ -104,3 +104,34 @@ def test_a_missing_server_is_named_with_the_way_to_start_one(connect: Callable[.
     assert failure.endpoint == f"unix:{socket}"
     assert str(socket) in str(failure)
     client.close()
+
+
+def test_a_write_that_found_no_server_says_that_nothing_was_sent(connect: Callable[..., Remora], socket: Path) -> None:
+    client = connect(f"unix:{socket}")
+
+    def failed(seconds: float) -> errors.ConnectionFailedError:
+        with pytest.raises(errors.ConnectionFailedError) as caught:
+            client.conversation("c").clear(timeout=seconds)
+        return caught.value
+
+    failure = with_more_and_more_time(failed, errors.DeadlineExceededError)
+
+    assert not failure.sent
+    assert str(failure).endswith("; nothing was sent")
+    client.close()
+
+
+def test_a_write_whose_connection_broke_says_that_it_may_have_taken_effect(
+    connect: Callable[..., Remora], socket: Path
+) -> None:
+    with ScriptedServer(f"unix:{socket}") as server:
+        client = connect(server.endpoint)
+        server.answer("ClearMessages", Failure(grpc.StatusCode.UNAVAILABLE))
+        with pytest.raises(errors.ConnectionFailedError) as caught:
+            client.conversation("c").clear(timeout=0.2, request_id="r1")
+
+    assert caught.value.sent
+    assert str(caught.value).endswith(
+        "; it may have taken effect: the same call with request_id='r1' takes effect once"
+    )
+    client.close()

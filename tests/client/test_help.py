@@ -14,7 +14,9 @@ from remora import errors
 
 HANDLES = [
     remora.Remora, remora.Conversation, remora.User, remora.WorkingMemory,
+    remora.Workflows, remora.History, remora.Vectors,
     remora.AsyncRemora, remora.AsyncConversation, remora.AsyncUser, remora.AsyncWorkingMemory,
+    remora.AsyncWorkflows, remora.AsyncHistory, remora.AsyncVectors,
 ]  # fmt: skip
 CALLS = [
     (kind, name)

@@ -10,17 +10,36 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 from tests.client.mistakes import MISTAKES, SCOPES, Mistake
 from tests.patience import PATIENCE
 
-from remora import AsyncRemora, Condition, Embedding, Message, Remora, RemoraError, Step, edits, errors, testing
+from remora import (
+    AsyncRemora,
+    Condition,
+    Embedding,
+    HistoryEntry,
+    Message,
+    Remora,
+    RemoraError,
+    Step,
+    Suspension,
+    TimelineEvent,
+    Vector,
+    WorkflowRun,
+    edits,
+    errors,
+    testing,
+)
 
 HELLO = {"role": "user", "content": "hello"}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 VALUES = {
     "HELLO": HELLO, "NOON": NOON, "Condition": Condition, "Embedding": Embedding, "Message": Message, "Remora": Remora,
     "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
+    "HistoryEntry": HistoryEntry, "Suspension": Suspension, "TimelineEvent": TimelineEvent, "Vector": Vector,
+    "WorkflowRun": WorkflowRun, "np": np,
 }  # fmt: skip
 
 

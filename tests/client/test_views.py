@@ -11,16 +11,40 @@ import pytest
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from remora import AppendedMessage, ConversationRecord, Hit, Item, Message, Step, ToolCall, _json
+from remora import (
+    AppendedMessage,
+    ConversationRecord,
+    EntryStep,
+    HistoryEntry,
+    Hit,
+    Item,
+    LogRecord,
+    Message,
+    Span,
+    SpanEvent,
+    SpanLink,
+    Step,
+    Suspension,
+    TimelineEvent,
+    ToolCall,
+    Vector,
+    VectorHit,
+    WorkflowRun,
+    WorkflowStep,
+    _json,
+)
 from remora._views import View
 from remora.search import Component
 from remora.v1 import (
     conversation_pb2,
     conversation_service_pb2,
+    log_record_pb2,
     memory_service_pb2,
     message_pb2,
     scalar_pb2,
+    span_pb2,
     step_pb2,
+    vector_service_pb2,
 )
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -63,6 +87,16 @@ MESSAGE_ON_THE_WIRE = message_pb2.Message(
     token_count=3,
 )
 
+RECORDS: tuple[Any, ...] = (
+    Vector("v", [0.5, 2], content="Leave", metadata={"page": 3}, attributes={"year": 2026}),
+    WorkflowRun("r", "w", "suspended", suspension=Suspension(suspend_time=NOON, checkpoint=[1]), metadata={"a": 1}),
+    WorkflowStep("s", "r", "error", parallel_index=0, error={"why": None}, start_time=NOON),
+    HistoryEntry("e", "agent", input="hi", usage={"tokens": 1}, end_time=NOON),
+    EntryStep("s", "e", type="tool_call", arguments={"city": "Rome"}, result=b"\xff"),
+    TimelineEvent("t", "e", sequence=-1, tags=("a", "b"), status_message="late"),
+)
+"""Values that callers make."""
+
 PAIRS: list[tuple[View, ProtobufMessage]] = [
     (MESSAGE, MESSAGE_ON_THE_WIRE),
     (Message("user"), message_pb2.Message(role="user")),
@@ -83,7 +117,7 @@ PAIRS: list[tuple[View, ProtobufMessage]] = [
         ),
     ),
     (
-        ConversationRecord("c", "sarah", "", "Leave", {"a": 1}, {"n": 1.5}, None, 3, 9, 7, 5, NOON, NOON),
+        ConversationRecord("c", "sarah", "", "Leave", {"a": 1}, {"n": 1.5}, None, None, 3, 9, 7, 5, NOON, NOON),
         conversation_pb2.Conversation(
             id="c",
             user_id="sarah",
@@ -116,6 +150,56 @@ PAIRS: list[tuple[View, ProtobufMessage]] = [
             score=0.0,
             tokens=4,
             reason="fits",
+        ),
+    ),
+    *((made, made.to_proto()) for made in RECORDS),
+    (VectorHit(RECORDS[0], 0.5), vector_service_pb2.VectorHit(vector=RECORDS[0].to_proto(), score=0.5)),
+    (
+        Span(
+            "t",
+            "s",
+            "",
+            "",
+            "search",
+            "client",
+            NOON,
+            None,
+            "ok",
+            "",
+            {"a": 1},
+            (SpanEvent("retry", NOON, None),),
+            (SpanLink("t", "s0", "", None),),
+            None,
+            "otel",
+            "1",
+            "ana",
+        ),
+        span_pb2.SpanRecord(
+            trace_id="t",
+            span_id="s",
+            name="search",
+            kind=span_pb2.SPAN_KIND_CLIENT,
+            start_time=NOON_ON_THE_WIRE,
+            status=span_pb2.SpanStatus(code=span_pb2.SPAN_STATUS_CODE_OK),
+            attributes=b'{ "a": 1 }',
+            events=[span_pb2.SpanEvent(name="retry", time=NOON_ON_THE_WIRE)],
+            links=[span_pb2.SpanLink(trace_id="t", span_id="s0")],
+            scope=span_pb2.InstrumentationScope(name="otel", version="1"),
+            user_id="ana",
+        ),
+    ),
+    (
+        LogRecord("l", "t", "s", 1, NOON, None, 9, "INFO", "late", {}, [1], "", "", ""),
+        log_record_pb2.LogRecord(
+            id="l",
+            trace_id="t",
+            span_id="s",
+            trace_flags=1,
+            time=NOON_ON_THE_WIRE,
+            severity_number=9,
+            severity_text="INFO",
+            body=b'"late"',
+            resource=b"[1]",
         ),
     ),
 ]

@@ -139,6 +139,7 @@ def page(
         received=received,
         after_sequence=None,
         before_sequence=before_sequence,
+        window=(0, 0),
         newest=newest,
         limit=limit,
         max_bytes=max_bytes,

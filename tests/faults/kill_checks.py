@@ -22,19 +22,24 @@ from tests.patience import PATIENCE
 from remora.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
+    checkpoint_service_pb2_grpc,
     conversation_pb2,
     conversation_service_pb2_grpc,
     history_service_pb2_grpc,
     memory_service_pb2,
     memory_service_pb2_grpc,
     message_pb2,
+    store_service_pb2_grpc,
     vector_service_pb2_grpc,
     workflow_service_pb2_grpc,
 )
+from remora.v1 import checkpoint_service_pb2 as checkpoints
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
+from remora.v1 import store_service_pb2 as store
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.store_item_pb2 import ItemKey
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
@@ -178,6 +183,8 @@ class Checker:
         self.store = conversation_service_pb2_grpc.ConversationServiceStub(self.channel)
         self._history = history_service_pb2_grpc.HistoryServiceStub(self.channel)
         self._workflows = workflow_service_pb2_grpc.WorkflowServiceStub(self.channel)
+        self._items = store_service_pb2_grpc.StoreServiceStub(self.channel)
+        self._checkpoints = checkpoint_service_pb2_grpc.CheckpointServiceStub(self.channel)
         self._vectors = vector_service_pb2_grpc.VectorServiceStub(self.channel)
         self._memory = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
         self._admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
@@ -217,6 +224,9 @@ class Checker:
             seen.entry_steps[entry_id] = list(self._history.ListEntrySteps(steps, timeout=WAIT).steps)
             seen.events[entry_id] = self._events_of(entry_id)
         self._see_vectors(user, seen)
+        self._see_memory_items(user, seen)
+        self._see_items(user, seen)
+        self._see_checkpoints(user, seen)
         for trace_id in traces_of(user):
             spans = history.ListSpansRequest(trace_id=trace_id, page_size=PAGE)
             seen.spans[trace_id] = list(self._history.ListSpans(spans, timeout=WAIT).spans)
@@ -236,6 +246,19 @@ class Checker:
                 return found
             request.page_token = page.next_page_token
 
+    def _see_items(self, user: str, seen: Seen) -> None:
+        search = store.ItemSearch(namespace_prefix=[user], limit=PAGE)
+        found = self._items.SearchItems(store.SearchItemsRequest(search=search), timeout=WAIT).hits
+        seen.items = {(tuple(hit.item.namespace), hit.item.key): hit.item for hit in found}
+        search.vector = struct.pack("<2f", 0, 0)
+        near = self._items.SearchItems(store.SearchItemsRequest(search=search), timeout=WAIT).hits
+        seen.near_items = {(tuple(hit.item.namespace), hit.item.key) for hit in near}
+        names = sorted({namespace for namespace, _ in seen.items})
+        keys = [ItemKey(namespace=name, key=f"i{number}") for name in names for number in range(4)]
+        if keys:
+            got = self._items.GetItems(store.GetItemsRequest(keys=keys), timeout=WAIT).items
+            seen.items_by_key = {(tuple(item.namespace), item.key): item for item in got}
+
     def _see_vectors(self, user: str, seen: Seen) -> None:
         listed = self._vectors.ListCollections(vectors.ListCollectionsRequest(page_size=PAGE), timeout=WAIT)
         own = [collection for collection in listed.collections if collection.id in collections_of(user)]
@@ -247,6 +270,24 @@ class Checker:
             seen.near[name] = [hit.vector.id for hit in self._vectors.SearchVectors(near, timeout=WAIT).hits]
             request = vectors.GetVectorsRequest(collection_id=name, user_id=user, ids=[f"v{n}" for n in range(6)])
             seen.vectors[name] = list(self._vectors.GetVectors(request, timeout=WAIT).vectors)
+
+    def _see_memory_items(self, user: str, seen: Seen) -> None:
+        listed = memory_service_pb2.ListMemoryItemsRequest(user_id=user, page_size=PAGE)
+        items = self._memory.ListMemoryItems(listed, timeout=WAIT).items
+        seen.memory_items = sorted(items, key=lambda item: item.id)
+        request = memory_service_pb2.SearchMemoryItemsRequest(user_id=user, query=f"{user} tea", k=PAGE)
+        seen.remembered = [hit.item.id for hit in self._memory.SearchMemoryItems(request, timeout=WAIT).hits]
+
+    def _see_checkpoints(self, user: str, seen: Seen) -> None:
+        request = checkpoints.ListCheckpointsRequest(user_id=user, page_size=PAGE)
+        while True:
+            page = self._checkpoints.ListCheckpoints(request, timeout=WAIT)
+            seen.checkpoints += page.checkpoints
+            if not page.next_page_token:
+                break
+            request.page_token = page.next_page_token
+        for found in seen.checkpoints:
+            found.checkpoint.ClearField("create_time")
 
     def _events_of(self, run_id: str) -> list[TimelineEvent]:
         request = history.ListTimelineEventsRequest(run_id=run_id, page_size=PAGE)

@@ -31,11 +31,15 @@ from tests.tokens import token_file
 from remora import Remora
 from remora.v1 import (
     admin_service_pb2,
+    checkpoint_pb2,
+    checkpoint_service_pb2,
     conversation_pb2,
     history_entry_pb2,
     history_service_pb2,
     memory_service_pb2,
     message_pb2,
+    store_item_pb2,
+    store_service_pb2,
     text_service_pb2,
     timeline_event_pb2,
     transfer_service_pb2,
@@ -118,6 +122,29 @@ def create_twice(memory: Remora, _: Sidecar) -> None:
         memory.stubs.conversations.CreateConversation(request, timeout=WAIT)
 
 
+def name_an_upload_that_is_not_there(memory: Remora, _: Sidecar, upload_id: str = "lost") -> None:
+    checkpoint = checkpoint_pb2.Checkpoint(thread_id="t", id="c")
+    checkpoint.channels.add(channel="a", version=checkpoint_pb2.Version(text="1"))
+    draft = checkpoint_service_pb2.CheckpointDraft(checkpoint=checkpoint)
+    upload = checkpoint_service_pb2.Upload(id=upload_id, parts=1)
+    draft.values.add(channel="a", value=checkpoint_service_pb2.Value(upload=upload))
+    request = checkpoint_service_pb2.SaveCheckpointsRequest(checkpoints=[draft])
+    memory.stubs.checkpoints.SaveCheckpoints(request, timeout=WAIT)
+
+
+def upload_to_a_named_upload(memory: Remora, sidecar: Sidecar) -> None:
+    request = checkpoint_service_pb2.UploadCheckpointPartRequest(thread_id="t", upload_id="u", data=b"part")
+    memory.stubs.checkpoints.UploadCheckpointPart(request, timeout=WAIT)
+    name_an_upload_that_is_not_there(memory, sidecar, "u")
+    memory.stubs.checkpoints.UploadCheckpointPart(request, timeout=WAIT)
+
+
+def read_a_value_of_a_channel(memory: Remora, _: Sidecar) -> None:
+    channel = checkpoint_pb2.ChannelVersion(channel="lost", version=checkpoint_pb2.Version(text="1"))
+    request = checkpoint_service_pb2.ReadCheckpointValueRequest(thread_id="t", channel=channel)
+    memory.stubs.checkpoints.ReadCheckpointValue(request, timeout=WAIT)
+
+
 def get_a_run(memory: Remora, _: Sidecar) -> None:
     memory.stubs.workflows.GetWorkflowRun(workflow_service_pb2.GetWorkflowRunRequest(run_id="lost"), timeout=WAIT)
 
@@ -131,6 +158,11 @@ def store_vectors(memory: Remora, *dimensions: int) -> None:
     vectors = [vector_pb2.Vector(id=f"v{index}", values=bytes(4 * size)) for index, size in enumerate(dimensions)]
     request = vector_service_pb2.UpsertVectorsRequest(collection_id="k", vectors=vectors)
     memory.stubs.vectors.UpsertVectors(request, timeout=WAIT)
+
+
+def get_an_item(memory: Remora, _: Sidecar) -> None:
+    request = memory_service_pb2.GetMemoryItemRequest(user_id="sarah", item_id="lost")
+    memory.stubs.memory.GetMemoryItem(request, timeout=WAIT)
 
 
 def get_a_collection(memory: Remora, _: Sidecar) -> None:
@@ -152,6 +184,16 @@ def search_many_vectors(memory: Remora, _: Sidecar) -> None:
     store_vectors(memory, *[4_096] * 64)
     request = vector_service_pb2.SearchVectorsRequest(collection_id="k", vector=bytes(4 * 4_096))
     memory.stubs.vectors.SearchVectors(request, timeout=WAIT)
+
+
+def list_large_namespaces(memory: Remora, sidecar: Sidecar) -> None:
+    """The items are loaded after a start: what grows in memory stays there until something else needs the room."""
+    items = [store_item_pb2.StoreItem(namespace=["n"], key="k", value=b'"%s"' % (b"x" * (1 << 20)))]
+    memory.stubs.store.PutItems(store_service_pb2.PutItemsRequest(items=items), timeout=WAIT)
+    sidecar.stop()
+    sidecar.start()
+    memory.status()
+    memory.stubs.store.ListNamespaces(store_service_pb2.ListNamespacesRequest(), timeout=WAIT)
 
 
 def get_an_event(memory: Remora, _: Sidecar) -> None:
@@ -510,6 +552,27 @@ FAULTS = [
         {"step_id": "lost"},
     ),
     Fault(
+        errors.UploadIncomplete,
+        name_an_upload_that_is_not_there,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "UPLOAD_INCOMPLETE",
+        {"upload_id": "lost", "part": "0"},
+    ),
+    Fault(
+        errors.UploadNamed,
+        upload_to_a_named_upload,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "UPLOAD_NAMED",
+        {"upload_id": "u"},
+    ),
+    Fault(
+        errors.CheckpointValueNotFound,
+        read_a_value_of_a_channel,
+        grpc.StatusCode.NOT_FOUND,
+        "CHECKPOINT_VALUE_NOT_FOUND",
+        {"value_of": "the channel 'lost'"},
+    ),
+    Fault(
         errors.SpanNotFound,
         get_a_span,
         grpc.StatusCode.NOT_FOUND,
@@ -522,6 +585,13 @@ FAULTS = [
         grpc.StatusCode.ALREADY_EXISTS,
         "HISTORY_ENTRY_EXISTS",
         {"entry_id": "h"},
+    ),
+    Fault(
+        errors.MemoryItemNotFound,
+        get_an_item,
+        grpc.StatusCode.NOT_FOUND,
+        "MEMORY_ITEM_NOT_FOUND",
+        {"item_id": "lost"},
     ),
     Fault(
         errors.CollectionNotFound,
@@ -549,6 +619,14 @@ FAULTS = [
         search_many_vectors,
         grpc.StatusCode.FAILED_PRECONDITION,
         "VECTORS_TOO_LARGE",
+        {"needed_bytes": None, "limit_bytes": str(1 << 20), "setting": "vector_bytes"},
+        arguments=("--vector-bytes=1MiB",),
+    ),
+    Fault(
+        errors.ItemsTooLarge,
+        list_large_namespaces,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "ITEMS_TOO_LARGE",
         {"needed_bytes": None, "limit_bytes": str(1 << 20), "setting": "vector_bytes"},
         arguments=("--vector-bytes=1MiB",),
     ),

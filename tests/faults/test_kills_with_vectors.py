@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -14,7 +15,8 @@ import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
-from remora import Remora
+from remora import MessageLike, Remora
+from remora.errors import ConnectionFailedError, DeadlineExceededError
 from remora.v1 import memory_service_pb2 as memory_pb2
 from remora_server import failpoints
 from remora_server.storage.database.database import FILE_NAME
@@ -109,9 +111,10 @@ def some_points() -> list[object]:
     return [POINTS[0], *(pytest.param(point, marks=pytest.mark.faults) for point in POINTS[1:])]
 
 
-def say(memory: Remora, *contents: str) -> None:
+def say(memory: Remora, *contents: str, request_id: str | None = None) -> None:
     """Messages that are acknowledged; the server may be dead right after."""
-    memory.conversation("talk", user_id="sarah").append([{"role": "user", "content": c} for c in contents])
+    said: list[MessageLike] = [{"role": "user", "content": content} for content in contents]
+    memory.conversation("talk", user_id="sarah").append(said, request_id=request_id)
 
 
 def embedded_texts(sidecar: Sidecar) -> list[str]:
@@ -131,13 +134,14 @@ def test_messages_whose_embedding_is_killed_have_their_vectors_in_the_end(sideca
     sidecar.failpoints = {failpoints.VARIABLE: f"{point}=abort@1"}
     sidecar.start()
     texts = [sentence(number) for number in range(SAID)]
-    with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
-        say(memory, *texts)
+    with Remora(sidecar.endpoint) as memory, suppress(ConnectionFailedError, DeadlineExceededError):
+        say(memory, *texts, request_id="said")  # the server may be dead before it answers
     assert sidecar.wait() < 0, "the point was reached"
 
     sidecar.failpoints = {}
     sidecar.start()
     with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
+        say(memory, *texts, request_id="said")
         wait_until_all_is_embedded(memory)
     assert sidecar.stop() == 0
     assert embedded_texts(sidecar) == sorted(texts)

@@ -12,28 +12,53 @@ from typing import Any, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
+from tests.store.checkpoint_model import ThreadRows
 
+from remora.v1 import checkpoint_service_pb2 as checkpoints
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import store_service_pb2 as store
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.log_record_pb2 import LogRecord
+from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.span_pb2 import SpanRecord
+from remora.v1.store_item_pb2 import ItemKey, StoreItem
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
+from remora_server.domain.checkpoints import PartDraft
+from remora_server.domain.errors import UploadIncomplete, UploadNamed
+from remora_server.rpc.handlers.checkpoints import checkpoint_draft, task_draft
 
-LEARNED = ("revision", "uid", "sequence", "id", "create_time", "update_time", "token_count", "last_sequence")
+LEARNED = (
+    "revision",
+    "uid",
+    "sequence",
+    "id",
+    "create_time",
+    "update_time",
+    "token_count",
+    "last_sequence",
+    "expire_time",
+)
 """Fields that a model may not know."""
+
+UPLOADED = "uploaded"
+"""The type of values that are uploaded."""
 
 Kind = TypeVar("Kind", bound=Message)
 Reply: TypeAlias = Any
 """The reply of whichever method was asked, None where there was none."""
+
+
+ItemAt: TypeAlias = tuple[tuple[str, ...], str]
+"""The namespace and the key of an item."""
 
 
 class Refused(Exception):
@@ -106,11 +131,22 @@ class Seen:
     collections: dict[str, VectorCollection] = field(default_factory=dict)
     vectors: dict[str, list[Vector]] = field(default_factory=dict)
     """The user's vectors of each collection, by id."""
+    items: dict[ItemAt, StoreItem] = field(default_factory=dict)
+    """The items of the user's namespaces, as a search shows them."""
+    items_by_key: dict[ItemAt, StoreItem] = field(default_factory=dict)
+    near_items: set[ItemAt] = field(default_factory=set)
+    """Those that a search by vector finds."""
     near: dict[str, list[str]] = field(default_factory=dict)
     """The ids of those that a search of the collection finds."""
+    checkpoints: list[checkpoints.FoundCheckpoint] = field(default_factory=list)
+    """Without the times at which they were stored."""
     spans: dict[str, list[SpanRecord]] = field(default_factory=dict)
     """Those of each trace that there may be."""
     logs: list[LogRecord] = field(default_factory=list)
+    memory_items: list[MemoryItem] = field(default_factory=list)
+    """By id."""
+    remembered: list[str] = field(default_factory=list)
+    """The ids of those that a search finds."""
 
 
 class Draft:
@@ -214,8 +250,11 @@ class UserModel:
         self.entry_steps: dict[tuple[str, str], EntryStep] = {}
         """By entry and id, in the order of adding."""
         self.collections: dict[str, VectorCollection] = {}
+        self.items: dict[ItemAt, StoreItem] = {}
         self.vectors: dict[tuple[str, str], Vector] = {}
         """By collection and id."""
+        self.memory_items: dict[str, MemoryItem] = {}
+        self.threads = ThreadRows()
         self.spans: dict[tuple[str, str], SpanRecord] = {}
         self.logs: dict[str, LogRecord] = {}
         """In the order of saving."""
@@ -249,11 +288,24 @@ class UserModel:
             "SaveEntrySteps": self._save_entry_steps,
             "UpdateEntryStep": self._update_entry_step,
             "DeleteEntryStep": self._delete_entry_step,
+            "PutItems": self._put_items,
+            "DeleteItems": self._delete_items,
+            "DeleteNamespaces": self._delete_namespaces,
+            "ExecuteOperations": self._execute_operations,
+            "DeleteExpiredItems": lambda _request, _reply: Expected(False, {"deleted_items": 0}),
             "UpsertVectors": self._upsert_vectors,
             "DeleteVectors": self._delete_vectors,
             "CreateCollection": self._create_collection,
             "ClearCollection": self._clear_collection,
             "DeleteCollection": self._delete_collection,
+            "AddMemoryItems": self._add_memory_items,
+            "DeleteMemoryItems": self._delete_memory_items,
+            "SaveCheckpoints": self._save_checkpoints,
+            "UploadCheckpointPart": self._upload_checkpoint_part,
+            "DeleteThread": self._delete_thread,
+            "DeleteRuns": self._delete_runs,
+            "CopyThread": self._copy_thread,
+            "PruneThreads": self._prune_threads,
             "SaveSpans": self._save_spans,
             "UpdateSpan": self._update_span,
             "PruneSpans": self._prune_spans,
@@ -356,7 +408,10 @@ class UserModel:
         self.runs, self.run_steps, self.events = {}, {}, {}
         self.entries, self.entry_steps = {}, {}
         self.vectors = {}
+        self.items = {at: item for at, item in self.items.items() if item.user_id != self.user}
+        self.memory_items = {}
         self.spans, self.logs = {}, {}
+        self.threads.forget(self.user)
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
 
     def _import(self, request: transfer.ImportRecordsRequest, reply: Reply) -> Expected:
@@ -516,6 +571,34 @@ class UserModel:
         gone = self.entry_steps.pop((request.entry_id, request.step_id), None)
         return Expected(gone is not None, {"deleted": gone is not None})
 
+    def _put_items(self, request: store.PutItemsRequest, reply: Reply) -> Expected:
+        self._put_each(request.items, reply)
+        return Expected(True)
+
+    def _put_each(self, given: Iterable[StoreItem], reply: Reply) -> None:
+        for each in given:
+            item = copied(each)
+            item.revision = revision_of(reply)
+            self.items[_at(item)] = item
+
+    def _delete_items(self, request: store.DeleteItemsRequest, _reply: Reply) -> Expected:
+        gone = self._delete_each(request.keys)
+        return Expected(bool(gone), {"deleted_items": gone})
+
+    def _delete_each(self, keys: Iterable[ItemKey]) -> int:
+        return sum(self.items.pop(_at(key), None) is not None for key in keys)
+
+    def _delete_namespaces(self, request: store.DeleteNamespacesRequest, _reply: Reply) -> Expected:
+        prefix = tuple(request.namespace_prefix)
+        self.items = {at: item for at, item in self.items.items() if at[0][: len(prefix)] != prefix}
+        return Expected(True)
+
+    def _execute_operations(self, request: store.ExecuteOperationsRequest, reply: Reply) -> Expected:
+        puts = [each.put for each in request.operations if each.HasField("put")]
+        gone = self._delete_each(each.delete for each in request.operations if each.HasField("delete"))
+        self._put_each(puts, reply)
+        return Expected(bool(puts or gone))
+
     def _upsert_vectors(self, request: vectors.UpsertVectorsRequest, reply: Reply) -> Expected:
         name = request.collection_id
         collection = self.collections.setdefault(name, VectorCollection(id=name))
@@ -537,6 +620,60 @@ class UserModel:
         for key in gone:
             del self.vectors[key]
         return Expected(bool(gone), {"deleted_vectors": len(gone)})
+
+    def _add_memory_items(self, request: memory.AddMemoryItemsRequest, _reply: Reply) -> Expected:
+        for given in request.items:
+            item, before = copied(given), self.memory_items.get(given.id)
+            item.user_id = self.user
+            if before is not None and before.HasField("create_time"):
+                item.create_time.CopyFrom(before.create_time)
+            self.memory_items[item.id] = item
+        return Expected(True, {"ids": [item.id for item in request.items]})
+
+    def _delete_memory_items(self, request: memory.DeleteMemoryItemsRequest, _reply: Reply) -> Expected:
+        def goes(item: MemoryItem) -> bool:
+            return item.id in request.ids.ids or (
+                request.HasField("filter") and set(request.filter.tags) <= set(item.tags)
+            )
+
+        gone = [item.id for item in self.memory_items.values() if goes(item)]
+        for item_id in gone:
+            del self.memory_items[item_id]
+        return Expected(bool(gone), {"deleted_items": len(gone)})
+
+    def _save_checkpoints(self, request: checkpoints.SaveCheckpointsRequest, reply: Reply) -> Expected:
+        drafts = [checkpoint_draft(each) for each in request.checkpoints]
+        tasks = [task_draft(each) for each in request.writes]
+        try:
+            self.threads.save(drafts, tasks, revision_of(reply), 0)
+        except UploadIncomplete as error:
+            raise Refused(grpc.StatusCode.FAILED_PRECONDITION) from error
+        return Expected(True)
+
+    def _upload_checkpoint_part(self, request: checkpoints.UploadCheckpointPartRequest, _reply: Reply) -> Expected:
+        given = (request.thread_id, request.checkpoint_ns, request.upload_id, request.index)
+        try:
+            self.threads.upload(PartDraft(*given, request.data, request.user_id))
+        except UploadNamed as error:
+            raise Refused(grpc.StatusCode.FAILED_PRECONDITION) from error
+        return Expected(True)
+
+    def _delete_thread(self, request: checkpoints.DeleteThreadRequest, _reply: Reply) -> Expected:
+        self.threads.delete(request.thread_id)
+        return Expected(True)
+
+    def _delete_runs(self, request: checkpoints.DeleteRunsRequest, _reply: Reply) -> Expected:
+        gone = self.threads.delete_runs(request.run_ids)
+        return Expected(bool(gone), {"deleted_checkpoints": gone})
+
+    def _copy_thread(self, request: checkpoints.CopyThreadRequest, _reply: Reply) -> Expected:
+        copied = self.threads.copy(request.source_thread_id, request.target_thread_id)
+        return Expected(bool(copied), {"copied_checkpoints": copied})
+
+    def _prune_threads(self, request: checkpoints.PruneThreadsRequest, _reply: Reply) -> Expected:
+        keep_latest = request.strategy != checkpoints.PRUNE_STRATEGY_DELETE
+        gone = sum(self.threads.prune(each, keep_latest=keep_latest) for each in request.thread_ids)
+        return Expected(bool(gone), {"deleted_checkpoints": gone})
 
     def _create_collection(self, request: vectors.CreateCollectionRequest, _reply: Reply) -> Expected:
         if request.collection.id in self.collections:
@@ -696,6 +833,39 @@ class UserModel:
                 found.append(f"vectors of {name}: a search finds {seen.near[name]}, not all of them")
         return found
 
+    def memory_item_differences(self, seen: Seen) -> list[str]:
+        own = [self.memory_items[item_id] for item_id in sorted(self.memory_items)]
+        found = _row_differences("memory items", own, seen.memory_items)
+        if sorted(seen.remembered) != [item.id for item in own]:
+            found.append(f"memory items: a search finds {sorted(seen.remembered)}, not all of them")
+        return found
+
+    def checkpoint_differences(self, seen: Seen) -> list[str]:
+        return self._thread_differences("checkpoints", seen, lambda found: [found.checkpoint])
+
+    def blob_differences(self, seen: Seen) -> list[str]:
+        return self._thread_differences(
+            "channel_blobs", seen, lambda found: [each for each in found.values if each.value.type != UPLOADED]
+        )
+
+    def part_differences(self, seen: Seen) -> list[str]:
+        return self._thread_differences(
+            "checkpoint_parts", seen, lambda found: [each for each in found.values if each.value.type == UPLOADED]
+        )
+
+    def write_differences(self, seen: Seen) -> list[str]:
+        return self._thread_differences("checkpoint_writes", seen, lambda found: list(found.writes))
+
+    def _thread_differences(
+        self, name: str, seen: Seen, part: Callable[[checkpoints.FoundCheckpoint], list[Any]]
+    ) -> list[str]:
+        found = [contents.found(each) for contents, each in self.threads.listed()]
+        for each in found:
+            each.checkpoint.ClearField("create_time")
+        wanted = sorted((each.checkpoint.thread_id, each.checkpoint.id, str(part(each))) for each in found)
+        shown = sorted((each.checkpoint.thread_id, each.checkpoint.id, str(part(each))) for each in seen.checkpoints)
+        return [f"{name} {shown}, not {wanted}"] if shown != wanted else []
+
     def span_differences(self, seen: Seen) -> list[str]:
         return [
             text
@@ -712,6 +882,17 @@ class UserModel:
         by_time = sorted(self.logs.values(), key=lambda record: record.time.ToNanoseconds())
         return _row_differences("log records", by_time, seen.logs)
 
+    def item_differences(self, seen: Seen) -> list[str]:
+        found: list[str] = []
+        for shown in (seen.items, seen.items_by_key):
+            places = sorted(self.items | shown)
+            own = [_without_vectors(self.items[at]) for at in places if at in self.items]
+            found += _row_differences("store_items", own, [shown[at] for at in places if at in shown])
+        near = {at for at, item in self.items.items() if item.vectors}
+        if seen.near_items != near:
+            found.append(f"store_items: a search by vector finds {seen.near_items}, not {near}")
+        return found
+
     def _search_differences(self, seen: Seen) -> list[str]:
         wanted = {(name, id_) for name, kept in self.kept.items() for id_ in _with_vectors(seen.messages[name], kept)}
         if len(seen.found) != len(set(seen.found)):
@@ -727,6 +908,8 @@ class UserModel:
         self.entry_steps = _adopted(self.entry_steps, seen.entry_steps)
         self.collections = {name: copied(collection) for name, collection in seen.collections.items()}
         self.vectors = _adopted(self.vectors, seen.vectors)
+        self.items = {at: _with_vectors_of(item, self.items.get(at)) for at, item in seen.items.items()}
+        self.memory_items = {item.id: copied(item) for item in seen.memory_items}
         self.logs = {key: copied(next(one for one in seen.logs if one.id == key)) for key in self.logs}
         for name, kept in self.kept.items():
             if not kept.shared:
@@ -770,8 +953,14 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "entry_steps": UserModel.entry_step_differences,
     "vector_collections": UserModel.collection_differences,
     "vectors": UserModel.vector_differences,
+    "store_items": UserModel.item_differences,
+    "checkpoints": UserModel.checkpoint_differences,
+    "channel_blobs": UserModel.blob_differences,
+    "checkpoint_writes": UserModel.write_differences,
+    "checkpoint_parts": UserModel.part_differences,
     "spans": UserModel.span_differences,
     "log_records": UserModel.log_differences,
+    "memory_items": UserModel.memory_item_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 
@@ -805,6 +994,24 @@ def _cleared(parts: Iterable[Kept], revision: int) -> int:
 def _with_vectors(shown: Sequence[message_pb2.Message], kept: Kept) -> list[str]:
     """The ids of messages whose caller gave a vector."""
     return [seen.id for seen, known in zip(shown, kept.messages, strict=True) if known.embedding.values]
+
+
+def _at(given: StoreItem | ItemKey) -> ItemAt:
+    return tuple(given.namespace), given.key
+
+
+def _without_vectors(item: StoreItem) -> StoreItem:
+    """The item as it is shown."""
+    shown = copied(item)
+    shown.ClearField("vectors")
+    return shown
+
+
+def _with_vectors_of(shown: StoreItem, known: StoreItem | None) -> StoreItem:
+    item = copied(shown)
+    if known is not None:
+        item.vectors.extend(known.vectors)
+    return item
 
 
 def _row_differences(what: str, wanted: Sequence[Kind], shown: Sequence[Kind]) -> list[str]:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from tests.faults.user_model import UPLOADED
 
+from remora.v1 import checkpoint_service_pb2 as checkpoints
 from remora.v1 import conversation_pb2, message_pb2, step_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import store_service_pb2 as store
 from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.checkpoint_pb2 import Checkpoint, Version
 from remora.v1.filter_pb2 import OPERATOR_EQ, Condition, Filter
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.log_record_pb2 import LogRecord
+from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter, MemoryItemIds, SpokenMessage
 from remora.v1.scalar_pb2 import Scalar
 from remora.v1.span_pb2 import SpanRecord
+from remora.v1.store_item_pb2 import ItemKey, StoreItem
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 VECTOR_MODEL = "callers"
+A_DAY = 86_400
 NAMES = ("a", "b", "c")
 IDS = 12
 LONG_AGO = 1_700_000_000
@@ -61,11 +69,24 @@ WEIGHTS = {
     "SaveEntrySteps": 6,
     "UpdateEntryStep": 3,
     "DeleteEntryStep": 2,
+    "PutItems": 8,
+    "DeleteItems": 3,
+    "DeleteNamespaces": 1,
+    "ExecuteOperations": 4,
+    "DeleteExpiredItems": 1,
     "UpsertVectors": 8,
     "DeleteVectors": 4,
     "CreateCollection": 2,
     "ClearCollection": 1,
     "DeleteCollection": 1,
+    "AddMemoryItems": 8,
+    "DeleteMemoryItems": 4,
+    "SaveCheckpoints": 14,
+    "UploadCheckpointPart": 4,
+    "DeleteThread": 1,
+    "DeleteRuns": 1,
+    "CopyThread": 1,
+    "PruneThreads": 2,
     "SaveSpans": 6,
     "UpdateSpan": 4,
     "PruneSpans": 1,
@@ -130,11 +151,24 @@ class UserRequests:
             "SaveEntrySteps": self._save_entry_steps,
             "UpdateEntryStep": self._update_entry_step,
             "DeleteEntryStep": self._delete_entry_step,
+            "PutItems": lambda: store.PutItemsRequest(items=self._items()),
+            "DeleteItems": lambda: store.DeleteItemsRequest(keys=[self._item_key() for _ in range(2)]),
+            "DeleteNamespaces": lambda: store.DeleteNamespacesRequest(namespace_prefix=self._namespace()),
+            "ExecuteOperations": self._execute_operations,
+            "DeleteExpiredItems": store.DeleteExpiredItemsRequest,
             "UpsertVectors": self._upsert_vectors,
             "DeleteVectors": self._delete_vectors,
             "CreateCollection": self._create_collection,
             "ClearCollection": lambda: vectors.ClearCollectionRequest(collection_id=self._own()),
             "DeleteCollection": self._delete_collection,
+            "AddMemoryItems": self._add_memory_items,
+            "DeleteMemoryItems": self._delete_memory_items,
+            "SaveCheckpoints": self._save_checkpoints,
+            "UploadCheckpointPart": self._upload_checkpoint_part,
+            "DeleteThread": lambda: checkpoints.DeleteThreadRequest(thread_id=self._thread()),
+            "DeleteRuns": lambda: checkpoints.DeleteRunsRequest(run_ids=[self._run()]),
+            "CopyThread": self._copy_thread,
+            "PruneThreads": self._prune_threads,
             "SaveSpans": self._save_spans,
             "UpdateSpan": self._update_span,
             "PruneSpans": lambda: history.PruneSpansRequest(started_before=Timestamp(seconds=LONG_AGO)),
@@ -417,6 +451,31 @@ class UserRequests:
         event.start_time.FromSeconds(LONG_AGO)
         return event
 
+    def _namespace(self) -> list[str]:
+        return [self._user, self._random.choice(NAMES)]
+
+    def _item_key(self) -> ItemKey:
+        return ItemKey(namespace=self._namespace(), key=f"i{self._random.randrange(4)}")
+
+    def _items(self) -> list[StoreItem]:
+        """Items with different keys."""
+        numbers = self._random.sample(range(4), self._random.randint(1, 3))
+        return [self._item(f"i{number}") for number in numbers]
+
+    def _item(self, key: str) -> StoreItem:
+        item = StoreItem(namespace=self._namespace(), key=key, value=json.dumps({"said": self._text()}).encode())
+        item.user_id = self._random.choice(["", self._user])
+        if self._random.random() < 0.2:
+            item.ttl.FromSeconds(A_DAY)
+        for _ in range(self._random.choice([0, 1, 3])):
+            item.vectors.add(values=struct.pack("<2f", 1, self._random.random()))
+        return item
+
+    def _execute_operations(self) -> Message:
+        puts = [store.Operation(put=item) for item in self._items()]
+        gone = ItemKey(namespace=self._namespace(), key="deleted alone")
+        return store.ExecuteOperationsRequest(operations=[*puts, store.Operation(delete=gone)])
+
     def _upsert_vectors(self) -> Message:
         given = [self._stored_vector() for _ in range(self._random.randint(1, 4))]
         return vectors.UpsertVectorsRequest(collection_id=self._own(), user_id=self._user, vectors=given)
@@ -438,6 +497,76 @@ class UserRequests:
             value = Scalar(integer=self._random.randrange(3))
             request.filter.CopyFrom(Filter(condition=Condition(key="group", operator=OPERATOR_EQ, values=[value])))
         return request
+
+    def _add_memory_items(self) -> Message:
+        items = [self._memory_item() for _ in range(self._random.randint(1, 4))]
+        return memory.AddMemoryItemsRequest(user_id=self._user, items=items)
+
+    def _memory_item(self) -> MemoryItem:
+        return MemoryItem(
+            id=f"i{self._random.randrange(6)}",
+            text=self._text(),
+            conversation=[SpokenMessage(role="user", content="tea")] * self._random.randrange(3),
+            tags=self._random.sample(NAMES, self._random.randrange(3)),
+            metadata=self._random.choice([b"", b'{"group": 1}']),
+        )
+
+    def _delete_memory_items(self) -> Message:
+        if self._random.random() < 0.6:
+            ids = [f"i{self._random.randrange(6)}" for _ in range(2)]
+            return memory.DeleteMemoryItemsRequest(user_id=self._user, ids=MemoryItemIds(ids=ids))
+        tags = self._random.sample(NAMES, self._random.randrange(3))
+        return memory.DeleteMemoryItemsRequest(user_id=self._user, filter=MemoryItemFilter(tags=tags))
+
+    def _thread(self) -> str:
+        return f"{self._user}-thread-{self._random.choice(NAMES)}"
+
+    def _run(self) -> str:
+        return f"{self._user}-run-{self._random.choice(NAMES)}"
+
+    def _save_checkpoints(self) -> Message:
+        """A checkpoint whose value resembles its parent's, or was uploaded, and what a task wrote since another."""
+        thread, place, size = self._thread(), self._random.randrange(1, 6), self._random.randrange(40)
+        checkpoint = Checkpoint(
+            thread_id=thread,
+            id=f"c{place}",
+            parent_id=f"c{self._random.randrange(place)}",
+            user_id=self._user,
+            run_id=self._run(),
+        )
+        checkpoint.channels.add(channel="a", version=Version(text=f"v{self._count}"))
+        checkpoint.channels.add(channel="b", version=Version(text="v"), empty=self._random.random() < 0.5)
+        draft = checkpoints.CheckpointDraft(checkpoint=checkpoint)
+        text = b"".join(b"line %d of a text\n" % number for number in range(size))
+        value = checkpoints.Value(type="json", data=text + str(self._count).encode())
+        if self._random.random() < 0.2:
+            value = checkpoints.Value(type=UPLOADED, upload=checkpoints.Upload(id=self._upload(), parts=1))
+        draft.values.add(channel="a", value=value)
+        task = checkpoints.TaskWrites(
+            name=checkpoints.CheckpointName(thread_id=thread, checkpoint_id=f"c{self._random.randrange(1, 6)}"),
+            task_id=f"task {self._random.randrange(3)}",
+            user_id=self._user,
+            replace=self._random.random() < 0.5,
+        )
+        task.writes.add(channel="a", value=checkpoints.Value(data=self._text().encode()))
+        return checkpoints.SaveCheckpointsRequest(checkpoints=[draft], writes=[task])
+
+    def _upload(self) -> str:
+        return f"u{self._random.randrange(3)}"
+
+    def _upload_checkpoint_part(self) -> Message:
+        return checkpoints.UploadCheckpointPartRequest(
+            thread_id=self._thread(), upload_id=self._upload(), data=self._random.randbytes(500), user_id=self._user
+        )
+
+    def _copy_thread(self) -> Message:
+        return checkpoints.CopyThreadRequest(
+            source_thread_id=self._thread(), target_thread_id=f"{self._user}-thread-copy"
+        )
+
+    def _prune_threads(self) -> Message:
+        strategy = self._random.choice([checkpoints.PRUNE_STRATEGY_KEEP_LATEST, checkpoints.PRUNE_STRATEGY_DELETE])
+        return checkpoints.PruneThreadsRequest(thread_ids=[self._thread()], strategy=strategy)
 
     def _create_collection(self) -> Message:
         dimension = self._random.choice([0, 2])

@@ -11,9 +11,11 @@ from google.protobuf.message import Message as AnyMessage
 from tests.input.callers import Caller, ask
 
 from remora.v1 import admin_service_pb2 as admin
+from remora.v1 import checkpoint_service_pb2 as checkpoints
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import store_service_pb2 as store
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.conversation_pb2 import Conversation
@@ -24,7 +26,7 @@ USERS = ("u", "v", "default")
 
 def write_something_of_everything(caller: Caller) -> None:
     """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow, an entry of
-    an agent's history and a trace of each; vectors of each and of nobody.
+    an agent's history and a trace of each; vectors of each and of nobody, memory items of each.
     """
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
@@ -68,8 +70,13 @@ def _write_what_is_of_no_conversation(caller: Caller) -> None:
     for collection in ("k", "l"):
         for user in ("", "u", "v"):
             _write_vectors(caller, collection, user)
-    for trace, user in (("t", "u"), ("k", "v")):
+    for user in ("u", "v"):
+        _write_memory_items(caller, user)
+    for trace, thread, user in (("t", "t", "u"), ("k", "s", "v")):
+        _write_a_thread(caller, thread, user)
         _write_a_trace(caller, trace, user)
+    for user in ("", "u", "v"):
+        _write_items(caller, user)
 
 
 def _write_a_run(caller: Caller, run_id: str, workflow_id: str, user: str) -> None:
@@ -102,6 +109,45 @@ def _write_vectors(caller: Caller, collection: str, user: str) -> None:
     ask(caller, "UpsertVectors", request)
 
 
+def _write_memory_items(caller: Caller, user: str) -> None:
+    """Memory items of a user."""
+    items: Any = [
+        {"id": f"i{number}", "text": f"night train {number}", "tags": ["trip"], "metadata": b'{"seat": 7}'}
+        for number in range(3)
+    ]
+    ask(caller, "AddMemoryItems", memory.AddMemoryItemsRequest(user_id=user, items=items))
+
+
+def _write_a_thread(caller: Caller, thread_id: str, user: str) -> None:
+    """A thread of three checkpoints, of whose values one is uploaded, with a write of a task."""
+    part: Any = {"thread_id": thread_id, "upload_id": "u", "data": b"\0part", "user_id": user}
+    ask(caller, "UploadCheckpointPart", checkpoints.UploadCheckpointPartRequest(**part))
+    uploaded: Any = {"channel": "b", "value": {"upload": {"id": "u", "parts": 1}}}
+    for number in range(3):
+        checkpoint: Any = {
+            "thread_id": thread_id,
+            "id": f"c{number}",
+            "parent_id": f"c{number - 1}" if number else "",
+            "user_id": user,
+            "run_id": "r",
+            "metadata": b'{"step": 1}',
+            "channels": [{"channel": name, "version": {"integer": number}} for name in ("a", "b")],
+        }
+        values: Any = [{"channel": "a", "value": {"type": "t", "data": b"night train " * (number + 5)}}]
+        draft: Any = {"checkpoint": checkpoint, "values": values if number else [*values, uploaded]}
+        name: Any = {"thread_id": thread_id, "checkpoint_id": f"c{number}"}
+        task: Any = {
+            "name": name,
+            "task_id": "k",
+            "user_id": user,
+            "writes": [
+                {"channel": "a", "value": {"data": b"w"}},
+                {"channel": "d", "index": 1, "value": {"data": b"w"}},
+            ],
+        }
+        ask(caller, "SaveCheckpoints", checkpoints.SaveCheckpointsRequest(checkpoints=[draft], writes=[task]))
+
+
 def _write_a_trace(caller: Caller, trace_id: str, user: str) -> None:
     """A trace of two spans, and a log record of it."""
     attributes = b'{"entity.id": "a"}'
@@ -110,6 +156,21 @@ def _write_a_trace(caller: Caller, trace_id: str, user: str) -> None:
     ask(caller, "SaveSpans", history.SaveSpansRequest(spans=spans))
     record: Any = {"id": "l", "trace_id": trace_id, "body": b"\0said", "user_id": user}
     ask(caller, "SaveLogRecords", history.SaveLogRecordsRequest(records=[record]))
+
+
+def _write_items(caller: Caller, user: str) -> None:
+    """Items of a user, with vectors, in a namespace."""
+    given: Any = [
+        {
+            "namespace": ["items", f"of {user}"],
+            "key": f"k{number}",
+            "value": b'{"n": [1, null]}',
+            "user_id": user,
+            "vectors": [{"values": struct.pack("<2f", 1, number)}],
+        }
+        for number in range(3)
+    ]
+    ask(caller, "PutItems", store.PutItemsRequest(items=given))
 
 
 def digest(caller: Caller) -> str:
@@ -140,6 +201,9 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
     for entry in entries.entries:
         whole = history.GetHistoryEntryRequest(entry_id=entry.id, with_related=True)
         yield ask(caller, "GetHistoryEntry", whole)
+    threads: Any = ask(caller, "ListThreads", checkpoints.ListThreadsRequest(page_size=1000))
+    yield threads
+    yield ask(caller, "ListCheckpoints", checkpoints.ListCheckpointsRequest(page_size=1000))
     collections: Any = ask(caller, "ListCollections", vectors.ListCollectionsRequest(page_size=1000))
     yield collections
     for collection in collections.collections:
@@ -148,6 +212,8 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
         for user in ("", *USERS):
             query = vectors.SearchVectorsRequest(collection_id=collection.id, user_id=user, vector=values, k=1000)
             yield ask(caller, "SearchVectors", query)
+    yield from _items(caller)
+    yield from _memory_items(caller)
     traces: Any = ask(caller, "ListTraces", history.ListTracesRequest(page_size=1000))
     yield traces
     for trace in traces.traces:
@@ -159,6 +225,21 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
         "SearchMessages",
         memory.SearchMessagesRequest(tenant=memory.TenantScope(), text="night train", options=options, explain=True),
     )
+
+
+def _items(caller: Caller) -> Iterator[AnyMessage]:
+    """The namespaces, and what they hold."""
+    yield ask(caller, "ListNamespaces", store.ListNamespacesRequest(page_size=1000))
+    for wanted in ({}, {"vector": struct.pack("<2f", 1, 0)}):
+        searched: Any = {"limit": 1000, **wanted}
+        yield ask(caller, "SearchItems", store.SearchItemsRequest(search=searched))
+
+
+def _memory_items(caller: Caller) -> Iterator[AnyMessage]:
+    for user in USERS:
+        yield ask(caller, "ListMemoryItems", memory.ListMemoryItemsRequest(user_id=user, page_size=1000))
+        night = memory.SearchMemoryItemsRequest(user_id=user, query="night train", k=1000)
+        yield ask(caller, "SearchMemoryItems", night)
 
 
 def _of_conversation(caller: Caller, conversation: Conversation) -> Iterator[AnyMessage]:

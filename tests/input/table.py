@@ -56,12 +56,27 @@ ENTRY: Json = {"id": "h", "agent_id": "a"}
 ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
 STORED: Json = {"id": "v", "values": vector(1)}
 OF_VECTORS: Json = {"collection_id": "c"}
+MEMORY_ITEM: Json = {"id": "i", "user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
+ITEM_KEY: Json = {"namespace": ["n"], "key": "k"}
+ITEM: Json = {**ITEM_KEY, "value": b"1"}
+OF_VALUE: Json = {"path": {"steps": ["a"]}, "operator": Operator.OPERATOR_EQ, "values": [ONE]}
 SPAN: Json = {"trace_id": "t", "span_id": "s", "start_time": EPOCH}
+CHECKPOINT: Json = {"thread_id": "t", "id": "c"}
+CHANNEL: Json = {"channel": "a", "version": {"text": "1"}}
+BLOB: Json = {"thread_id": "t", "channel": "a", "version": "1"}
+TASK_WRITE: Json = {"thread_id": "t", "checkpoint_id": "c", "task_id": "k", "channel": "a"}
+PART: Json = {"thread_id": "t", "upload_id": "u"}
+TASK: Json = {
+    "name": {"thread_id": "t", "checkpoint_id": "c"},
+    "task_id": "k",
+    "writes": [{"channel": "a", "value": {}}],
+}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
     "CreateConversationRequest": {"conversation": {}},
     "GetConversationRequest": {"conversation_id": "c"},
+    "GetWindowRequest": {"conversation_id": "c"},
     "ListConversationsRequest": {},
     "CountConversationsRequest": {},
     "UpdateConversationRequest": {"conversation": {"id": "c"}},
@@ -110,6 +125,17 @@ LEAST: dict[str, Json] = {
     "GetWorkflowStepRequest": {"step_id": "s"},
     "ListWorkflowStepsRequest": {"run_id": "r"},
     "DeleteWorkflowStepRequest": {"step_id": "s"},
+    "SaveCheckpointsRequest": {"checkpoints": [{"checkpoint": CHECKPOINT}]},
+    "GetCheckpointsRequest": {"names": [{"thread_id": "t"}]},
+    "ListCheckpointsRequest": {},
+    "ListChannelHistoryRequest": {"name": {"thread_id": "t"}, "channels": ["d"]},
+    "UploadCheckpointPartRequest": {**PART, "data": b"x"},
+    "ReadCheckpointValueRequest": {"thread_id": "t", "channel": CHANNEL},
+    "ListThreadsRequest": {},
+    "DeleteThreadRequest": {"thread_id": "t"},
+    "DeleteRunsRequest": {"run_ids": ["r"]},
+    "CopyThreadRequest": {"source_thread_id": "t", "target_thread_id": "s"},
+    "PruneThreadsRequest": {"thread_ids": ["t"]},
     "UpsertVectorsRequest": {**OF_VECTORS, "vectors": [STORED]},
     "SearchVectorsRequest": {**OF_VECTORS, "vector": vector(1)},
     "GetVectorsRequest": {**OF_VECTORS, "ids": ["v"]},
@@ -120,6 +146,19 @@ LEAST: dict[str, Json] = {
     "ListCollectionsRequest": {},
     "ClearCollectionRequest": OF_VECTORS,
     "DeleteCollectionRequest": {**OF_VECTORS, "allow_missing": True},
+    "ExecuteOperationsRequest": {"operations": [{"delete": ITEM_KEY}]},
+    "PutItemsRequest": {"items": [ITEM]},
+    "GetItemsRequest": {"keys": [ITEM_KEY]},
+    "SearchItemsRequest": {"search": {}},
+    "ListNamespacesRequest": {},
+    "DeleteItemsRequest": {"keys": [ITEM_KEY]},
+    "DeleteNamespacesRequest": {"namespace_prefix": ["n"]},
+    "DeleteExpiredItemsRequest": {},
+    "AddMemoryItemsRequest": {"user_id": "u", "items": [{}]},
+    "SearchMemoryItemsRequest": {"user_id": "u", "query": "q"},
+    "GetMemoryItemRequest": {"user_id": "u", "item_id": "i"},
+    "ListMemoryItemsRequest": {"user_id": "u"},
+    "DeleteMemoryItemsRequest": {"user_id": "u", "ids": {"ids": ["i"]}},
     "GetWorkingMemoryRequest": {"scope": USER},
     "SetWorkingMemoryRequest": {"scope": USER},
     "DeleteWorkingMemoryRequest": {"scope": USER},
@@ -128,6 +167,9 @@ LEAST: dict[str, Json] = {
     "ReadConversationRequest": {"conversation_id": "c", "text": "t", "index_wait": Duration()},
     "CountTokensRequest": {},
     "EmbedRequest": {"texts": ["t"]},
+    "TrimMessagesRequest": {"max_tokens": 9},
+    "ValidateHistoryRequest": {},
+    "ClearToolUsesRequest": {},
     "GetStatusRequest": {},
     "ExportRecordsRequest": {},
     "ImportRecordsRequest": {"records": [{"working_memory": KEPT}]},
@@ -147,6 +189,7 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Filters": {"filters": [{"condition": CONDITION}]},
     "remora.v1.Path": {"steps": ["a"]},
     "remora.v1.Step": STEP,
+    "remora.v1.ShortTermPolicy": {"max_tokens": 100_000_000, "trim": {}},
     "remora.v1.SearchOptions": {"profile": 4},
     "remora.v1.Edit": {"remove": "m"},
     "remora.v1.Edit.replace": {**SAID, "id": "m"},
@@ -165,9 +208,33 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Record.log_record": {"id": "l", "time": EPOCH},
     "remora.v1.Record.history_entry": {**ENTRY, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
     "remora.v1.Record.entry_step": {**ENTRY_STEP, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.StoreItem": ITEM,
+    "remora.v1.ItemKey": ITEM_KEY,
+    "remora.v1.ItemVector": {"values": vector(1)},
+    "remora.v1.ItemRead": {"key": ITEM_KEY},
+    "remora.v1.Operation": {"delete": ITEM_KEY},
+    "remora.v1.NamespaceMatch": {"prefix": {}},
+    "remora.v1.Record.store_item": {**ITEM, "create_time": EPOCH, "update_time": EPOCH},
+    "remora.v1.Checkpoint": CHECKPOINT,
+    "remora.v1.CheckpointDraft": {"checkpoint": CHECKPOINT},
+    "remora.v1.ChannelVersion": CHANNEL,
+    "remora.v1.Version": {"text": "1"},
+    "remora.v1.ChannelValue": {"channel": "a", "value": {}},
+    "remora.v1.Upload": {"id": "u", "parts": 1},
+    "remora.v1.TaskWrites": TASK,
+    "remora.v1.TaskWrites.name": {"thread_id": "t", "checkpoint_id": "c"},
+    "remora.v1.Write": {"channel": "a", "value": {}},
+    "remora.v1.CheckpointName": {"thread_id": "t"},
+    "remora.v1.WriteName": {"checkpoint_id": "c", "task_id": "k"},
+    "remora.v1.Record.checkpoint": {**CHECKPOINT, "create_time": EPOCH},
+    "remora.v1.ChannelBlob": BLOB,
+    "remora.v1.CheckpointWrite": TASK_WRITE,
+    "remora.v1.CheckpointPart": PART,
     "remora.v1.Vector": STORED,
     "remora.v1.VectorIds": {"ids": ["v"]},
     "remora.v1.VectorCollection": {"id": "c"},
+    "remora.v1.MemoryItemIds": {"ids": ["i"]},
+    "remora.v1.Record.memory_item": MEMORY_ITEM,
     "remora.v1.Record.vector_collection": {"id": "c", "create_time": EPOCH},
     "remora.v1.Record.vector": {**STORED, **OF_VECTORS, "update_time": EPOCH},
     "remora.v1.Record.workflow_run": {**RUN, "start_time": EPOCH, "create_time": EPOCH, "update_time": EPOCH},
@@ -181,6 +248,9 @@ def _kept_by(count: int) -> list[Json]:
     """Working memories of so many users."""
     return [{"working_memory": {**KEPT, "scope": {"user_id": f"u{number}"}}} for number in range(count)]
 
+
+OF_ITEMS = ("ExecuteOperationsRequest", "SearchItemsRequest")
+"""Requests whose filters take paths."""
 
 REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "UpdateConversationRequest.conversation": ("id",),
@@ -201,12 +271,16 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "ImportRecordsRequest.records.entry_step": ("entry_id", "create_time", "update_time"),
     "ImportRecordsRequest.records.span": ("trace_id", "start_time"),
     "ImportRecordsRequest.records.log_record": ("id", "time"),
+    "ImportRecordsRequest.records.checkpoint": ("create_time",),
+    "SaveCheckpointsRequest.writes.name": ("checkpoint_id",),
     "SaveSpansRequest.spans": ("trace_id", "start_time"),
     "SaveHistoryEntryRequest.entry": ("agent_id",),
     "SaveEntryStepsRequest.steps": ("entry_id",),
     "ImportRecordsRequest.records.vector_collection": ("create_time",),
     "ImportRecordsRequest.records.vector": ("collection_id", "values", "update_time"),
+    "ImportRecordsRequest.records.store_item": ("create_time", "update_time"),
     "UpsertVectorsRequest.vectors": ("values",),
+    "ImportRecordsRequest.records.memory_item": ("id", "user_id", "create_time", "update_time"),
     "SaveWorkflowRunRequest.run": ("workflow_id", "status"),
     "SaveWorkflowStepsRequest.steps": ("run_id", "status"),
 }
@@ -278,10 +352,36 @@ BY_MESSAGE: dict[str, Values] = {
     "Embedding.values": Values(_VECTORS, (*_NO_VECTORS, vector(0, -0.0))),
     "Vector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
     "SearchVectorsRequest.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
+    "ItemVector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
+    "ItemSearch.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
+    "StoreItem.value": Values(
+        (
+            b"0",
+            b' {"a": [null, -1.5e-3, "\\u00e9"]} ',
+            b'"' + b"x" * (2 * 1024 * KIB - 2) + b'"',
+            _deep(99),
+        ),
+        (
+            b"",
+            b"{",
+            b"\xff",
+            b"[NaN]",
+            b"1e999",
+            b"9" * 400,
+            b'"\\ud800"',
+            b'"' + b"x" * (2 * 1024 * KIB - 1) + b'"',
+            _deep(100),
+            b"[" * 10_000 + b"]" * 10_000,
+        ),
+    ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
     "WorkflowRun.metadata": _json_objects(64 * KIB),
+    "MemoryItem.metadata": _json_objects(64 * KIB),
     "ListWorkflowRunsRequest.metadata": _json_objects(64 * KIB),
+    "Checkpoint.metadata": _json_objects(256 * KIB),
+    "ListCheckpointsRequest.metadata": _json_objects(64 * KIB),
+    "ChannelBlob.pieces": Values(([], [1, 2, 3], [0] * 3_000), ([0] * 3_001,)),
     "SpanRecord.attributes": _json_objects(1024 * KIB),
     "LogRecord.attributes": _json_objects(1024 * KIB),
     "ListTracesRequest.attributes": _json_objects(64 * KIB, 1_024),
@@ -296,7 +396,7 @@ BY_MESSAGE: dict[str, Values] = {
 INTEGERS = Values((0, -1, -(2**63), *LARGE))
 NATURALS = Values((0, 1, *LARGE, 2**63, 2**64 - 1))
 
-PARTS = ("resource_id", "title", "metadata", "attributes", "storage_limit")
+PARTS = ("resource_id", "title", "metadata", "attributes", "storage_limit", "short_term")
 
 UNLIMITED: dict[str, Values] = {
     "page_token": Values(),
@@ -319,7 +419,14 @@ UNLIMITED: dict[str, Values] = {
     "WorkflowSuspension.last_event_sequence": INTEGERS,
     "TimelineEvent.sequence": INTEGERS,
     "expected_revision": NATURALS,
+    "StoreItem.revision": NATURALS,
     "Vector.revision": NATURALS,
+    "Version.integer": INTEGERS,
+    "Value.size": INTEGERS,
+    "Write.index": Values((0, -1, 2**31 - 1, -(2**31))),
+    "WriteName.index": Values((0, -1, 2**31 - 1, -(2**31))),
+    "CheckpointWrite.index": Values((0, -1, 2**31 - 1, -(2**31))),
+    "ChannelBlob.pieces": Values((0, 2**64 - 1)),
     "VectorCollection.current_dimension": Values((0, -1, 2**31 - 1)),
 }
 """Fields that may be anything, or whose values have tests of their own: by name, or by message and name."""
@@ -335,7 +442,7 @@ def values_of(place: Place) -> Values:
     if place.of_element and place.field.full_name == "google.protobuf.FieldMask.paths":
         return masked(place.fields[-2])
     found = stated(place, _element(place.field), required=_is_required(place))
-    if found is not None and place.holder.name == "Path":
+    if found is not None and place.holder.name == "Path" and place.request.name not in OF_ITEMS:
         return Values((), found.refused)  # of what filters of messages have none
     return _unlimited(place, of_message) if found is None else found
 
@@ -406,7 +513,13 @@ REQUIRED_ONEOFS = {
     "SearchMessagesRequest.query",
     "Record.kind",
     "SearchVectorsRequest.query",
+    "Version.kind",
+    "ReadCheckpointValueRequest.value",
     "DeleteVectorsRequest.selection",
+    "DeleteMemoryItemsRequest.selection",
+    "Operation.kind",
+    "ItemVector.content",
+    "NamespaceMatch.kind",
 }
 
 
@@ -446,6 +559,10 @@ def _on(operator: int, values: list[Any]) -> Json:
     return _filtered({"condition": condition})
 
 
+def _created(short_term: Json) -> Json:
+    return {"conversation": {"short_term": short_term}}
+
+
 def _of_model(dimensions: int) -> Json:
     return {"model": MODEL.name, "values": vector(*[1.0] * dimensions)}
 
@@ -463,6 +580,7 @@ def _imported(kind: str, **fields: object) -> Json:
 _WHERE = "options.filter.where"
 _VALUES = f"{_WHERE}.condition.values"
 _OF_PATH = {"condition": {"path": {"steps": ["a"]}, "operator": Operator.OPERATOR_PRESENT}}
+_IN: Json = {"key": "k", "operator": Operator.OPERATOR_IN}
 _WITHOUT_VALUE = {"condition": {"key": "k", "operator": Operator.OPERATOR_EQ}}
 _DEEP = [{"condition": CONDITION}]
 while len(_DEEP) < 9:
@@ -529,6 +647,12 @@ _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
     (None, {"user_id": "u", "embedding": _of_model(MODEL.dimension)}),
     *(("embedding.values", {"user_id": "u", "embedding": _of_model(count)}) for count in _DIMENSIONS),
 ]
+
+
+def _nested_names(length: int) -> bytes:
+    """Objects within each other under names of this length, and an array of many values within the innermost."""
+    opened = b"".join(b'{"' + b"n" * length + b'":' for _ in range(8))
+    return opened + b"[" + b",".join([b"1"] * 500) + b"]" + b"}" * 8
 
 
 def _object(count: int) -> bytes:
@@ -601,20 +725,53 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     ],
     "ListTracesRequest": [(None, {"attributes": _object(16)}), ("attributes", {"attributes": _object(17)})],
     "ListLogRecordsRequest": [(None, {"attributes": _object(16)}), ("attributes", {"attributes": _object(17)})],
+    "CreateConversationRequest": [
+        ("conversation.short_term.overflow", _created({"max_tokens": 1})),
+        (None, _created({"max_tokens": 7, "trim": {"keep_tokens": 7}})),
+        ("conversation.short_term.trim.keep_tokens", _created({"max_tokens": 7, "trim": {"keep_tokens": 8}})),
+    ],
     "UpdateWorkflowStepRequest": [("step.status", {"step": {"id": "s"}, "update_mask": {"paths": ["status"]}})],
     **{
         request: [
-            (None, {**OF_VECTORS, **query, "filter": {"condition": CONDITION}}),
-            ("filter.condition.path", {**OF_VECTORS, **query, "filter": _OF_PATH}),
-            (f"filter{'.negated' * 8}", {**OF_VECTORS, **query, "filter": _DEEP[8]}),
-            ("filter", {**OF_VECTORS, **query, "filter": {"all_of": {"filters": _MANY[::2]}}}),
+            (None, {**query, "filter": {"condition": CONDITION}}),
+            ("filter.condition.path", {**query, "filter": _OF_PATH}),
+            ("filter.condition.values", {**query, "filter": {"condition": {**_IN, "values": [{"integer": 1}] * 257}}}),
+            ("filter.negated.condition.values", {**query, "filter": {"negated": _WITHOUT_VALUE}}),
+            ("filter.any_of.filters[1].condition.values", {**query, "filter": _either(_WITHOUT_VALUE)}),
+            (f"filter{'.negated' * 8}", {**query, "filter": _DEEP[8]}),
+            ("filter", {**query, "filter": {"all_of": {"filters": _MANY[::2]}}}),
         ]
         for request, query in (
-            ("SearchVectorsRequest", {"vector": vector(1)}),
-            ("CountVectorsRequest", {}),
-            ("DeleteVectorsRequest", {}),
+            ("SearchVectorsRequest", {**OF_VECTORS, "vector": vector(1)}),
+            ("ListMessagesRequest", {"conversation_id": "c"}),
+            ("CountVectorsRequest", OF_VECTORS),
+            ("DeleteVectorsRequest", OF_VECTORS),
         )
     },
+    "AddMemoryItemsRequest": [
+        ("items[0].ttl", {"user_id": "u", "items": [{"ttl": Duration(seconds=1), "expire_time": EPOCH}]}),
+        (None, {"user_id": "u", "items": [{"metadata": _object(1_000)}]}),
+        ("items[0].metadata", {"user_id": "u", "items": [{"metadata": _object(1_001)}]}),
+        ("items[0].metadata", {"user_id": "u", "items": [{"metadata": _nested_names(256)}]}),
+    ],
+    **{
+        request: [
+            (None, {"user_id": "u", **query, "filter": {"where": {"condition": CONDITION}}}),
+            (None, {"user_id": "u", **query, "filter": {"where": _OF_PATH}}),
+            (f"filter.where{'.negated' * 8}", {"user_id": "u", **query, "filter": {"where": _DEEP[8]}}),
+            ("filter.where", {"user_id": "u", **query, "filter": {"where": {"all_of": {"filters": _MANY[::2]}}}}),
+        ]
+        for request, query in (
+            ("SearchMemoryItemsRequest", {"query": "q"}),
+            ("ListMemoryItemsRequest", {}),
+        )
+    },
+    "DeleteMemoryItemsRequest": [
+        (None, {"ids": {"ids": ["i"]}}),
+        ("user_id", {"filter": {}}),
+    ],
+    "CopyThreadRequest": [("target_thread_id", {"source_thread_id": "t", "target_thread_id": "t"})],
+    "ListCheckpointsRequest": [(None, {"metadata": _object(16)}), ("metadata", {"metadata": _object(17)})],
     "ListWorkflowRunsRequest": [
         (None, {"metadata": _object(16)}),
         ("metadata", {"metadata": _object(17)}),
@@ -627,9 +784,36 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         for kind in ("conversation", "message")
         for name in ("create_time", "update_time")
     ],
+    "PutItemsRequest": [
+        (None, {"items": [{**ITEM, "vectors": [{"values": vector(1, 2)}, {"values": vector(1), "model": "m"}]}]}),
+        (
+            "items[0].vectors[1].values",
+            {"items": [{**ITEM, "vectors": [{"values": vector(1, 2)}, {"values": vector(1)}]}]},
+        ),
+    ],
+    "SearchItemsRequest": [
+        (None, {"search": {"filter": {"condition": OF_VALUE}}}),
+        (None, {"search": {"filter": {"condition": CONDITION}}}),
+        (f"search.filter{'.negated' * 8}", {"search": {"filter": _DEEP[8]}}),
+        ("search.filter", {"search": {"filter": {"all_of": {"filters": _MANY[::2]}}}}),
+    ],
     "CountTokensRequest": [
         ("messages", {"texts": ["t"], "messages": [SAID]}),
         *(("messages[0].embedding.values", {"messages": [_said_with(count)]}) for count in _DIMENSIONS),
     ],
+    "TrimMessagesRequest": [
+        (None, {"max_tokens": 9, "strategy": 1, "start_on": ["user"], "include_system": False}),
+        (None, {"max_tokens": 9, "strategy": 2, "end_on": ["user"]}),
+        ("start_on", {"max_tokens": 9, "strategy": 2, "start_on": ["user"]}),
+        ("include_system", {"max_tokens": 9, "strategy": 2, "include_system": False}),
+        *(
+            ("messages[0].embedding.values", {"max_tokens": 9, "messages": [_said_with(count)]})
+            for count in _DIMENSIONS
+        ),
+    ],
+    **{
+        request: [("messages[0].embedding.values", {"messages": [_said_with(count)]}) for count in _DIMENSIONS]
+        for request in ("ValidateHistoryRequest", "ClearToolUsesRequest")
+    },
 }
 """Fields that are right alone and wrong together: the path that is named, None where they are accepted; the request."""

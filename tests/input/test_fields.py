@@ -22,14 +22,23 @@ from remora_server.rpc.checks.request_rules import RequestRules
 CONTRACT = (resources.files("remora_server.rpc") / "contract" / "image.binpb").read_bytes()
 LIMITS = Limits(lambda name: MODEL.dimension if name == MODEL.name else 0)
 EQUIVALENT = [
+    # 0 is unset, and refused as such.
+    "CreateConversationRequest.conversation.short_term.max_tokens: minimum is loosened",
+    # It is at most max_tokens, which has the same maximum.
+    "CreateConversationRequest.conversation.short_term.trim.keep_tokens: maximum is loosened",
     # No vector has a size between that of 4,096 dimensions and the next; one of none is all zero.
     "AppendMessagesRequest.messages.embedding.values: maximum is loosened",
     "AppendMessagesRequest.messages.embedding.values is not required",
     # 0 is unset, and refused as such.
     "AssembleContextRequest.max_tokens: minimum is loosened",
-    # As above: no vector has such a size.
+    # As above: no vector has such a size. No bytes are no JSON.
+    "ExecuteOperationsRequest.operations.search.vector: maximum is loosened",
+    "ExecuteOperationsRequest.operations.put.vectors.values: maximum is loosened",
+    "ExecuteOperationsRequest.operations.put.value is not required",
     "UpsertVectorsRequest.vectors.values: maximum is loosened",
     "SearchVectorsRequest.vector: maximum is loosened",
+    # 0 is unset, and refused as such.
+    "TrimMessagesRequest.max_tokens: minimum is loosened",
 ]
 """What makes no difference."""
 

@@ -26,7 +26,7 @@ from remora_server.rpc.checks.rules import Violation
 RULES = RequestRules(ContractOptions(CONTRACT), {}, {})
 """Those of the options alone."""
 
-WELL_KNOWN = ("seconds", "nanos", "index_wait", "recency_half_life")
+WELL_KNOWN = ("seconds", "nanos", "index_wait", "recency_half_life", "ttl")
 """Where protovalidate takes what is no time or duration, which the server refuses."""
 
 

@@ -138,7 +138,10 @@ def test_a_revision_that_was_never_given_out_is_out_of_range(
     assert answer.info.metadata["min_revision"] == str(revision)
 
 
-PAGE_OF_ONE: dict[str, dict[str, Any]] = {"SearchMessagesRequest": {"text": "night train", "options": {"k": 1}}}
+PAGE_OF_ONE: dict[str, dict[str, Any]] = {
+    "SearchMessagesRequest": {"text": "night train", "options": {"k": 1}},
+    "ListChannelHistoryRequest": {"name": {"thread_id": "t", "checkpoint_id": "c2"}, "page_size": 1},
+}
 """What asks for a page of one element, where that is no `page_size`."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable, Iterable
@@ -25,7 +26,10 @@ ENTRIES = [f"h{number}" for number in range(6)]
 AGENTS = ("a0", "a1")
 COLLECTIONS = ("k0", "k1", "k2")
 VECTORS = [f"v{number}" for number in range(6)]
+MEMORY_ITEMS = [f"i{number}" for number in range(6)]
+ITEMS = [f"i{number}" for number in range(6)]
 TRACES = [f"t{number}" for number in range(6)]
+THREADS = [f"g{number}" for number in range(6)]
 MESSAGES = [f"m{number}" for number in range(12)]
 NOT_FOUND = "CONVERSATION_NOT_FOUND"
 OPERATOR_ONLY = frozenset({"OPERATOR_ONLY"})
@@ -48,6 +52,10 @@ class Asked:
 
 def _user(number: int) -> str:
     return f"u{number}"
+
+
+def _item_key(user: int, key: str) -> Json:
+    return {"namespace": ["of", _user(user)], "key": key}
 
 
 def _owner(name: str) -> int:
@@ -74,10 +82,16 @@ class Requests:
     collections: set[str] = field(default_factory=set)
     vectors: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     """The ids of the vectors of each user in each collection."""
+    items: dict[int, set[str]] = field(default_factory=dict)
+    """The keys of the items of each user."""
+    memory_items: dict[int, set[str]] = field(default_factory=dict)
+    """The ids of each user's memory items."""
     spans: dict[str, set[str]] = field(default_factory=dict)
     """The ids of the spans of each trace."""
     logs: dict[str, set[str]] = field(default_factory=dict)
     """The ids of the log records of each trace."""
+    threads: dict[str, set[str]] = field(default_factory=dict)
+    """The ids of the checkpoints of each thread."""
     _canaries: int = 0
     _ids: int = 0
 
@@ -718,6 +732,192 @@ class Requests:
         request = {"run_id": run, "step_id": name, **self.request_id()}
         return Asked(request, learn=lambda reply: self._deleted_part(self.steps, run, name, reply))
 
+    # Memory items
+
+    def add_memory_items(self) -> Asked:
+        user = self.user()
+        names = [self.choice.choice((*MEMORY_ITEMS, self.canary(user))) for _ in range(2)]
+        metadata = json.dumps({"k": self.canary(user), self.canary(user): [self.canary(user)]}).encode()
+        said = [
+            {"role": self.canary(user), "content": self.canary(user), "other": {"name": {"text": self.canary(user)}}}
+        ]
+        items = [
+            {"id": name, "text": self.canary(user), "conversation": said, "tags": [self.canary(user)]}
+            | {"metadata": metadata}
+            for name in names
+        ]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            self.memory_items.setdefault(user, set()).update(names)
+            return "" if list(reply.ids) == names else f"added {list(reply.ids)}, not {names}"
+
+        return Asked({"user_id": _user(user), "items": items, **self.request_id()}, frozenset({user}), learn=learn)
+
+    def _memory_items_by_anybody(self) -> Json:
+        """A filter that names what somebody wrote, most often somebody else."""
+        condition = {"path": {"steps": ["k"]}, "operator": Operator.OPERATOR_EQ}
+        where = {"condition": {**condition, "values": [{"text": self.anybodys()}]}}
+        return self.choice.choice(({}, {"filter": {"tags": [self.anybodys()]}}, {"filter": {"where": where}}))
+
+    def search_memory_items(self) -> Asked:
+        user, filtered = self.user(), self._memory_items_by_anybody()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {hit.item.id for hit in reply.hits}, self.memory_items.get(user, set())
+            # By words alone, as without a model, only some are found.
+            is_right = found <= there if filtered or reply.index.words_only else found == there
+            return "" if is_right else f"found {sorted(found)}, not {sorted(there)}"
+
+        asked = {"user_id": _user(user), "query": self.anybodys(), "k": 1_000, **filtered}
+        return Asked(asked, frozenset({user}), learn=learn)
+
+    def get_memory_item(self) -> Asked:
+        user, name = self.user(), self.choice.choice((*MEMORY_ITEMS, self.anybodys()))
+        refusals = self._unless(name in self.memory_items.get(user, set()), "MEMORY_ITEM_NOT_FOUND")
+        return Asked({"user_id": _user(user), "item_id": name}, frozenset({user}), refusals=refusals)
+
+    def list_memory_items(self) -> Asked:
+        user, filtered, size = self.user(), self._memory_items_by_anybody(), self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {item.id for item in reply.items}, self.memory_items.get(user, set())
+            is_right = found <= there if size == 1 or filtered or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"user_id": _user(user), "page_size": size, **filtered}, frozenset({user}), learn=learn)
+
+    def delete_memory_items(self) -> Asked:
+        user, name = self.user(), self.choice.choice((*MEMORY_ITEMS, self.anybodys()))
+        of_any = self.choice.random() < 0.2
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            owners = [own for one, own in self.memory_items.items() if name in own and (of_any or one == user)]
+            for own in owners:
+                own.discard(name)
+            return "" if reply.deleted_items == len(owners) else f"{reply.deleted_items} went, not {len(owners)}"
+
+        of = {} if of_any else {"user_id": _user(user)}
+        return Asked({**of, "ids": {"ids": [name]}, **self.request_id()}, learn=learn)
+
+    # CheckpointService
+
+    def _thread(self) -> str:
+        return self.choice.choice(THREADS)
+
+    def save_checkpoints(self) -> Asked:
+        thread = self._thread()
+        user, name = _owner(thread), self.choice.choice(("c0", "c1", self.canary(_owner(thread))))
+        checkpoint = {
+            "thread_id": thread,
+            "id": name,
+            "user_id": _user(user),
+            "run_id": self.choice.choice(RUNS),
+            "data": self.canary(user).encode(),
+            "metadata": f'{{"k": "{self.canary(user)}"}}'.encode(),
+            "channels": [{"channel": "a", "version": {"text": "v"}}],
+        }
+        value = {"type": self.canary(user), "data": self.canary(user).encode()}
+        write = {"channel": self.canary(user), "value": {"data": self.canary(user).encode()}}
+        task = {
+            "name": {"thread_id": thread, "checkpoint_id": name},
+            "task_id": self.canary(user),
+            "user_id": _user(user),
+            "writes": [write],
+        }
+        draft = {"checkpoint": checkpoint, "values": [{"channel": "a", "value": value}]}
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.threads.setdefault(thread, set()).add(name)
+            return ""
+
+        return Asked({"checkpoints": [draft], "writes": [task], **self.request_id()}, learn=learn)
+
+    def get_checkpoints(self) -> Asked:
+        thread = self._thread()
+        name = self.choice.choice(("", "c0", self.anybodys()))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            ids, there = self.threads.get(thread, set()), bool(reply.checkpoints[0].checkpoint.id)
+            is_right = there == (name in ids if name else bool(ids))
+            return "" if is_right else f"found {name}: {there}, of {sorted(ids)}"
+
+        names = [{"thread_id": thread, "checkpoint_id": name}]
+        return Asked({"names": names}, frozenset({_owner(thread)}), learn=learn)
+
+    def list_checkpoints(self) -> Asked:
+        size, thread = self.choice.choice((1, 1_000)), self.choice.choice(("", self._thread()))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = {(each.checkpoint.thread_id, each.checkpoint.id) for each in reply.checkpoints}
+            there = {(of, name) for of, ids in self.threads.items() for name in ids if thread in ("", of)}
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        visible = frozenset({_owner(thread)}) if thread else EVERYBODY
+        return Asked({"thread_id": thread, "page_size": size}, visible, learn=learn)
+
+    def list_channel_history(self) -> Asked:
+        thread = self._thread()
+        name = {"thread_id": thread, "checkpoint_id": self.choice.choice(("c0", "c1"))}
+        return Asked({"name": name, "channels": ["a", self.anybodys()]}, frozenset({_owner(thread)}))
+
+    def upload_checkpoint_part(self) -> Asked:
+        thread = self._thread()
+        part = {"thread_id": thread, "upload_id": "u", "user_id": _user(_owner(thread))}
+        return Asked({**part, "data": self.canary(_owner(thread)).encode(), **self.request_id()})
+
+    def read_checkpoint_value(self) -> Asked:
+        thread = self._thread()
+        channel = {"channel": "a", "version": {"text": self.choice.choice(("v", self.anybodys()))}}
+        refusals = frozenset({"CHECKPOINT_VALUE_NOT_FOUND"})
+        return Asked({"thread_id": thread, "channel": channel}, frozenset({_owner(thread)}), refusals)
+
+    def list_threads(self) -> Asked:
+        size = self.choice.choice((1, 100))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {thread.thread_id for thread in reply.threads}, set(self.threads)
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"page_size": size}, learn=learn)
+
+    def delete_thread(self) -> Asked:
+        thread = self._thread()
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.threads.pop(thread, None)
+            return ""
+
+        return Asked({"thread_id": thread, **self.request_id()}, learn=learn)
+
+    def delete_runs(self) -> Asked:
+        return Asked({"run_ids": [self.anybodys()], **self.request_id()})
+
+    def copy_thread(self) -> Asked:
+        source = self._thread()
+        target = self.choice.choice([one for one in THREADS if _owner(one) == _owner(source) and one != source])
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = self.threads.get(source, set())
+            if there:
+                self.threads.setdefault(target, set()).update(there)
+            return "" if reply.copied_checkpoints == len(there) else f"copied {reply.copied_checkpoints}, not {there}"
+
+        return Asked({"source_thread_id": source, "target_thread_id": target, **self.request_id()}, learn=learn)
+
+    def prune_threads(self) -> Asked:
+        thread = self._thread()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = self.threads.get(thread, set())
+            gone = len(there) - 1 if there else 0
+            if there:
+                self.threads[thread] = {max(there)}
+            return "" if reply.deleted_checkpoints == gone else f"{reply.deleted_checkpoints} went, not {gone}"
+
+        return Asked({"thread_ids": [thread], **self.request_id()}, learn=learn)
+
     # VectorService
 
     def _vectors_of(self) -> tuple[Json, int, tuple[str, int]]:
@@ -848,6 +1048,104 @@ class Requests:
     def _forget_vectors(self, go: Callable[[str, int], bool]) -> None:
         self.vectors = {where: ids for where, ids in self.vectors.items() if not go(*where)}
 
+    # StoreService
+
+    def _item(self, user: int, key: str) -> Json:
+        value = json.dumps({"k": self.canary(user), self.canary(user): 1}).encode()
+        vectors = [{"path": self.canary(user), "values": self._values()}]
+        return {**_item_key(user, key), "value": value, "user_id": _user(user), "vectors": vectors}
+
+    def _found_items(self, user: int, found: Iterable[str], *, all_of: bool = True) -> str:
+        keys, there = set(found), self.items.get(user, set())
+        is_right = keys == there if all_of else keys <= there
+        return "" if is_right else f"found {sorted(keys)}, not {sorted(there)}"
+
+    def put_items(self) -> Asked:
+        user = self.user()
+        keys = [self.choice.choice((*ITEMS, self.canary(user))) for _ in range(2)]
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.items.setdefault(user, set()).update(keys)
+            return ""
+
+        return Asked({"items": [self._item(user, key) for key in keys], **self.request_id()}, learn=learn)
+
+    def get_items(self) -> Asked:
+        user = self.user()
+        keys = [self.choice.choice(ITEMS), self.anybodys()]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {each.key for each in reply.items}, self.items.get(user, set()) & set(keys)
+            return "" if found == there else f"got {sorted(found)}, not {sorted(there)}"
+
+        return Asked({"keys": [_item_key(user, key) for key in keys]}, frozenset({user}), learn=learn)
+
+    def _item_search(self, user: int) -> Json:
+        search: Json = {"namespace_prefix": ["of", _user(user)], "limit": 1_000}
+        if self.choice.random() < 0.5:
+            search["vector"] = self._values()
+        if self.choice.random() < 0.2:
+            path = {"path": {"steps": ["k"]}, "operator": Operator.OPERATOR_EQ, "values": [{"text": self.anybodys()}]}
+            search["filter"] = {"condition": path}
+        return search
+
+    def search_items(self) -> Asked:
+        user = self.user()
+        search = self._item_search(user)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            return self._found_items(user, (hit.item.key for hit in reply.hits), all_of="filter" not in search)
+
+        return Asked({"search": search}, frozenset({user}), learn=learn)
+
+    def execute_operations(self) -> Asked:
+        user = self.user()
+        key, search = self.choice.choice(ITEMS), self._item_search(user)
+        operations = [{"get": {"key": _item_key(user, key)}}, {"search": search}, {"put": self._item(user, key)}]
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = (hit.item.key for hit in reply.results[1].hits.hits)
+            wrong = self._found_items(user, found, all_of="filter" not in search)
+            was_there = key in self.items.get(user, set())
+            self.items.setdefault(user, set()).add(key)
+            return wrong or ("" if reply.results[0].HasField("item") == was_there else f"{key}: not {was_there}")
+
+        return Asked({"operations": operations, **self.request_id()}, frozenset({user}), learn=learn)
+
+    def list_namespaces(self) -> Asked:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found = [tuple(each.labels) for each in reply.namespaces]
+            there = [("of", _user(user)) for user in sorted(self.items) if self.items[user]]
+            return "" if found == there else f"listed {found}, not {there}"
+
+        return Asked({}, learn=learn)
+
+    def delete_items(self) -> Asked:
+        user, key = self.user(), self.choice.choice(ITEMS)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            there = self.items.get(user, set())
+            gone = there & {key}
+            there -= gone
+            return "" if reply.deleted_items == len(gone) else f"{reply.deleted_items} went, not {len(gone)}"
+
+        return Asked({"keys": [_item_key(user, key)], **self.request_id()}, learn=learn)
+
+    def delete_namespaces(self) -> Asked:
+        user = self.user()
+
+        def learn(_: Any) -> str:  # noqa: ANN401
+            self.items.pop(user, None)
+            return ""
+
+        return Asked({"namespace_prefix": ["of", _user(user)], **self.request_id()}, learn=learn)
+
+    def delete_expired_items(self) -> Asked:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            return f"{reply.deleted_items} went" if reply.deleted_items else ""
+
+        return Asked(self.request_id(), learn=learn)
+
     # MemoryService
 
     def search_messages(self) -> Asked:
@@ -900,6 +1198,10 @@ class Requests:
         conversation = self.conversation()
         return {"conversation_id": conversation}, self.owner(conversation), self.refusals(conversation)
 
+    def get_window(self) -> Asked:
+        asked = self.get_conversation()
+        return Asked(asked.request, frozenset(), asked.refusals)
+
     def get_working_memory(self) -> Asked:
         scope, user, refusals = self._scope()
         return Asked({"scope": scope}, frozenset({user}), refusals)
@@ -926,9 +1228,13 @@ class Requests:
             for entry in [entry for entry in ENTRIES if _owner(entry) == user]:
                 self._forget_entry(entry)
             self._forget_vectors(lambda _, one: one == user)
+            self.memory_items.pop(user, None)
+            self.items.pop(user, None)
             for trace in [trace for trace in TRACES if _owner(trace) == user]:
                 self.spans.pop(trace, None)
                 self.logs.pop(trace, None)
+            for thread in [thread for thread in THREADS if _owner(thread) == user]:
+                self.threads.pop(thread, None)
             wrong = "" if reply.deleted_conversations == len(owned) else f"not {len(owned)} conversations"
             return wrong or self._cleared(user, reply.deleted_messages - gone)
 
@@ -982,6 +1288,15 @@ class Requests:
 
     def embed(self) -> Asked:
         return Asked({"texts": [self.anybodys()]}, refusals=frozenset({"MODEL_UNAVAILABLE"}))
+
+    def trim_messages(self) -> Asked:
+        return Asked({"messages": [{"role": "user", "text": self.anybodys()}], "max_tokens": 9})
+
+    def validate_history(self) -> Asked:
+        return Asked({"messages": [{"role": "user", "text": self.anybodys()}]})
+
+    def clear_tool_uses(self) -> Asked:
+        return Asked({"messages": [{"role": "user", "text": self.anybodys()}]})
 
     def get_status(self) -> Asked:
         return Asked({})

@@ -39,6 +39,15 @@ def tenants(callers: Sequence[Caller], identity: str = "direct") -> list[Tenant]
     return [Tenant(number, *each, shared) for number, each in enumerate(zip(callers, choices, strict=True))]
 
 
+MOST_MORE = 20
+"""How often the tenants go on where chance has left out an RPC: some succeed only now and then."""
+
+
+def answered(tenants: Sequence[Tenant]) -> set[str]:
+    """The RPCs that succeeded for one tenant or more."""
+    return set().union(*(tenant.answered for tenant in tenants))
+
+
 def act(tenants: Sequence[Tenant], operations: int) -> None:
     """Each tenant in a thread of its own, until one sees a leak. Raises Leak."""
     stopping = threading.Event()
@@ -90,8 +99,11 @@ def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identit
     with grpc.insecure_channel(sidecar.endpoint, options=EVERYTHING) as channel:
         acting = tenants([WireCaller(channel, headers_of(tenant, tokens)) for tenant in TENANTS], identity)
         act(acting, operations)
+        for _ in range(MOST_MORE):
+            if answered(acting) != set(METHODS):
+                act(acting, operations // 10)
 
-    assert set.union(*(tenant.answered for tenant in acting)) == set(METHODS)
+    assert answered(acting) == set(METHODS)
     assert sidecar.stop() == 0
     assert {name for _, name in written_kinds(sidecar.directory / "data")} == {kind.name for kind in OF_CALLERS}
     log = sidecar.log.read_bytes()

@@ -21,17 +21,22 @@ from tests.rpc.fake_memory import FakeAssembler, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server import wire
+from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import PerTenant
 from remora_server.domain.publication import Publication
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
 from remora_server.domain.text_vectors import TextVectors
+from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.handlers.admin import AdminHandlers
+from remora_server.rpc.handlers.checkpoints import CheckpointHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
+from remora_server.rpc.handlers.items import ItemHandlers
 from remora_server.rpc.handlers.log_records import LogRecordHandlers
 from remora_server.rpc.handlers.memory import MemoryHandlers
+from remora_server.rpc.handlers.memory_items import MemoryItemHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.handlers.spans import SpanHandlers
@@ -39,8 +44,10 @@ from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
 from remora_server.rpc.handlers.timeline_events import TimelineEventHandlers
 from remora_server.rpc.handlers.transfers import TransferHandlers
+from remora_server.rpc.handlers.trimming import TrimmingHandlers
 from remora_server.rpc.handlers.users import UserHandlers
 from remora_server.rpc.handlers.vectors import VectorHandlers
+from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity
@@ -99,12 +106,17 @@ class RunningServer:
             HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),
             SpanHandlers(store.spans, page_tokens),
             LogRecordHandlers(store.log_records, page_tokens),
+            CheckpointHandlers(store.checkpoints, store.threads, page_tokens),
             WorkflowHandlers(store.workflow_runs, store.workflow_steps, page_tokens),
             VectorHandlers(store.vectors, store.collections, TextVectors(embedders), page_tokens),
+            ItemHandlers(store.items, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
+            MemoryItemHandlers(ItemMemory(store.memory_items, embedders), store.memory_items, page_tokens),
+            WindowHandlers(store.windows, lambda _tenant_id, _conversation_id: ""),
             UserHandlers(store.users),
             MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens),
             TextHandlers(tokens, embedders),
+            TrimmingHandlers(NativeTokenCounter()),
             TransferHandlers(store.exports, store.imports, page_tokens),
             AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups),
         ]

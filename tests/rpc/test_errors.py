@@ -53,6 +53,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.HistoryEntryNotFound("h"), grpc.StatusCode.NOT_FOUND, "HISTORY_ENTRY_NOT_FOUND", {"entry_id": "h"}),
     (errors.HistoryEntryExists("h"), grpc.StatusCode.ALREADY_EXISTS, "HISTORY_ENTRY_EXISTS", {"entry_id": "h"}),
     (errors.EntryStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "ENTRY_STEP_NOT_FOUND", {"step_id": "s"}),
+    (errors.MemoryItemNotFound("i"), grpc.StatusCode.NOT_FOUND, "MEMORY_ITEM_NOT_FOUND", {"item_id": "i"}),
     (errors.CollectionNotFound("c"), grpc.StatusCode.NOT_FOUND, "COLLECTION_NOT_FOUND", {"collection_id": "c"}),
     (errors.CollectionExists("c"), grpc.StatusCode.ALREADY_EXISTS, "COLLECTION_EXISTS", {"collection_id": "c"}),
     (
@@ -67,7 +68,26 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "VECTORS_TOO_LARGE",
         {"needed_bytes": "2", "limit_bytes": "1", "setting": "vector_bytes"},
     ),
+    (
+        errors.UploadIncomplete("u", 3),
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "UPLOAD_INCOMPLETE",
+        {"upload_id": "u", "part": "3"},
+    ),
+    (errors.UploadNamed("u"), grpc.StatusCode.FAILED_PRECONDITION, "UPLOAD_NAMED", {"upload_id": "u"}),
+    (
+        errors.CheckpointValueNotFound("the channel 'a'"),
+        grpc.StatusCode.NOT_FOUND,
+        "CHECKPOINT_VALUE_NOT_FOUND",
+        {"value_of": "the channel 'a'"},
+    ),
     (errors.SpanNotFound("s"), grpc.StatusCode.NOT_FOUND, "SPAN_NOT_FOUND", {"span_id": "s"}),
+    (
+        errors.ItemsTooLarge(2, 1),
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "ITEMS_TOO_LARGE",
+        {"needed_bytes": "2", "limit_bytes": "1", "setting": "vector_bytes"},
+    ),
     (
         errors.RevisionConflict(3, 4),
         grpc.StatusCode.ABORTED,

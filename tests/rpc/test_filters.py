@@ -170,6 +170,9 @@ def test_a_filter_lets_through_what_its_definition_does(
 
     expected = {str(number) for number, document in enumerate(documents) if holds(document, tree)}
     assert found(tenant, memory.MessageFilter(where=filter_of(tree))) == expected
+    listing = conversations.ListMessagesRequest(conversation_id="c", filter=filter_of(tree))
+    reply: Any = ask(tenant, "ListMessages", listing)
+    assert {message.id for message in reply.messages} == expected
 
 
 NAMES = ("sent_after", "sent_before", "received_after", "received_before")

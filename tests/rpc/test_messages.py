@@ -24,6 +24,7 @@ from remora_server.domain.messages import (
     MessageQuery,
     Remove,
     Replace,
+    View,
 )
 from remora_server.domain.times import Between
 
@@ -134,7 +135,7 @@ def query_of(server: RunningServer, **fields: object) -> MessageQuery:
 
 
 def test_a_list_holds_the_newest_unless_asked_otherwise(server: RunningServer) -> None:
-    assert query_of(server) == MessageQuery("c", limit=100, newest=True)
+    assert query_of(server) == MessageQuery("c", limit=100, newest=True, view=View.WINDOW)
 
 
 def test_a_list_is_filtered_as_asked(server: RunningServer) -> None:
@@ -161,6 +162,7 @@ def test_a_list_is_filtered_as_asked(server: RunningServer) -> None:
         before_sequence=2**63 - 1,
         newest=False,
         limit=7,
+        view=View.WINDOW,
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from remora_server import _native
-from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, KINDS
+from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS, KINDS
 from remora_server.storage.v1 import record_pb2
 
-OF_CALLERS = [kind for kind in KINDS if kind not in (BODY_PARTS, CONVERSATION_BODY_PARTS)]
-"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those."""
+OF_CALLERS = [kind for kind in KINDS if kind not in (BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS)]
+"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, and windows are
+moved by the server.
+"""
 
 
 def written_kinds(data: Path) -> set[tuple[str, str]]:

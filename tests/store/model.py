@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
+from tests.store.checkpoint_model import Checkpoints, ThreadRows, Threads
 from tests.store.history_model import EntrySteps, HistoryEntries
+from tests.store.item_model import ItemRows, Items
+from tests.store.memory_item_model import MemoryItemRows, MemoryItems
 from tests.store.trace_model import LogRecords, Spans
-from tests.store.vector_model import Collections, VectorRows, Vectors
+from tests.store.vector_model import Collections, VectorRows, Vectors, holds
 from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
 
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
@@ -51,6 +54,7 @@ from remora_server.domain.messages import (
     MessagePage,
     MessageQuery,
     Plan,
+    View,
     plan_append,
     plan_clear,
     plan_delete,
@@ -85,6 +89,7 @@ from remora_server.domain.transfers import (
     plan_import,
     require_distinct,
 )
+from remora_server.domain.windows import WHOLE, Window, WindowListener, WindowMoved
 from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
 
 STEPS = (1, 7, 2, 1_000, 3)
@@ -145,6 +150,7 @@ class Kept:
     steps: dict[tuple[str, str], tuple[int, int, step_pb2.Step]] = field(default_factory=dict)
     """By user and id: revision, ordinal and the step."""
     memory: Memory | None = None
+    window: Window = WHOLE
 
     @property
     def head(self) -> Head:
@@ -156,6 +162,7 @@ class Kept:
             last_time=self.last_time,
             update_time=self.update_time,
             storage_limit=self.draft.storage_limit,
+            has_short_term=self.draft.short_term is not None,
         )
 
     def of(self, user_id: str | None) -> list[Message]:
@@ -194,6 +201,9 @@ class Tenant:
     memories: dict[str, Memory] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     vectors: VectorRows = field(default_factory=VectorRows)
+    memory_items: MemoryItemRows = field(default_factory=MemoryItemRows)
+    items: ItemRows = field(default_factory=ItemRows)
+    threads: ThreadRows = field(default_factory=ThreadRows)
     requests: dict[str, tuple[bytes, Outcome]] = field(default_factory=dict)
 
     def conversation(self, conversation_id: str) -> Kept:
@@ -209,11 +219,20 @@ class Books:
         self.count_tokens = count_tokens
         self.revision = 0
         self.followers: list[Callable[[], None]] = []
+        self.listener: WindowListener | None = None
         self._tenants: dict[str, Tenant] = {}
         self._steps = itertools.cycle(STEPS)
         self._ids = itertools.count(1)
         self.lock = threading.RLock()
         self._now = 0
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000
+
+    def tell(self, write: Write, conversation_id: str) -> None:
+        """A conversation is written to. A store may say less."""
+        if self.listener is not None:
+            self.listener.written(write.tenant_id, conversation_id, 0, None)
 
     def new_id(self) -> str:
         return f"id-{next(self._ids)}"
@@ -313,6 +332,7 @@ class Conversations:
             require_owner(kept.draft.user_id, user_id, conversation_id)
             kept.draft = replace(kept.draft, **{name: getattr(update.draft, name) for name in update.mask})
             kept.touch(revision, now)
+            self._books.tell(write, conversation_id)
             return Outcome(0, conversation_id=conversation_id, time=kept.update_time)
 
         return self._books.write(write, change)
@@ -385,6 +405,7 @@ class Messages:
                 kept = Kept(revision, replace(template, id=conversation_id, user_id=owner), now)
                 tenant.conversations[conversation_id] = kept
             assert kept is not None
+            self._books.tell(write, conversation_id)
             plan = plan_append(kept, user_id or kept.draft.user_id, messages, now, self._books.new_id)
             return replace(self._apply(kept, plan, revision), created=created)
 
@@ -395,6 +416,7 @@ class Messages:
     ) -> Outcome:
         def change(tenant: Tenant, revision: int, now: int) -> Outcome | None:
             kept = tenant.conversation(conversation_id)
+            self._books.tell(write, conversation_id)
             user = user_id or kept.draft.user_id
             plan = plan_edit(kept, user, edits, now, self._books.new_id, allow_missing=allow_missing)
             return self._apply(kept, plan, revision) if plan.changes_messages else None
@@ -404,6 +426,7 @@ class Messages:
     def delete(self, write: Write, conversation_id: str, user_id: str, ids: Sequence[str]) -> Outcome:
         def change(tenant: Tenant, revision: int, now: int) -> Outcome | None:
             kept = tenant.conversation(conversation_id)
+            self._books.tell(write, conversation_id)
             plan = plan_delete(kept, user_id or kept.draft.user_id, ids, now)
             return self._apply(kept, plan, revision) if plan.changes_messages else None
 
@@ -412,6 +435,7 @@ class Messages:
     def clear(self, write: Write, conversation_id: str, user_id: str) -> Outcome:
         def change(tenant: Tenant, revision: int, now: int) -> Outcome:
             kept = tenant.conversation(conversation_id)
+            self._books.tell(write, conversation_id)
             return self.clear_part(kept, user_id or kept.draft.user_id, revision, now)
 
         return self._books.write(write, change)
@@ -451,7 +475,9 @@ class Messages:
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
         tenant, revision = self._books.read(read)
         kept = tenant.conversation(query.conversation_id)
-        found = [message for message in kept.of(query.user_id or kept.draft.user_id) if _passes(message, query)]
+        window = kept.window if query.view is View.WINDOW else WHOLE
+        own = [each for each in kept.of(query.user_id or kept.draft.user_id) if _is_in(window, each.sequence)]
+        found = [message for message in own if _passes(message, query)]
         page: list[Message] = []
         size = 0
         for message in reversed(found) if query.newest else found:
@@ -476,7 +502,38 @@ def _passes(message: Message, query: MessageQuery) -> bool:
         and _is_within(query.received, message.create_time)
         and (query.after_sequence is None or message.sequence > query.after_sequence)
         and (query.before_sequence is None or message.sequence < query.before_sequence)
+        and (query.filter is None or holds(query.filter, message.served()))
     )
+
+
+def _is_in(window: Window, sequence: int) -> bool:
+    return sequence >= window.first_sequence or sequence == window.system_sequence
+
+
+class Windows:
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, int]:
+        tenant, revision = self._books.read(read)
+        kept = tenant.conversation(conversation_id)
+        require_owner(kept.draft.user_id, user_id, conversation_id)
+        return kept.window, revision
+
+    def move(self, write: Write, conversation_id: str, uid: int, before: Window, after: Window) -> Outcome:
+        def change(tenant: Tenant, revision: int, now: int) -> Outcome:
+            kept = tenant.conversation(conversation_id)
+            if kept.uid != uid:
+                raise ConversationNotFound(conversation_id)
+            if kept.window.revision != before.revision:
+                raise WindowMoved
+            kept.window = replace(after, revision=revision, move_time=now)
+            return Outcome(0, time=now)
+
+        return self._books.write(write, change)
+
+    def listen(self, listener: WindowListener) -> None:
+        self._books.listener = listener
 
 
 def _is_within(bounds: Between, time: int) -> bool:
@@ -610,6 +667,9 @@ class Users:
             tenant.memories.pop(user_id, None)
             tenant.workflows.forget(user_id)
             tenant.vectors.forget(user_id)
+            tenant.memory_items.forget(user_id)
+            tenant.items.forget(user_id)
+            tenant.threads.forget(user_id)
             gone = sum(len(kept.messages) for kept in owned) + sum(part.deleted_messages for part in others)
             return Outcome(0, deleted_messages=gone, deleted_conversations=len(owned))
 
@@ -658,7 +718,12 @@ def _places(tenant: Tenant, query: ExportQuery, position: ExportPosition) -> Ite
                 _memory_record(WorkingMemoryScope(user_id=user_id), memory),
             )
     if not query.conversation_id:
-        for part, key, user_id, record in (*tenant.workflows.exported(), *tenant.vectors.exported()):
+        for part, key, user_id, record in (
+            *tenant.workflows.exported(),
+            *tenant.vectors.exported(),
+            *tenant.items.exported(),
+            *tenant.memory_items.exported(),
+        ):
             if query.user_id in {"", user_id}:
                 yield ExportPlace(LAST_UID, part, key=key), record
 
@@ -750,6 +815,8 @@ def _import_others(
         tenant.memories[memory.scope.user_id] = _content(memory)
     tenant.workflows.take(revision, parts)
     stored = len(fresh) + len(parts) + tenant.vectors.take(revision, records, now)
+    stored += tenant.items.take(revision, records)
+    stored += tenant.memory_items.take(revision, records)
     return Outcome(0, imported_records=stored) if stored else None
 
 
@@ -933,6 +1000,7 @@ def open_model(count_tokens: CountTokens) -> Store:
         messages=alone(messages),
         steps=alone(Steps(books)),
         working_memories=alone(WorkingMemories(books)),
+        windows=alone(Windows(books)),
         workflow_runs=alone(WorkflowRuns(books)),
         workflow_steps=alone(WorkflowSteps(books)),
         timeline_events=alone(TimelineEvents(books)),
@@ -940,8 +1008,12 @@ def open_model(count_tokens: CountTokens) -> Store:
         entry_steps=alone(EntrySteps(books)),
         vectors=alone(Vectors(books)),
         collections=alone(Collections(books)),
+        memory_items=alone(MemoryItems(books)),
+        items=alone(Items(books)),
         spans=alone(Spans(books)),
         log_records=alone(LogRecords(books)),
+        checkpoints=alone(Checkpoints(books)),
+        threads=alone(Threads(books)),
         users=alone(Users(books, messages)),
         index=Words(books),
         embeddings=NoQueues(),

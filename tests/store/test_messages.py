@@ -8,9 +8,11 @@ import pytest
 from msgspec.structs import replace
 from tests.store.asking import NEW, Tenant, draft, listed, step_draft
 
+from remora.v1 import scalar_pb2
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, MessageNotFound
-from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, Remove, Replace
+from remora_server.domain.filters import Condition, Negated, Operator
+from remora_server.domain.messages import Append, Edit, Keep, MessageDraft, MessageQuery, Remove, Replace
 from remora_server.domain.steps import StepQuery
 from remora_server.domain.times import Between
 
@@ -304,3 +306,42 @@ def test_edits_that_change_nothing_leave_the_conversation_alone(tenant: Tenant) 
     edit(tenant, Keep(None, None), Remove("x"), allow_missing=True)
 
     assert tenant.store.conversations.get(tenant.read, "c", "")[0].revision == written
+
+
+def numbered(number: int) -> MessageDraft:
+    """A message that says whether its number is divisible by 3, of a user where it is even."""
+    attributes = {"fizz": scalar_pb2.Scalar(boolean=True)} if number % 3 == 0 else None
+    return draft(str(number), role="tool" if number % 2 else "user", attributes=attributes)
+
+
+FIZZ = Condition("fizz", Operator.EQ, (True,))
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_pages_of_a_filter_hold_every_message_that_passes_once(tenant: Tenant, newest: bool) -> None:
+    drafts = [numbered(number) for number in range(31)]
+    tenant.store.messages.append(tenant.write, "c", "sarah", drafts, NEW)
+    query = MessageQuery("c", newest=newest, limit=4, filter=FIZZ)
+
+    pages = []
+    more = True
+    while more:
+        page = tenant.store.messages.list(tenant.read, query)
+        pages.append([message.id for message in listed(tenant.store, tenant.read, query)])
+        more = page.more
+        bound = {"before_sequence": page.first_sequence} if newest else {"after_sequence": page.last_sequence}
+        query = replace(query, **bound)
+
+    assert max(map(len, pages)) <= 4
+    expected = [str(number) for number in range(0, 31, 3)]
+    assert [key for page in (reversed(pages) if newest else pages) for key in page] == expected
+
+
+def test_a_filter_holds_beside_roles_and_bounds(tenant: Tenant) -> None:
+    drafts = [numbered(number) for number in range(20)]
+    tenant.store.messages.append(tenant.write, "c", "sarah", drafts, NEW)
+
+    query = MessageQuery("c", roles=("user",), after_sequence=1, before_sequence=19, filter=Negated(FIZZ))
+
+    found = [int(message.id) for message in listed(tenant.store, tenant.read, query)]
+    assert found == [number for number in range(1, 18) if number % 3 and number % 2 == 0]

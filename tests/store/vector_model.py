@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from remora.v1 import transfer_service_pb2
+from remora.v1.message_pb2 import Message
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
@@ -257,20 +258,21 @@ def score(query: bytes, stored: bytes) -> float:
     return (1 + (max(-1.0, min(1.0, dot / norms)) if norms else 0.0)) / 2
 
 
-def holds(passing: Filter, vector: Vector) -> bool:
-    """Whether a vector's attributes pass."""
+def holds(passing: Filter, holder: Vector | Message) -> bool:
+    """Whether the attributes of a vector or a message pass."""
     match passing:
         case AllOf(filters):
-            return all(holds(each, vector) for each in filters)
+            return all(holds(each, holder) for each in filters)
         case AnyOf(filters):
-            return any(holds(each, vector) for each in filters)
+            return any(holds(each, holder) for each in filters)
         case Negated(negated):
-            return not holds(negated, vector)
+            return not holds(negated, holder)
         case Condition(key, operator, values):
-            return _compares(operator, [vector.attributes[key]] if key in vector.attributes else [], values)
+            return compares(operator, [holder.attributes[key]] if key in holder.attributes else [], values)
 
 
-def _compares(operator: Operator, there: Sequence[Any], values: Sequence[Any]) -> bool:
+def compares(operator: Operator, there: Sequence[Any], values: Sequence[Any]) -> bool:
+    """Whether a condition holds of the scalar that is there, or of none."""
     if operator in {Operator.PRESENT, Operator.ABSENT}:
         return bool(there) == (operator is Operator.PRESENT)
     own = [wire.scalar_value(each) for each in there]

@@ -1,7 +1,9 @@
 """What type checkers accept of a user's code, in their strict modes. Nothing here is run."""
 
-from datetime import UTC, datetime
+from array import array
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
 from anthropic import Anthropic
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessage
@@ -12,6 +14,7 @@ from remora import (
     Context,
     Conversation,
     Embedding,
+    HistoryEntry,
     Hit,
     Message,
     MessageExtras,
@@ -21,6 +24,12 @@ from remora import (
     SearchOptions,
     SearchResult,
     Step,
+    Suspension,
+    Vector,
+    VectorSearchResult,
+    WorkflowRun,
+    WorkflowRunFields,
+    WorkflowStep,
     edits,
     errors,
 )
@@ -78,3 +87,32 @@ def rest(memory: Remora) -> str:
     except RemoraError as error:
         fields = [violation.field for violation in error.field_violations]
         return f"{error.reason} {error.code} {error.request_id} {fields}"
+
+
+def workflows(memory: Remora) -> timedelta | None:
+    waits = Suspension(reason="waits for Ana", checkpoint={"at": 2})
+    memory.workflows.save_run(WorkflowRun("r", "orders", "suspended", suspension=waits, metadata={"shop": "Rome"}))
+    for run in memory.workflows.list_runs(status="suspended", created_from=NOON, metadata={"shop": "Rome"}):
+        revision: int = memory.workflows.resume_run(run.id, expected_revision=run.revision)
+        changes: WorkflowRunFields = {"status": "completed", "output": [1], "end_time": NOON}
+        memory.workflows.update_run(run.id, expected_revision=revision, **changes)
+    memory.workflows.save_steps([WorkflowStep("s", "r", "running", input={"order": 5})])
+    memory.workflows.update_step("s", run_id="r", status="completed")
+    return memory.workflows.get_stats("orders").mean_duration
+
+
+async def history(memory: AsyncRemora) -> list[str]:
+    await memory.history.save_entry(HistoryEntry("e", "support", input="Can I work abroad?"))
+    await memory.history.update_entry("e", status="completed", output={"text": "Yes."})
+    related = await memory.history.get_entry_with_related("e")
+    spans = await memory.history.list_spans("t")
+    return [*(step.name for step in related.steps), *(span.kind for span in spans)]
+
+
+def vectors(memory: Remora) -> list[float]:
+    docs = memory.vectors("docs", user_id="ana")
+    docs.upsert([Vector("a", [1, 0.5]), Vector("b", np.ones(2)), Vector("c", array("f", [1, 2]))])
+    docs.upsert(Vector("d", memory.embed("leave")[0], attributes={"year": 2026}))
+    nearest: VectorSearchResult = docs.search(np.zeros(2, np.float32), k=3, where={"year": 2026})
+    found = docs.search("work abroad", where=Condition("year", ">", 2025) | Condition("topic", "present"))
+    return [*(hit.score for hit in nearest), *found[0].vector.values]

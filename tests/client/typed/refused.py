@@ -1,6 +1,6 @@
 """What type checkers refuse of a user's code: each line with the mark, and no other. Nothing here is run."""
 
-from remora import Condition, Message, Remora, SearchOptions
+from remora import Condition, Message, Remora, SearchOptions, Vector, WorkflowRun
 
 memory = Remora()
 chat = memory.conversation("c", user_id="ana")
@@ -28,5 +28,14 @@ memory.list_conversations(order_by="updated")  # refused
 Condition("age", "gte", 18)  # refused
 Message("user", content="hello")  # refused
 Remora(timeout=None)  # refused
+WorkflowRun("r", "orders", "done")  # refused
+memory.workflows.save_run({"id": "r"})  # refused
+memory.workflows.update_run("r", state={})  # refused
+memory.workflows.resume_run("r")  # refused
+memory.workflows.list_runs(status="paused")  # refused
+memory.history.update_entry("e", agent_id="a")  # refused
+memory.vectors("docs").upsert({"id": "v"})  # refused
+memory.vectors("docs").search(5)  # refused
+Vector("v", "text")  # refused
 options: SearchOptions = {"limit": 3}  # refused
 chat.append({"role": "user", "content": "hello"})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import symbol_database
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from hypothesis import given, settings
@@ -25,6 +25,8 @@ from tests.storage.opening import WRITE, open_store
 from tests.storage.test_formats import FORMATS, unpacked
 
 from remora.v1.memory_service_pb2 import SetWorkingMemoryRequest
+from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.windows import WHOLE, Window
 from remora_server.storage.records.records import Put
 from remora_server.storage.records.uploads import Upload, Uploaded
 from remora_server.storage.schema import keys
@@ -66,6 +68,17 @@ def uploaded(tmp_path_factory: pytest.TempPathFactory) -> Written:
     store.records.upload_part(WRITE, Upload("u", ITEMS), 0, b"long")
     store.records.write(WRITE, [Put(ITEMS, 0, Item(namespace=["a", "b"], id="i"), uploaded=Uploaded("u", 1))])
     store.records.upload_part(WRITE, Upload("v", STEPS, 7, "trip", "ann"), 3, b"long")
+    store.close()
+    return read(data)
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A store with a conversation whose window has moved."""
+    data = tmp_path_factory.mktemp("moved") / "data"
+    store = open_store(data)
+    uid = store.conversations.create(WRITE, ConversationDraft("trip")).revision
+    store.windows.move(WRITE, "trip", uid, WHOLE, Window(7, 3))
     store.close()
     return read(data)
 
@@ -163,9 +176,9 @@ def test_the_kinds_are_documented() -> None:
     ]
 
 
-def test_partition_and_key_follow_from_the_body(written: Written, uploaded: Written) -> None:
+def test_partition_and_key_follow_from_the_body(written: Written, uploaded: Written, moved: Written) -> None:
     documented = {row["number"]: row for row in table("Kinds")}
-    puts = [change.content for store in (written, uploaded) for change in store.changes("put_record")]
+    puts = [change.content for store in (written, uploaded, moved) for change in store.changes("put_record")]
     with_bodies = [put for put in puts if not put.upload_id]
 
     assert {str(put.kind) for put in with_bodies} == documented.keys()
@@ -176,13 +189,24 @@ def test_partition_and_key_follow_from_the_body(written: Written, uploaded: Writ
 
 
 def encoded(paths: str, body: Message) -> bytes:
-    """The parts of a key by their paths in a body, which are texts or unsigned numbers."""
-    parts = [part_of(body, path) for path in paths.split(", ") if path]
-    return key(["text" if isinstance(part, str) else "unsigned" for part in parts], parts)
+    """The parts of a key by their paths in a body, which are texts, lists of texts or numbers."""
+    named = [path for path in paths.split(", ") if path]
+    return key([type_of(body, path) for path in named], [part_of(body, path) for path in named])
+
+
+TYPES = {str: "text", list: "texts", int: "unsigned"}
+
+
+def type_of(body: Message, path: str) -> str:
+    """What a part is: numbers of 32 bits have a sign."""
+    field = body.DESCRIPTOR.fields_by_name.get(path)
+    if field is not None and field.type == FieldDescriptor.TYPE_INT32:
+        return "signed"
+    return TYPES[type(part_of(body, path))]
 
 
 def part_of(body: Message, path: str) -> Any:  # noqa: ANN401 - of the field's type
     found: Any = body
     for name in path.split("."):
         found = getattr(found, name)
-    return found
+    return found if isinstance(found, str | int) else list(found)

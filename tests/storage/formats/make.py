@@ -87,12 +87,42 @@ class Writer:
         steps = [{"id": f"s{n}", "entryId": entry_id, "content": encoded(b"\x00said")} for n in range(2)]
         self.write("SaveEntrySteps", steps=steps)
 
+    def memory_items(self, user: str, *numbers: int) -> None:
+        items = [
+            {"id": f"i{n}", "text": f"order {n}", "tags": ["order"], "metadata": encoded(b'{"in": [1, "two"]}')}
+            for n in numbers
+        ]
+        self.write("AddMemoryItems", userId=user, items=items)
+
     def vectors(self, collection: str, user: str, *numbers: int) -> None:
         vectors = [
             {"id": f"v{n}", "values": encoded(struct.pack("<2f", 1, n)), "metadata": encoded(b"\x00\xff")}
             for n in numbers
         ]
         self.write("UpsertVectors", collectionId=collection, userId=user, vectors=vectors)
+
+    def items(self, namespace: list[str], user: str, *numbers: int, ttl: str = "") -> None:
+        item = {"namespace": namespace, "userId": user, "value": encoded(b'{"n": [1, null]}')}
+        lives = {"ttl": ttl} if ttl else {}
+        vectors = [{"path": "n", "values": encoded(struct.pack("<2f", 1, 2))}]
+        self.write("PutItems", items=[{**item, **lives, "key": f"k{n}", "vectors": vectors} for n in numbers])
+
+    def thread(self, thread_id: str, user: str, *numbers: int) -> None:
+        """Checkpoints of a thread, each with a write of a task; one value is uploaded."""
+        upload = f"of {thread_id} {numbers[0]}"
+        part = {"threadId": thread_id, "uploadId": upload, "data": encoded(bytes(500)), "userId": user}
+        self.write("UploadCheckpointPart", **part)
+        for number in numbers:
+            channels = [{"channel": name, "version": {"integer": f"{number}"}} for name in ("a", "b")]
+            checkpoint = {"threadId": thread_id, "id": f"c{number}", "userId": user, "channels": channels}
+            parent = {"parentId": f"c{number - 1}"} if number else {}
+            values = [{"channel": "a", "value": {"type": "t", "data": encoded(b"night train " * (number + 9))}}]
+            if number == numbers[0]:
+                values.append({"channel": "b", "value": {"upload": {"id": upload, "parts": 1}}})
+            name = {"threadId": thread_id, "checkpointId": f"c{number}"}
+            task = {"name": name, "taskId": "k", "userId": user, "writes": [{"channel": "a", "value": {}}]}
+            drafts = [{"checkpoint": {**checkpoint, **parent}, "values": values}]
+            self.write("SaveCheckpoints", checkpoints=drafts, writes=[task])
 
     def trace(self, trace_id: str, user: str) -> None:
         attributes = encoded(b'{"entity.id": "planner", "n": [1, null]}')
@@ -132,6 +162,13 @@ def first_half(writer: Writer) -> None:
     for user in ("", "sarah", "gone"):
         writer.vectors("notes", user, *range(4))
     writer.vectors("cleared", "tom", 1, 2)
+    for user in ("sarah", "gone"):
+        writer.memory_items(user, *range(3))
+    for user in ("", "sarah", "gone"):
+        writer.items(["facts", f"of {user}"], user, *range(4))
+    for user in ("", "sarah", "gone"):
+        writer.thread(f"of {user}", user, *range(3))
+    writer.items(["lasting"], "tom", 1, ttl="315360000s")
 
 
 def second_half(writer: Writer) -> None:
@@ -176,7 +213,11 @@ def second_half(writer: Writer) -> None:
     writer.vectors("notes", "sarah", 2, 7)
     writer.write("DeleteVectors", collectionId="notes", ids={"ids": ["v0"]})
     writer.write("ClearCollection", collectionId="cleared")
+    writer.memory_items("sarah", 2, 7)
+    writer.write("DeleteMemoryItems", userId="sarah", ids={"ids": ["i0"]})
     writer.vectors("cleared", "zoé", 5)
+    writer.items(["facts", "of sarah"], "sarah", 2, 7)
+    writer.write("DeleteItems", keys=[{"namespace": ["facts", "of "], "key": "k0"}])
     writer.write("UpdateSpan", span={"traceId": "of sarah", "spanId": "s0", "name": "ended"}, updateMask="name")
     writer.write("PruneLogRecords", recordedBefore="2026-01-01T00:00:00.000000001Z")
 

@@ -1,0 +1,69 @@
+"""Windows of a server that is killed while it moves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+import pytest
+from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
+
+from remora import Remora, Trim
+from remora.v1.conversation_service_pb2 import AppendMessagesRequest
+from remora.v1.message_pb2 import Message
+from remora_server.failpoints import VARIABLE
+
+TEXT = "word " * 99
+"""About a hundred tokens."""
+
+
+def append_until_it_dies(memory: Remora) -> int:
+    """How many messages were acknowledged. The stub tries nothing again."""
+    request = AppendMessagesRequest(conversation_id="c", messages=[Message(role="user", text=TEXT)])
+    for acknowledged in range(1_000):
+        try:
+            memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
+        except grpc.RpcError:
+            return acknowledged
+    raise AssertionError("the server lives on")
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_window_whose_move_was_killed_moves_after_the_next_write(tmp_path: Path, turn: int) -> None:
+    server = Sidecar(tmp_path, "--model", "none")
+    server.failpoints = {VARIABLE: f"overflow_turn=abort@{turn}"}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        memory.create_conversation("c", user_id="sarah", short_term=Trim(1_000, 300))
+        said = append_until_it_dies(memory)
+    assert server.wait() != 0
+
+    server.failpoints = {}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah")
+        chat.append([{"role": "user", "content": TEXT}] * 10)
+        kept = eventually(chat.messages, until=lambda found: len(found) <= 10)
+        everything = chat.messages(None, view="all")
+
+    server.stop()
+    assert len(everything) >= said + 10
+    assert [message.id for message in kept] == [message.id for message in everything][-len(kept) :]
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_a_window_is_moved_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
+    server = Sidecar(tmp_path, "--model", "none")
+    server.failpoints = {VARIABLE: f"overflow_turn={action}"}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah", short_term=Trim(1_000, 300))
+        chat.append([{"role": "user", "content": TEXT}] * 20)
+
+        eventually(chat.messages, until=lambda found: len(found) <= 3)
+        eventually(lambda: not memory.status().server.failures)
+        assert len(chat.messages(None, view="all")) == 20
+        assert chat.window().first_sequence == 21 - len(chat.messages())
+    assert server.stop() == 0
+    assert "a thread failed; it is restarted" in server.log.read_text()

@@ -1,0 +1,228 @@
+"""Windows and what moves them, in any store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from msgspec.structs import replace
+from tests.patience import eventually
+from tests.store.asking import Tenant, draft, listed
+
+from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
+from remora_server.domain.errors import ConversationNotFound, StoreFull
+from remora_server.domain.messages import MessageQuery, Remove, View
+from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
+from remora_server.domain.tokens import APPROXIMATE
+from remora_server.domain.windows import WHOLE, Window, WindowMoved
+from remora_server.engine import overflow
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.storage.schema.message_reader import StoredMessageReader
+
+TEN = "0123456789"
+"""Ten tokens, where a token is a character."""
+
+
+def with_policy(policy: ShortTermPolicy | None) -> ConversationDraft:
+    return ConversationDraft(id="", short_term=policy)
+
+
+def of(most: int, overflow: Overflow) -> ConversationDraft:
+    return with_policy(ShortTermPolicy(most, overflow))
+
+
+@pytest.fixture
+def moving(tenant: Tenant) -> Iterator[overflow.Overflow]:
+    """What moves windows, which begins when it is started."""
+    store = tenant.store
+    made = overflow.Overflow(
+        store.conversations, store.messages, store.windows, StoredMessageReader(), NativeTokenCounter()
+    )
+    store.windows.listen(made)
+    yield made
+    made.close()
+
+
+def window(tenant: Tenant) -> list[str]:
+    query = MessageQuery("c", view=View.WINDOW)
+    return [message.id for message in listed(tenant.store, tenant.read, query)]
+
+
+def everything(tenant: Tenant) -> list[str]:
+    return [message.id for message in listed(tenant.store, tenant.read, MessageQuery("c", limit=1_000))]
+
+
+def say(tenant: Tenant, *ids: str, create: ConversationDraft | None = None, role: str = "user") -> None:
+    drafts = [draft(each, TEN, role) for each in ids]
+    tenant.store.messages.append(tenant.write, "c", "", drafts, create)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (of(40, Trim(20)), ["d", "e"]),
+        (of(40, DeleteOldest(2)), ["c", "d", "e"]),
+        (of(80, Flush(0.5)), ["d", "e"]),
+        (of(50, Trim(20)), ["a", "b", "c", "d", "e"]),
+        (with_policy(None), ["a", "b", "c", "d", "e"]),
+    ],
+)
+def test_what_leaves_a_window_stays_in_the_conversation(
+    tenant: Tenant, moving: overflow.Overflow, policy: ConversationDraft, expected: list[str]
+) -> None:
+    moving.start()
+    say(tenant, "a", "b", "c", create=policy)
+    say(tenant, "d")
+    say(tenant, "e")
+
+    eventually(lambda: window(tenant), until=expected.__eq__)
+    assert everything(tenant) == list("abcde")
+
+
+def test_the_newest_system_message_stays_in_the_window(tenant: Tenant, moving: overflow.Overflow) -> None:
+    moving.start()
+    say(tenant, "s1", role="system", create=of(30, Trim(10)))
+    say(tenant, "a", "b")
+    say(tenant, "s2", role="system")
+    say(tenant, "c", "d")
+
+    eventually(lambda: window(tenant), until=["s2", "d"].__eq__)
+    found, _ = tenant.store.windows.get(tenant.read, "c", "")
+    assert (found.first_sequence, found.system_sequence) == (6, 4)
+
+    say(tenant, "s3", role="system")
+    eventually(lambda: window(tenant), until=["d", "s3"].__eq__)
+
+
+def test_another_policy_holds_at_once(tenant: Tenant, moving: overflow.Overflow) -> None:
+    moving.start()
+    say(tenant, *"abcdef", create=with_policy(None))
+    assert window(tenant) == list("abcdef")
+
+    update = ConversationUpdate(of(30, Trim(20)), frozenset({"short_term"}))
+    tenant.store.conversations.update(tenant.write, "c", "", update)
+
+    eventually(lambda: window(tenant), until=list("ef").__eq__)
+
+
+def test_tokens_are_counted_in_the_encoding_of_the_policy(tenant: Tenant, moving: overflow.Overflow) -> None:
+    """Ten digits are three approximate tokens."""
+    moving.start()
+    say(tenant, *"abcdef", create=with_policy(ShortTermPolicy(9, Trim(6), APPROXIMATE)))
+
+    eventually(lambda: window(tenant), until=list("ef").__eq__)
+    say(tenant, "g")
+    say(tenant, "h")
+    eventually(lambda: window(tenant), until=list("gh").__eq__)
+
+
+def test_messages_that_are_removed_are_not_counted_any_more(tenant: Tenant, moving: overflow.Overflow) -> None:
+    moving.start()
+    say(tenant, *"abc", create=of(35, Trim(10)))
+    tenant.store.messages.edit(tenant.write, "c", "", [Remove("b")], allow_missing=False)
+    say(tenant, "d")
+    assert window(tenant) == list("acd")
+
+    say(tenant, "e")
+
+    eventually(lambda: window(tenant), until=["e"].__eq__)
+
+
+def test_sixteen_writers_overflow_one_window(tenant: Tenant, moving: overflow.Overflow) -> None:
+    moving.start()
+    say(tenant, "first", create=of(100, Trim(50)))
+
+    def write(writer: int) -> None:
+        for number in range(20):
+            say(tenant, f"{writer}-{number}")
+
+    with ThreadPoolExecutor(16) as writers:
+        list(writers.map(write, range(16)))
+
+    kept = eventually(lambda: window(tenant), until=lambda found: len(found) <= 10)
+    assert kept == everything(tenant)[-len(kept) :]
+    assert len(everything(tenant)) == 321
+
+
+def test_a_window_moves_from_where_it_was_expected(tenant: Tenant) -> None:
+    say(tenant, *"abc", create=with_policy(None))
+    uid = tenant.store.conversations.get(tenant.read, "c", "")[0].uid
+    windows = tenant.store.windows
+
+    windows.move(tenant.write, "c", uid, WHOLE, Window(2))
+    with pytest.raises(WindowMoved):
+        windows.move(tenant.write, "c", uid, WHOLE, Window(3))
+    found, _ = windows.get(tenant.read, "c", "")
+    windows.move(tenant.write, "c", uid, found, Window(3))
+
+    assert window(tenant) == ["c"]
+    with pytest.raises(ConversationNotFound):
+        windows.move(tenant.write, "c", uid + 1, found, Window(2))
+    with pytest.raises(ConversationNotFound):
+        windows.get(tenant.read, "c", "tom")
+    with pytest.raises(ConversationNotFound):
+        windows.get(tenant.read, "unknown", "")
+
+
+def test_pages_of_a_window_hold_it_in_both_directions(tenant: Tenant) -> None:
+    say(tenant, "s", role="system", create=with_policy(None))
+    say(tenant, *"abcdefg")
+    uid = tenant.store.conversations.get(tenant.read, "c", "")[0].uid
+    tenant.store.windows.move(tenant.write, "c", uid, WHOLE, Window(4, 1))
+
+    for newest in (True, False):
+        query = MessageQuery("c", view=View.WINDOW, newest=newest, limit=2)
+        found: list[str] = []
+        more = True
+        while more:
+            page = tenant.store.messages.list(tenant.read, query)
+            ids = [message.id for message in listed(tenant.store, tenant.read, query)]
+            found = ids + found if newest else found + ids
+            more = page.more
+            bound = {"before_sequence": page.first_sequence} if newest else {"after_sequence": page.last_sequence}
+            query = replace(query, **bound)
+        assert found == ["s", *"cdefg"]
+
+
+class Refusing:
+    """Windows that cannot be moved until they are let."""
+
+    def __init__(self, windows: object) -> None:
+        self._windows = windows
+        self.allowed = threading.Event()
+
+    def __getattr__(self, name: str) -> object:
+        if name == "move" and not self.allowed.is_set():
+            return self._refuse
+        return getattr(self._windows, name)
+
+    @staticmethod
+    def _refuse(*_given: object) -> None:
+        raise StoreFull
+
+
+def test_a_failure_is_shown_and_tried_again(tenant: Tenant) -> None:
+    refusing = Refusing(tenant.store.windows)
+    moving = overflow.Overflow(
+        tenant.store.conversations,
+        tenant.store.messages,
+        refusing,  # type: ignore[arg-type] # it is one, but for its refusals
+        StoredMessageReader(),
+        NativeTokenCounter(),
+    )
+    tenant.store.windows.listen(moving)
+    moving.start()
+    try:
+        say(tenant, *"abc", create=of(20, Trim(10)))
+        told = eventually(lambda: moving.failure_of(tenant.id, "c"))
+        assert told == str(StoreFull())
+        assert window(tenant) == list("abc"), "the conversation is as it was"
+
+        refusing.allowed.set()
+
+        eventually(lambda: window(tenant), until=["c"].__eq__)
+        eventually(lambda: moving.failure_of(tenant.id, "c"), until=lambda found: not found)
+    finally:
+        moving.close()

@@ -1,0 +1,45 @@
+"""The server that a framework's memory plugs into. It runs in .venv, without the framework's packages."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults.sidecar import ROOT, Sidecar
+
+
+class Server(Sidecar):
+    """A server of this directory's packages, which a test may kill and start again. It keeps its data meanwhile."""
+
+    def _program(self) -> list[str]:
+        packages = f"{ROOT / 'server'}:{ROOT / 'clients' / 'python'}"
+        return ["env", f"PYTHONPATH={packages}", str(ROOT / ".venv" / "bin" / "python"), "-m", "remora_server.main"]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server that runs as long as the session, with the embedding model."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        server = Server(Path(directory), "--model-dir", str(ROOT / ".cache" / "model"))
+        server.start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server of the test's own, to kill."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        server = Server(Path(directory), "--model-dir", str(ROOT / ".cache" / "model"))
+        server.start()
+        yield server
+        server.kill()
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant that only this test uses."""
+    return f"test-{uuid.uuid4().hex}"

@@ -1,0 +1,307 @@
+"""RemoraSaver beyond LangGraph's conformance tests: sync, many threads, kills, long values, copies, delta channels."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tests.suites.conftest import Server
+
+from remora.errors import RemoraError
+from remora.langgraph import RemoraSaver
+
+THREADS = 32
+MIB = 1 << 20
+
+
+@pytest.fixture
+def saver(server: Server, tenant: str) -> Iterator[RemoraSaver]:
+    with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant) as opened:
+        opened.setup()
+        yield opened
+
+
+def config(thread: str, checkpoint_id: str | None = None, **others: Any) -> RunnableConfig:  # noqa: ANN401
+    chosen = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": "", **chosen, **others}}
+
+
+def checkpoint(checkpoint_id: str, **values: tuple[str, Any]) -> Checkpoint:
+    """A checkpoint with values of channels, each with its version."""
+    made = empty_checkpoint()
+    made["id"] = checkpoint_id
+    made["channel_versions"] = {channel: version for channel, (version, _) in values.items()}
+    made["channel_values"] = {channel: value for channel, (_, value) in values.items()}
+    return made
+
+
+def put(
+    saver: BaseCheckpointSaver[str], of: RunnableConfig, made: Checkpoint, *new: str, **metadata: object
+) -> RunnableConfig:
+    versions = {channel: made["channel_versions"][channel] for channel in new or made["channel_versions"]}
+    return saver.put(of, made, {"source": "loop", "step": 0, **metadata}, versions)  # type: ignore[typeddict-item]
+
+
+def values_of(saver: RemoraSaver, of: RunnableConfig) -> dict[str, Any]:
+    found = saver.get_tuple(of)
+    assert found is not None
+    return dict(found.checkpoint["channel_values"])
+
+
+def test_a_growing_list_is_found_at_every_version(saver: RemoraSaver) -> None:
+    messages: list[str] = []
+    at = config("t")
+    for number in range(130):
+        messages = [*messages[number % 7 == 6 :], f"message {number} {random.random()}"]
+        at = put(saver, at, checkpoint(f"{number:04}", messages=(f"{number:032}.x", list(messages))))
+
+    assert values_of(saver, at)["messages"] == messages
+    listed = list(saver.list(config("t")))
+    assert [each.checkpoint["id"] for each in listed] == [f"{number:04}" for number in reversed(range(130))]
+    assert all(len(each.checkpoint["channel_values"]["messages"]) <= 130 for each in listed)
+    assert listed[0].checkpoint["channel_values"]["messages"] == messages
+
+
+def test_two_branches_may_give_one_version_different_values(saver: RemoraSaver) -> None:
+    root = put(saver, config("t"), checkpoint("1", a=("1", ["root"])))
+    left = put(saver, root, checkpoint("2", a=("2", ["root", "left"])))
+    right = put(saver, root, checkpoint("3", a=("2", ["root", "right"])))
+
+    assert values_of(saver, left) == {"a": ["root", "left"]}
+    assert values_of(saver, right) == {"a": ["root", "right"]}
+
+
+def test_a_state_of_64_mib_round_trips(saver: RemoraSaver) -> None:
+    large = random.Random(1).randbytes(64 * MIB)
+
+    first = put(saver, config("t"), checkpoint("1", state=("1", large)))
+    second = put(saver, first, checkpoint("2", state=("1", large), step=("1", 2)), "step")
+    saver.put_writes(second, [("state", large[: 5 * MIB])], "task")
+
+    assert values_of(saver, second) == {"state": large, "step": 2}
+    found = saver.get_tuple(second)
+    assert found is not None
+    assert found.pending_writes == [("task", "state", large[: 5 * MIB])]
+
+
+async def test_a_state_of_64_mib_round_trips_in_asyncio(server: Server, tenant: str) -> None:
+    large = random.Random(2).randbytes(64 * MIB)
+    async with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant) as saver:
+        await saver.setup()
+        made = checkpoint("1", state=("1", large))
+        at = await saver.aput(config("t"), made, {}, {"state": "1"})
+        found = await saver.aget_tuple(at)
+
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"state": large}
+
+
+def test_writes_are_in_the_order_of_their_paths_and_come_once(saver: RemoraSaver) -> None:
+    at = config("t", "1")
+    saver.put_writes(at, [("a", 1), ("b", 2)], "task-1", "~2")
+    saver.put_writes(at, [("a", 3)], "task-2", "~1")
+    saver.put_writes(at, [("a", "again")], "task-1", "~2")
+    saver.put_writes(at, [("__interrupt__", "first")], "task-1", "~2")
+    saver.put_writes(at, [("__interrupt__", "second")], "task-1", "~2")
+    put(saver, config("t"), checkpoint("1"))
+
+    found = saver.get_tuple(at)
+
+    assert found is not None
+    assert found.pending_writes == [
+        ("task-2", "a", 3),
+        ("task-1", "__interrupt__", "second"),
+        ("task-1", "a", 1),
+        ("task-1", "b", 2),
+    ]
+
+
+def test_threads_are_listed_together_and_filtered(saver: RemoraSaver) -> None:
+    for number in range(5):
+        put(saver, config(f"t{number}", user_id=f"u{number % 2}"), checkpoint(f"{number}"), score=number)
+
+    assert [each.config["configurable"]["thread_id"] for each in saver.list(None)] == ["t4", "t3", "t2", "t1", "t0"]
+    assert [each.metadata["user_id"] for each in saver.list(None, filter={"user_id": "u1"})] == ["u1", "u1"]  # type: ignore[typeddict-item]
+    assert len(list(saver.list(None, filter={"user_id": "u0", "score": 4}))) == 1
+    assert len(list(saver.list(None, limit=2))) == 2
+    assert [each.checkpoint["id"] for each in saver.list(None, before=config("t", "2"))] == ["1", "0"]
+
+
+def test_encrypted_values_come_back(server: Server, tenant: str) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    with RemoraSaver(server.endpoint, serde=serde, tenant=tenant) as saver:
+        at = put(saver, config("t"), checkpoint("1", a=("1", ["secret"])))
+        saver.put_writes(at, [("a", "more")], "task")
+
+        found = saver.get_tuple(at)
+
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"a": ["secret"]}
+    assert found.pending_writes == [("task", "a", "more")]
+
+
+def test_a_shallow_copy_works_beside_its_original(saver: RemoraSaver) -> None:
+    copied = copy.copy(saver)
+    copied.serde = JsonPlusSerializer(pickle_fallback=True)
+    allowing = saver.with_allowlist([("tests", "Anything")])
+
+    at = put(copied, config("t"), checkpoint("1", a=("1", {1, 2})))
+
+    assert values_of(saver, at) == {"a": {1, 2}}
+    assert isinstance(allowing, RemoraSaver)
+    assert values_of(allowing, at) == {"a": {1, 2}}
+
+
+def test_many_threads_lose_nothing(saver: RemoraSaver) -> None:
+    errors: list[Exception] = []
+    begin = threading.Barrier(THREADS)
+
+    def work(number: int) -> None:
+        begin.wait()
+        try:
+            at, state = config(f"t{number % 8}-{number}"), list[str]()
+            for step in range(10):
+                state = [*state, f"{number} {step}"]
+                at = put(saver, at, checkpoint(f"{step}", a=(f"{step}", state)))
+                saver.put_writes(at, [("a", step)], f"task {number}")
+                put(saver, config("shared"), checkpoint(f"{number:02} {step}", a=(f"{number} {step}", state)))
+        except Exception as error:  # noqa: BLE001 - all that there is
+            errors.append(error)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(work, range(THREADS)))
+
+    assert errors == []
+    assert len(list(saver.list(config("shared")))) == THREADS * 10
+    for number in range(THREADS):
+        found = list(saver.list(config(f"t{number % 8}-{number}")))
+        assert found[0].checkpoint["channel_values"]["a"] == [f"{number} {step}" for step in range(10)]
+        assert [each.pending_writes for each in found] == [
+            [(f"task {number}", "a", step)] for step in reversed(range(10))
+        ]
+
+
+async def test_coroutines_of_one_turn_lose_nothing(server: Server, tenant: str) -> None:
+    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+
+        async def work(number: int) -> None:
+            at = config(f"t{number}")
+            for step in range(5):
+                made = checkpoint(f"{step}", a=(f"{step}", [number, step]))
+                at = await saver.aput(at, made, {}, {"a": f"{step}"})
+                await saver.aput_writes(at, [("a", step)], "task")
+
+        await asyncio.gather(*(work(number) for number in range(200)))
+        found = await asyncio.gather(*(saver.aget_tuple(config(f"t{number}")) for number in range(200)))
+
+    for number, each in enumerate(found):
+        assert each is not None
+        assert each.checkpoint["channel_values"] == {"a": [number, 4]}
+        assert each.pending_writes == [("task", "a", 4)]
+
+
+async def test_one_wrong_call_of_a_turn_fails_alone(server: Server, tenant: str) -> None:
+    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+        wrong = saver.aput(config("x" * 2_000), checkpoint("1"), {}, {})
+        right = saver.aput(config("t"), checkpoint("1"), {}, {})
+
+        results = await asyncio.gather(wrong, right, return_exceptions=True)
+
+        assert isinstance(results[0], RemoraError)
+        assert results[1] == config("t", "1")
+        assert await saver.aget_tuple(config("t")) is not None
+
+
+def test_what_was_acknowledged_before_a_kill_is_there(own_server: Server) -> None:
+    state: list[str] = []
+    with RemoraSaver(own_server.endpoint) as saver:
+        at = config("t")
+        for step in range(30):
+            state = [*state, f"message {step}"]
+            at = put(saver, at, checkpoint(f"{step:02}", a=(f"{step:02}", list(state))))
+            saver.put_writes(at, [("a", step)], "task")
+            if step % 10 == 9:
+                own_server.kill()
+                own_server.start()
+                found = saver.get_tuple(config("t"))
+                assert found is not None
+                assert found.checkpoint["channel_values"] == {"a": state}
+                assert found.pending_writes == [("task", "a", step)]
+
+        assert [len(each.checkpoint["channel_values"]["a"]) for each in saver.list(config("t"))] == [
+            *reversed(range(1, 31))
+        ]
+
+
+def _chain(saver: BaseCheckpointSaver[str], thread: str) -> RunnableConfig:
+    """A snapshot of `d`, three checkpoints that only have writes to it, and a branch beside them."""
+    at = put(saver, config(thread), checkpoint("0", d=("0", ["snapshot"])))
+    for number in range(4):
+        saver.put_writes(at, [("d", f"b{number}"), ("e", number)], "task-b", "~2")
+        saver.put_writes(at, [("d", f"a{number}")], "task-a", "~1")
+        made = checkpoint(f"{number + 1}")
+        made["channel_versions"] = {"d": f"{number + 1}", "e": f"{number + 1}"}
+        counters = {"d": [number + 1, number + 1], "e": [number + 1, number + 1]}
+        branch = put(saver, at, checkpoint(f"{number}-branch"))
+        saver.put_writes(branch, [("d", "elsewhere")], "task-c")
+        at = saver.put(at, made, {"counters_since_delta_snapshot": counters}, made["channel_versions"])  # type: ignore[typeddict-item]
+    return at
+
+
+def test_the_history_of_delta_channels_is_that_of_langgraphs_own_saver(saver: RemoraSaver) -> None:
+    memory = InMemorySaver()
+    wanted = memory.get_delta_channel_history(config=_chain(memory, "t"), channels=["d", "e", "none"])
+
+    found = saver.get_delta_channel_history(config=_chain(saver, "t"), channels=["d", "e", "none"])
+
+    assert found == wanted
+    assert found["d"]["seed"] == ["snapshot"]
+    assert len(found["d"]["writes"]) == 8
+
+
+@pytest.mark.parametrize(
+    "thin",
+    [
+        lambda saver: saver.prune(["t"]),
+        lambda saver: saver.delete_for_runs(["r"]),
+        lambda saver: saver.copy_thread("t", "t2"),
+    ],
+)
+def test_what_is_thinned_keeps_the_history_of_delta_channels(
+    saver: RemoraSaver, thin: Callable[[RemoraSaver], None]
+) -> None:
+    at = _chain(saver, "t")
+    before = saver.get_delta_channel_history(config=at, channels=["d"])
+
+    thin(saver)
+
+    assert saver.get_delta_channel_history(config=at, channels=["d"]) == before
+    assert len(list(saver.list(config("t")))) >= 5
+
+
+def test_prune_refuses_what_is_no_list_or_no_strategy(saver: RemoraSaver) -> None:
+    with pytest.raises(TypeError, match="list of ids"):
+        saver.prune("t")
+    with pytest.raises(ValueError, match="no strategy"):
+        saver.prune(["t"], strategy="newest")
+
+
+def test_a_config_without_a_thread_is_refused_in_plain_words(saver: RemoraSaver) -> None:
+    with pytest.raises(ValueError, match="thread_id"):
+        saver.get_tuple({"configurable": {}})
+
+
+def test_metadata_that_is_no_json_is_named(saver: RemoraSaver) -> None:
+    with pytest.raises(TypeError, match="'when'"):
+        put(saver, config("t"), checkpoint("1"), when=object())

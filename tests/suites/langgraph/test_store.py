@@ -1,0 +1,338 @@
+"""RemoraStore: what LangGraph's own tests of stores do not ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+from tests.suites.conftest import Server
+
+from remora import Remora
+from remora.langgraph import AsyncRemoraStore, RemoraStore
+
+NS = ("users", "sarah")
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """How often each of four letters is in a text."""
+    return [[float(text.count(letter)) + 0.01 for letter in "abcd"] for text in texts]
+
+
+INDEX: Any = {"dims": 4, "embed": embed, "fields": ["text"]}
+
+
+def indexed(**changed: Any) -> Any:  # noqa: ANN401 - an IndexConfig
+    return {**INDEX, **changed}
+
+
+@pytest.fixture
+def store(server: Server, tenant: str) -> Iterator[RemoraStore]:
+    with RemoraStore.from_conn_string(server.endpoint, index=INDEX, tenant=tenant) as opened:
+        opened.setup()
+        yield opened
+
+
+def keys(found: Any) -> list[str]:  # noqa: ANN401 - a list of items
+    return [item.key for item in found]
+
+
+def test_reads_do_not_see_the_writes_of_their_batch(store: RemoraStore) -> None:
+    store.put(NS, "a", {"n": 1})
+
+    results = store.batch(
+        [
+            PutOp(NS, "a", {"n": 2}),
+            GetOp(NS, "a"),
+            SearchOp(("users",)),
+            PutOp(NS, "b", {"n": 1}),
+            PutOp(NS, "b", None),
+            ListNamespacesOp(),
+            PutOp(("tom",), "c", {}),
+        ]
+    )
+
+    assert results[1].value == {"n": 1}  # type: ignore[union-attr]
+    assert [item.value for item in results[2]] == [{"n": 1}]  # type: ignore[union-attr]
+    assert results[5] == [NS]
+    assert [each.value for each in store.search(("users",))] == [{"n": 2}]
+    assert store.list_namespaces() == [("tom",), NS]
+
+
+def test_a_batch_that_is_not_valid_does_nothing(store: RemoraStore) -> None:
+    refused: list[tuple[Op, type[Exception]]] = [
+        (PutOp(("a.b",), "k", {}), InvalidNamespaceError),
+        (PutOp(("a",), "k", {"n": object()}), TypeError),
+        (PutOp(("a",), "k", {"n": float("nan")}), ValueError),
+        (SearchOp(("a",), {"n": {"$in": [1]}}), ValueError),
+    ]
+    for wrong, error in refused:
+        with pytest.raises(error):
+            store.batch([PutOp(NS, "a", {}), wrong])
+
+    assert store.search(()) == []
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"n": 9},
+    {"n": "9"},
+    {"n": None},
+    {"n": {"$ne": 9}},
+    {"n": {"$ne": None}},
+    {"n": {"$eq": "9"}},
+    {"u": {"id": 1}},
+    {"u": {"id": 1, "of": {"x": [1, 2]}}},
+    {"u": {"id": {"$gt": 0}}},
+    {"tags": ["a", "b"]},
+    {"tags": ["a"]},
+    {"tags": []},
+    {"tags": [{"t": 1}]},
+    {"n": 9, "tags": ["a", "b"]},
+    {"lost": {"x": 1}},
+    {"flag": True},
+    {"flag": {"$ne": True}},
+    {"big": 2**70},
+]
+VALUES: dict[str, dict[str, Any]] = {
+    "number": {"n": 9, "tags": ["a", "b"], "flag": True},
+    "text": {"n": "9", "tags": ["a"], "flag": False},
+    "null": {"n": None, "tags": []},
+    "user": {"u": {"id": 1, "of": {"x": [1, 2], "y": 0}}, "tags": [{"t": 1, "s": 2}]},
+    "other": {"u": {"id": 2}, "n": 10.5, "tags": "a", "big": 2**70},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("given", FILTERS, ids=str)
+def test_filters_compare_as_in_memory(store: RemoraStore, given: dict[str, Any]) -> None:
+    memory = InMemoryStore()
+    for key, value in VALUES.items():
+        memory.put(NS, key, value)
+    store.batch([PutOp(NS, key, value) for key, value in VALUES.items()])
+
+    found = store.search(NS, filter=given)
+
+    assert sorted(keys(found)) == sorted(keys(memory.search(NS, filter=given)))
+
+
+def test_orders_compare_numbers_as_numbers_and_texts_as_texts(store: RemoraStore) -> None:
+    for key, score in [("a", 9), ("b", 10), ("c", 10.5), ("d", "10"), ("e", None), ("f", "2026-01-02")]:
+        store.put(NS, key, {"score": score})
+    store.put(NS, "missing", {})
+
+    assert sorted(keys(store.search(NS, filter={"score": {"$gte": 10}}))) == ["b", "c"]
+    assert sorted(keys(store.search(NS, filter={"score": {"$gt": 9, "$lt": 10.5}}))) == ["b"]
+    assert keys(store.search(NS, filter={"score": {"$gt": "2026-01-01"}})) == ["f"]
+
+
+def test_a_name_with_dots_is_a_path(store: RemoraStore) -> None:
+    store.put(NS, "nested", {"u": {"id": 1}})
+    store.put(NS, "flat", {"u.id": 1})
+    store.put(NS, "both", {"u.id": 2, "u": {"id": 1}})
+
+    assert sorted(keys(store.search(NS, filter={"u.id": 1}))) == ["flat", "nested"]
+
+
+def test_pages_by_vector_are_exact(store: RemoraStore) -> None:
+    store.batch([PutOp(NS, f"{n:02}", {"text": "a" * (n + 1) + "b" * n}) for n in range(20)])
+
+    pages = [keys(store.search(NS, query="a", limit=5, offset=offset)) for offset in (0, 5, 10, 15, 20)]
+
+    assert sorted(key for page in pages for key in page) == [f"{n:02}" for n in range(20)]
+    assert [len(page) for page in pages] == [5, 5, 5, 5, 0]
+
+
+def test_an_item_with_many_vectors_is_one_result(server: Server, tenant: str) -> None:
+    with RemoraStore(server.endpoint, index=indexed(fields=["texts[*]"]), tenant=tenant) as store:
+        store.put(NS, "many", {"texts": ["a", "aa", "aaa", "ab", "a"]})
+        store.put(NS, "one", {"texts": ["b"]})
+
+        found = store.search(NS, query="a", limit=2)
+
+        assert keys(found) == ["many", "one"]
+
+
+def test_vectors_go_with_what_they_were_of(store: RemoraStore) -> None:
+    store.put(NS, "a", {"text": "a"})
+    store.put(NS, "a", {"text": "b"}, index=False)
+    assert store.search(NS, query="a") == []
+
+    store.put(NS, "a", {"text": "a"})
+    store.delete(NS, "a")
+    store.put(NS, "a", {"text": "a"}, index=False)
+
+    assert store.search(NS, query="a") == []
+    assert keys(store.search(NS)) == ["a"]
+
+
+def test_a_vector_of_another_dimension_is_refused(server: Server, tenant: str) -> None:
+    with RemoraStore(server.endpoint, index=indexed(dims=3), tenant=tenant) as store:
+        with pytest.raises(ValueError, match="4 dimensions, and the index says 3"):
+            store.put(NS, "a", {"text": "a"})
+
+        assert store.get(NS, "a") is None
+
+
+def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
+    seen: list[str] = []
+
+    def counting(texts: list[str]) -> list[list[float]]:
+        seen.extend(texts)
+        return embed(texts)
+
+    with RemoraStore(server.endpoint, index=indexed(embed=counting), tenant=tenant) as store:
+        store.batch([PutOp(NS, f"k{n}", {"text": "same"}) for n in range(5)])
+        store.batch([SearchOp(NS, query="q1"), SearchOp(("users",), query="q1"), SearchOp(NS, query="q2")])
+
+    assert sorted(seen) == ["q1", "q2", "same"]
+
+
+def test_the_server_embeds_where_the_index_has_no_embeddings(server: Server, tenant: str) -> None:
+    index: Any = {"fields": ["text"]}
+    with RemoraStore(server.endpoint, index=index, tenant=tenant) as store:
+        store.put(NS, "train", {"text": "The night train goes to Lisbon."})
+        store.put(NS, "cat", {"text": "My cat likes fish."})
+
+        assert keys(store.search(NS, query="railway")) == ["train", "cat"]
+
+
+def test_created_at_stays_and_times_have_microseconds_and_a_zone(store: RemoraStore) -> None:
+    store.put(NS, "a", {"n": 1})
+    first = store.get(NS, "a")
+    store.put(NS, "a", {"n": 2})
+    second = store.get(NS, "a")
+
+    assert first is not None
+    assert second is not None
+    assert second.created_at == first.created_at
+    assert second.updated_at > first.updated_at
+    assert second.updated_at.tzinfo is not None
+
+
+def test_what_does_not_fit_into_a_reply_is_asked_for_again(store: RemoraStore) -> None:
+    text = "x" * 900_000
+    ops = [PutOp(NS, f"{n}", {"text": text, "n": n}, index=False) for n in range(9)]
+    store.batch(ops)
+
+    assert sorted(keys(store.search(NS, limit=20))) == [str(n) for n in range(9)]
+    got = store.batch([GetOp(NS, str(n)) for n in range(9)])
+    assert [item.value["n"] for item in got] == list(range(9))  # type: ignore[union-attr]
+
+
+def test_more_than_a_page_is_found(store: RemoraStore) -> None:
+    store.batch([PutOp(("many", str(n)), "k", {"n": n}, index=False) for n in range(1_100)])
+
+    assert len(store.search(("many",), limit=2_000)) == 1_100
+    assert len(store.list_namespaces(prefix=("many",), limit=2_000)) == 1_100
+    assert store.search(("many",), limit=0) == []
+
+
+def test_the_items_of_a_user_go_with_the_user(server: Server, tenant: str) -> None:
+    with RemoraStore(server.endpoint, tenant=tenant, user_label=1) as store:
+        store.put(("users", "sarah", "facts"), "a", {})
+        store.put(("users", "tom", "facts"), "b", {})
+        store.put(("shared",), "c", {})
+
+        with Remora(server.endpoint, tenant=tenant) as client:
+            client.user("sarah").delete()
+
+        assert sorted(keys(store.search(()))) == ["b", "c"]
+
+
+def test_namespaces_are_deleted_with_all_in_them(store: RemoraStore) -> None:
+    for namespace in [("a",), ("a", "b"), ("ab",)]:
+        store.put(namespace, "k", {})
+
+    store.delete_namespace(("a",))
+
+    assert store.list_namespaces() == [("ab",)]
+
+
+def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant: str) -> None:
+    with RemoraStore(server.endpoint, ttl={"default_ttl": 0.2 / 60, "refresh_on_read": False}, tenant=tenant) as store:
+        store.put(NS, "a", {})
+        store.put(NS, "kept", {}, ttl=None)
+        while store.get(NS, "a") is not None:
+            time.sleep(0.02)
+
+        assert keys(store.search(NS)) == ["kept"]
+        assert store.sweep_ttl() == 1
+        assert store.sweep_ttl() == 0
+
+
+def test_a_store_is_safe_for_threads(store: RemoraStore) -> None:
+    def work(number: int) -> None:
+        for n in range(20):
+            store.put((*NS, str(number)), f"{n}", {"text": f"{n}"})
+            store.search(NS, query="a", limit=3)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+    assert len(store.search(NS, limit=1_000)) == 160
+
+
+def test_items_survive_a_kill(own_server: Server) -> None:
+    with RemoraStore(own_server.endpoint, index=INDEX) as store:
+        store.put(NS, "a", {"text": "a"})
+        own_server.kill()
+        own_server.start()
+
+        assert keys(store.search(NS, query="a")) == ["a"]
+        assert store.get(NS, "a") is not None
+
+
+async def test_one_turn_of_the_loop_is_one_call(server: Server, tenant: str) -> None:
+    async with RemoraStore(server.endpoint, index=INDEX, tenant=tenant) as store:
+        await asyncio.gather(*(store.aput(NS, f"k{n}", {"text": "a", "n": n}) for n in range(50)))
+        found = await asyncio.gather(*(store.aget(NS, f"k{n}") for n in range(50)), store.asearch(NS, limit=50))
+
+        assert [item.value["n"] for item in found[:50]] == list(range(50))  # type: ignore[union-attr]
+        assert len(found[50]) == 50  # type: ignore[arg-type]
+        revisions = {item.updated_at for item in found[50]}  # type: ignore[union-attr]
+        assert len(revisions) == 1
+
+
+async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -> None:
+    async with RemoraStore(server.endpoint, tenant=tenant) as store:
+        outcomes = await asyncio.gather(
+            store.aput(NS, "a", {}), store.aput(NS, "k" * 2_000, {}), store.aput(("a.b",), "k", {}),
+            return_exceptions=True,
+        )  # fmt: skip
+
+        assert outcomes[0] is None
+        assert all(isinstance(outcome, Exception) for outcome in outcomes[1:])
+        assert keys(await store.asearch(())) == ["a"]
+
+
+async def test_threads_may_call_a_store_of_a_loop(server: Server, tenant: str) -> None:
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant) as store:
+        await store.setup()
+        await asyncio.to_thread(store.put, NS, "a", {"n": 1})
+
+        found = await asyncio.to_thread(store.get, NS, "a")
+
+        assert found is not None
+        with pytest.raises(asyncio.InvalidStateError):
+            store.get(NS, "a")
+
+
+def test_a_sweeper_ends_with_its_store(server: Server, tenant: str) -> None:
+    with RemoraStore(server.endpoint, ttl={"default_ttl": 1}, tenant=tenant) as store:
+        ended = store.start_ttl_sweeper()
+        assert any(thread.name == "ttl-sweeper" for thread in threading.enumerate())
+
+    assert ended.done()
+
+
+def test_a_misspelt_key_of_an_index_is_refused() -> None:
+    misspelt: Any = {"dim": 3}
+
+    with pytest.raises(ValueError, match="did you mean 'dims'"):
+        RemoraStore(index=misspelt)
