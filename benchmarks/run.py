@@ -20,12 +20,14 @@ from benchmarks.workloads import (
     append,
     backlog,
     client,
+    langgraph,
     overload,
     queries,
     recall,
     records,
     scale,
     search,
+    short_term,
     vectors,
     voltagent,
     window,
@@ -49,6 +51,8 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "records": records.run,
     "vectors": vectors.run,
     "voltagent": voltagent.run,
+    "langgraph": langgraph.run,
+    "short_term": short_term.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000

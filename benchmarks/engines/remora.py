@@ -149,6 +149,11 @@ class Remora(Server):
         wal = self.database.with_name(self.database.name + ".wal")
         return wal.stat().st_size if wal.exists() else 0
 
+    def journal_bytes(self) -> int:
+        """What is written of the journal's segments: behind it they are zero."""
+        segments = (self.data / "journal").iterdir()
+        return sum(len(segment.read_bytes().rstrip(b"\0")) for segment in segments if segment.is_file())
+
 
 class RemoraWithModel(Remora):
     """`remora serve` with the model that `make setup` fetches, and memory for the indexes of whom recall asks."""

@@ -55,7 +55,7 @@ def after_kill(bench: Bench) -> dict[str, Figure]:
     before = bench.directory / "database-before"
     shutil.copy(server.database, before)
     server.start()
-    while _journal_bytes(server.data) < JOURNAL_BYTES:
+    while server.journal_bytes() < JOURNAL_BYTES:
         _append_batches(server)
     server.end(signal.SIGKILL)
     starts = []
@@ -86,11 +86,6 @@ def _append_batches(server: Remora) -> None:
         [server.append_request(f"conversation-{client}", f"user-{client}", texts(client, BATCH))] for client in range(8)
     ]
     server.load.run(server.socket, server.wire, server.append_path, requests, seconds=0.2, streams=1)
-
-
-def _journal_bytes(data: Path) -> int:
-    """What is written of the segments: behind it they are zero."""
-    return sum(len(segment.read_bytes().rstrip(b"\0")) for segment in (data / "journal").iterdir() if segment.is_file())
 
 
 def _put_back(database: Path, before: Path) -> None:
