@@ -13,6 +13,8 @@ BUF := node_modules/.bin/buf
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
 MODEL := .cache/model
 SUITES := .cache/suites
+# The frameworks in Python, each with its packages in an environment of its own.
+PYTHON_SUITES := langgraph nat
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
 GO_SOURCES := benchmarks/load_go
@@ -91,8 +93,9 @@ test-typescript: $(READY) $(TYPESCRIPT) ## Run TypeScript's tests
 	@tools/test_typescript.sh
 
 .PHONY: suites
-suites: $(READY) $(SUITES)/voltagent/.installed ## Test what plugs into agent frameworks, with their packages, which are large
-	tools/suite_voltagent.sh
+suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITES)/$(suite)/.installed) ## Test what plugs into agent frameworks, with their packages, which are large
+	@tools/run_parts.sh "VoltAgent's suite" tools/suite_voltagent.sh "LangGraph's suite" "tools/suite_python.sh langgraph" \
+		"NeMo's suite" "tools/suite_python.sh nat" "LangGraph.js's suite" tools/suite_langgraph_js.sh
 
 .PHONY: faults
 faults: $(READY) ## Test faults for half an hour: at every point, isolation of tenants, 200 kills; KILLS=count, SEED=one to repeat
@@ -100,8 +103,8 @@ faults: $(READY) ## Test faults for half an hour: at every point, isolation of t
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed $(if $(filter voltagent,$W),$(SUITES)/voltagent/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors or voltagent; OUT=file.json
-	$(if $(filter voltagent,$W),tools/prepare_voltagent.sh)
+bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph or short_term; OUT=file.json
+	$(if $(filter voltagent,$W),tools/prepare_typescript.sh voltagent voltagent)
 	$(CARGO) build --release --quiet --package remora-load
 	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
 	$(BIN)/python -m compileall -q server clients/python
@@ -225,6 +228,12 @@ $(SUITES)/%/.installed: clients/typescript/suites/%/package-lock.json
 	mkdir -p $(@D)
 	cp $(<D)/package.json $(<D)/package-lock.json $(<D)/.npmrc $(@D)
 	cd $(@D) && npm ci --loglevel=error
+	touch $@
+
+$(PYTHON_SUITES:%=$(SUITES)/%/.installed): $(SUITES)/%/.installed: requirements/%.txt clients/python/pyproject.toml
+	tools/create_venv.sh $(@D)
+	$(@D)/bin/python $(PIP) install --require-hashes -r $<
+	$(@D)/bin/python $(PIP) install --no-deps --no-build-isolation --editable clients/python
 	touch $@
 
 .cache/bench/.installed: requirements/benchmarks.txt

@@ -4,9 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools/prepare_voltagent.sh
-cd clients/typescript/packages/voltagent
-npm run --silent types
-npm run --silent build
-# Otherwise @voltagent/core asks the network for a list of models.
-NODE_ENV=production npm test --silent -- "$@"
+tools/prepare_typescript.sh voltagent voltagent
+(
+    cd clients/typescript/packages/voltagent
+    npm run --silent types
+    npm run --silent build
+    # Otherwise @voltagent/core asks the network for a list of models.
+    NODE_ENV=production npm test --silent -- "$@"
+)
+(($# > 0)) || tools/check_npm_adapter.sh voltagent voltagent voltagent

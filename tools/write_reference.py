@@ -82,8 +82,8 @@ def python() -> list[str]:
     lines = [
         "# The Python client",
         "",
-        "Everything is imported from `remora`. `AsyncRemora`, `AsyncConversation`, `AsyncUser` and",
-        "`AsyncWorkingMemory` have the same methods for asyncio.",
+        "Everything is imported from `remora`. `AsyncRemora`, `AsyncConversation`, `AsyncUser`, `AsyncWorkingMemory`,",
+        "`AsyncWorkflows`, `AsyncHistory` and `AsyncVectors` have the same methods for asyncio.",
     ]
     for name in sorted(remora.__all__):
         exported = getattr(remora, name)
