@@ -93,16 +93,19 @@ def open_endpoint(settings: EndpointSettings, dimension: int, waiters: int) -> E
     # Imported where one is used: a client of HTTP takes time and memory, which a server without endpoints saves.
     from remora_server.engine.endpoint import Endpoint, EndpointOptions  # noqa: PLC0415
     from remora_server.engine.endpoint_embedder import EmbedderOptions, EndpointEmbedder  # noqa: PLC0415
+    from remora_server.engine.http_endpoint import HttpOptions  # noqa: PLC0415
 
     endpoint = Endpoint(
         EndpointOptions(
-            url=f"{settings.base_url}/embeddings",
+            HttpOptions(
+                url=f"{settings.base_url}/embeddings",
+                headers=settings.headers,
+                key_header=settings.api_key_header,
+                key=settings.api_key,
+                key_file=settings.api_key_file,
+            ),
             model=settings.model,
             dimensions=settings.dimensions,
-            headers=settings.headers,
-            key_header=settings.api_key_header,
-            key=settings.api_key,
-            key_file=settings.api_key_file,
         )
     )
     options = EmbedderOptions(

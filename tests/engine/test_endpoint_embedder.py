@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.engine.embedding_server import Answer, Asked, EmbeddingServer, error, listing, vector
+from tests.engine.embedding_server import EmbeddingServer, listing, texts_of, vector
+from tests.engine.endpoint_server import Answer, Asked, error
 from tests.patience import PATIENCE
 
 from remora_server import _native
@@ -91,14 +92,16 @@ def test_each_text_gets_its_own_vector_of_unit_length(
 
 
 def test_an_endpoint_that_ignores_base64_is_understood(server: EmbeddingServer, embedder: EndpointEmbedder) -> None:
-    server.behaviour = lambda asked: listing([vector(text, 8) for text in asked.texts], as_base64=False)
+    server.behaviour = lambda asked: listing([vector(text, 8) for text in texts_of(asked)], as_base64=False)
 
     assert are(embedded(embedder, "tea", "coffee"), "tea", "coffee")
     assert len(server.asked) == 1
 
 
 def test_the_indexes_of_a_reply_count_not_its_order(server: EmbeddingServer, embedder: EndpointEmbedder) -> None:
-    server.behaviour = lambda asked: listing([vector(text, 8) for text in asked.texts], as_base64=True, order=[2, 0, 1])
+    server.behaviour = lambda asked: listing(
+        [vector(text, 8) for text in texts_of(asked)], as_base64=True, order=[2, 0, 1]
+    )
 
     assert are(embedded(embedder, "a", "bb", "ccc"), "a", "bb", "ccc")
 
@@ -112,9 +115,9 @@ def test_requests_have_no_more_texts_and_tokens_than_they_may(
     assert are(embedded(embedder, *texts), *texts)
 
     assert server.texts == texts
-    counts = [sum(_native.count_tokens("cl100k_base", asked.texts)) for asked in server.asked]
-    assert all(len(asked.texts) == 1 or count <= 40 for asked, count in zip(server.asked, counts, strict=True))
-    assert max(len(asked.texts) for asked in server.asked) == 3
+    counts = [sum(_native.count_tokens("cl100k_base", texts_of(asked))) for asked in server.asked]
+    assert all(len(texts_of(asked)) == 1 or count <= 40 for asked, count in zip(server.asked, counts, strict=True))
+    assert max(len(texts_of(asked)) for asked in server.asked) == 3
     assert len(server.asked) < len(texts)
 
 
@@ -316,7 +319,7 @@ def test_a_wait_that_is_none_is_passed_over(server: EmbeddingServer, embedder: E
 
 def refusing(server: EmbeddingServer, *bad: str) -> Callable[[Asked], Answer | None]:
     """A request with one of these texts is refused as a whole."""
-    return lambda asked: error(400, "too_long") if set(bad) & set(asked.texts) else None
+    return lambda asked: error(400, "too_long") if set(bad) & set(texts_of(asked)) else None
 
 
 @pytest.mark.parametrize(
@@ -336,7 +339,7 @@ def test_a_text_that_is_refused_holds_up_no_other(
 
 def failing(server: EmbeddingServer, *bad: str) -> Callable[[Asked], Answer | None]:
     """A request with one of these texts breaks the endpoint."""
-    return lambda asked: error(500) if set(bad) & set(asked.texts) else None
+    return lambda asked: error(500) if set(bad) & set(texts_of(asked)) else None
 
 
 @pytest.mark.parametrize("bad", [{"t0"}, {"t6", "t2"}])
@@ -372,7 +375,7 @@ def test_no_text_is_given_up_where_the_endpoint_goes_down_meanwhile(
     server: EmbeddingServer, embedder: EndpointEmbedder, status: int
 ) -> None:
     def down_after_the_first_probe(asked: Asked) -> Answer | None:
-        if asked.texts == [PROBE] and server.texts.count(PROBE) == 1:
+        if texts_of(asked) == [PROBE] and server.texts.count(PROBE) == 1:
             return None
         return error(status)
 
@@ -391,7 +394,7 @@ def test_of_a_text_that_is_too_long_the_beginning_is_embedded(
     server: EmbeddingServer, embedder: EndpointEmbedder, status: int
 ) -> None:
     long = "one word after another " * 100
-    server.behaviour = lambda asked: error(status) if max(map(len, asked.texts)) > 600 else None
+    server.behaviour = lambda asked: error(status) if max(map(len, texts_of(asked))) > 600 else None
     for _ in range(UNANSWERED - 1 if status == 500 else 0):
         with pytest.raises(EmbeddingFailed):
             embedder.embed(["tea", long])
@@ -399,7 +402,7 @@ def test_of_a_text_that_is_too_long_the_beginning_is_embedded(
     tea, begun = embedded(embedder, "tea", long)
 
     assert are([tea], "tea")
-    [asked] = [text for text in server.asked[-1].texts if text != "tea"]
+    [asked] = [text for text in texts_of(server.asked[-1]) if text != "tea"]
     assert long.startswith(asked)
     assert 300 < len(asked) <= 600
     assert are([begun], asked)
@@ -408,7 +411,7 @@ def test_of_a_text_that_is_too_long_the_beginning_is_embedded(
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
 def test_a_vector_without_direction_is_none(server: EmbeddingServer, embedder: EndpointEmbedder, value: float) -> None:
     def broken(asked: Asked) -> Answer:
-        vectors = [[value] * 8 if text == "bad" else vector(text, 8) for text in asked.texts]
+        vectors = [[value] * 8 if text == "bad" else vector(text, 8) for text in texts_of(asked)]
         return listing(vectors, as_base64=True)
 
     server.behaviour = broken

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.engine.embedding_server import Answer, Asked, EmbeddingServer, error, listing
+from tests.engine.embedding_server import EmbeddingServer, listing, texts_of
+from tests.engine.endpoint_server import Answer, Asked, error
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
@@ -154,13 +155,13 @@ def test_no_search_waits_for_an_endpoint_that_says_nothing(directory: Path, serv
         say(memory, *TEXTS)
         for _ in range(20):
             assert search(memory, "piano").index.words_only_reason == "model_unreachable"
-        queries = [asked for asked in list(server.asked) if asked.texts == ["piano"]]
+        queries = [asked for asked in list(server.asked) if texts_of(asked) == ["piano"]]
         assert len(queries) < 10, "a breaker keeps them from asking"
         memory.conversation("talk").messages()
 
 
 def test_calls_that_need_no_vectors_go_on_while_searches_wait(directory: Path, server: EmbeddingServer) -> None:
-    server.behaviour = lambda asked: server.hang() if asked.texts[0].startswith("question") else None
+    server.behaviour = lambda asked: server.hang() if texts_of(asked)[0].startswith("question") else None
     settings = endpoint(server, query_timeout=PATIENCE)
     with serving(directory, {"letters": settings}, threads=4) as sidecar, client(sidecar) as memory:
         say(memory, *TEXTS)
@@ -185,7 +186,7 @@ def test_a_server_ends_while_the_endpoint_says_nothing(directory: Path, server: 
 
 
 def refuse(*bad: str) -> Callable[[Asked], Answer | None]:
-    return lambda asked: error(400, "too_long") if set(bad) & set(asked.texts) else None
+    return lambda asked: error(400, "too_long") if set(bad) & set(texts_of(asked)) else None
 
 
 def check_a_refused_message_is_left_to_words(directory: Path, server: EmbeddingServer, *changes: str) -> None:
@@ -273,7 +274,7 @@ def check_a_changed_model_embeds_again(directory: Path, server: EmbeddingServer,
         gate = threading.Semaphore(2)
 
         def two_messages_at_first(asked: Asked) -> Answer | None:
-            if set(asked.texts) & set(TEXTS):
+            if set(texts_of(asked)) & set(TEXTS):
                 gate.acquire()
             return None
 

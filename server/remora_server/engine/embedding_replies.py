@@ -10,14 +10,11 @@ import base64
 import binascii
 import json
 import math
-import re
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 from remora_server.domain.vectors import FLOAT_BYTES, MAX_DIMENSION
-
-_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class WrongReply(Exception):
@@ -76,15 +73,3 @@ def _unit(values: Sequence[float]) -> bytes:
     if not math.isfinite(norm) or norm == 0.0:
         return b""
     return struct.pack(f"<{len(values)}f", *(value / norm for value in values))
-
-
-def error_code(body: bytes) -> str:
-    """The code or type of an error's reply, as OpenAI's have it; empty where there is none. Its message may quote what
-    was sent.
-    """
-    try:
-        error = json.loads(body)["error"]
-        found = error.get("code") or error.get("type")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ""
-    return found if isinstance(found, str) and _CODE.fullmatch(found) else ""

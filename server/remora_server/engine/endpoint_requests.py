@@ -1,25 +1,19 @@
-"""Requests to an endpoint: how long they may take, what they come to, and what that says of the endpoint.
-
-They are made by threads of their own: who waits for a reply stops when its time is up, whatever the network does.
-"""
+"""Requests to an endpoint of embeddings: how long they may take, what they come to, and what that says of it."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct
 
-from remora_server import failpoints
 from remora_server.domain.search import EmbeddingFailed
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.engine.endpoint import Endpoint, InputRefused, Unanswered
+from remora_server.engine.flights import FlightFailed, Flights
 from remora_server.locking import Level, new_lock
-from remora_server.supervision import run_apart
 
 PROBE = "What did we say about it?"
 """A text that every model embeds: one that refuses it refuses everything."""
@@ -48,8 +42,7 @@ class EndpointRequests:
         self._dimension = options.dimension
         self._failure = ""
         self._not_before = 0.0
-        self._flights: set[Future[list[bytes]]] = set()
-        self._closed = False
+        self._flights: Flights[list[bytes]] = Flights("embedding")
 
     @property
     def dimension(self) -> int:
@@ -95,11 +88,7 @@ class EndpointRequests:
 
     def close(self) -> None:
         """End every wait for the endpoint."""
-        with self._lock:
-            self._closed, flights = True, list(self._flights)
-        for flight in flights:
-            with suppress(InvalidStateError):
-                flight.set_exception(EmbeddingFailed("the server stops"))
+        self._flights.close()
         self._endpoint.close()
 
     def _require_leave(self) -> None:
@@ -112,35 +101,12 @@ class EndpointRequests:
         """The reply to a request that is made by another thread."""
         if timeout <= 0:
             raise EmbeddingFailed("there is no time left to ask the endpoint")
-        flight: Future[list[bytes]] = Future()
-        with self._lock:
-            if self._closed:
-                raise EmbeddingFailed("the server stops")
-            self._flights.add(flight)
-        run_apart("embedding", partial(self._fly, flight, texts, timeout))
         try:
-            return flight.result(timeout)
+            return self._flights.wait(partial(self._endpoint.ask, texts, timeout), timeout)
+        except FlightFailed as error:
+            raise EmbeddingFailed(str(error)) from error
         except TimeoutError:
             raise Unanswered("the endpoint does not answer in time") from None
-        finally:
-            with self._lock:
-                self._flights.discard(flight)
-
-    def _fly(self, flight: Future[list[bytes]], texts: Sequence[str], timeout: float) -> None:
-        # If nobody waits any more, the future is done already.
-        try:
-            failpoints.hit("endpoint_request")
-            vectors = self._endpoint.ask(texts, timeout)
-        except Exception as error:  # noqa: BLE001 - it is raised again where the flight is waited for
-            with suppress(InvalidStateError):
-                flight.set_exception(error)
-        except BaseException as error:
-            with suppress(InvalidStateError):
-                flight.set_exception(EmbeddingFailed(f"the request's thread ended: {type(error).__name__}"))
-            raise
-        else:
-            with suppress(InvalidStateError):
-                flight.set_result(vectors)
 
     def _require_dimension(self, vectors: Sequence[bytes]) -> None:
         """Require the dimension of the first vector that was stored under this name. Raises EmbeddingFailed."""
