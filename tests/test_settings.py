@@ -24,6 +24,11 @@ VALUES = {
     "embedding_api_key_variable": "E5_KEY",
     "embedding_models": "{large: {provider: openai, base_url: 'https://host/v1', model: ada, dimensions: 3}}",
     "tenant_models": "{acme: {messages: builtin}}",
+    "chat_url": "http://host/v1",
+    "chat_model": "scribe",
+    "chat_api_key_file": "/k",
+    "chat_api_key_variable": "CHAT_KEY",
+    "chat_timeout": "5",
     "token_file": "/t",
     "insecure": "true",
     "log_format": "json",
@@ -52,9 +57,13 @@ NEEDED = {
     "embedding_model": ("embedding_url",),
     "embedding_api_key_file": ("embedding_url", "embedding_model"),
     "embedding_api_key_variable": ("embedding_url", "embedding_model"),
+    "chat_url": ("chat_model",),
+    "chat_model": ("chat_url",),
+    "chat_api_key_file": ("chat_url", "chat_model"),
+    "chat_api_key_variable": ("chat_url", "chat_model"),
 }
 """Settings that others need beside them."""
-TOGETHER = {name: value for name, value in VALUES.items() if name != "embedding_api_key_variable"}
+TOGETHER = {name: value for name, value in VALUES.items() if not name.endswith("_key_variable")}
 
 
 def file_of(directory: Path, content: str) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.embedding_server import EmbeddingServer, error
+from tests.engine.chat_server import ChatServer
+from tests.engine.embedding_server import EmbeddingServer
+from tests.engine.endpoint_server import error
 from tests.patience import PATIENCE
 
 from remora_server.main import main
@@ -101,3 +103,30 @@ def test_the_settings_show_where_a_key_is_and_not_the_key(
     written = capsys.readouterr().out
     assert "LETTERS_KEY" in written
     assert KEY not in written
+
+
+def chat(server: ChatServer, *, key: Path) -> list[str]:
+    return [f"--chat-url={server.url}", "--chat-model=scribe", f"--chat-api-key-file={key}", "--model=none"]
+
+
+def test_a_chat_model_that_answers_is_as_it_should_be(capsys: pytest.CaptureFixture[str], key: Path) -> None:
+    with ChatServer() as server:
+        code, said, written = report(capsys, *chat(server, key=key))
+        assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+    assert (code, said["findings"]) == (0, [])
+    assert said["chat model"] == {"url": server.url, "model": "scribe"}
+    assert KEY not in written
+
+
+def test_a_chat_model_that_refuses_or_has_no_key_is_found(capsys: pytest.CaptureFixture[str], key: Path) -> None:
+    with ChatServer() as server:
+        server.behaviour = lambda _asked: error(401, "invalid_api_key")
+        refused = report(capsys, *chat(server, key=key))
+    without = [f"--chat-url={server.url}", "--chat-model=scribe", "--chat-api-key-variable=NO_SUCH_KEY", "--model=none"]
+    nameless = report(capsys, *without)
+
+    assert refused[0] == nameless[0] == 1
+    assert "answered 401 (invalid_api_key)" in refused[1]["findings"][0]["what"]
+    assert "NO_SUCH_KEY" in nameless[1]["findings"][0]["what"]
+    assert KEY not in refused[2]

@@ -17,15 +17,17 @@ from rich.table import Table
 from remora import Remora
 from remora.errors import RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
+from remora_server.chat_model import open_chat_model
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, open_files_limit
 from remora_server.commands.numbers import size
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.domain.chat_models import ChatModelFailed, Prompt
 from remora_server.domain.errors import one_line
 from remora_server.domain.search import EmbeddingFailed
-from remora_server.embedding_models import open_endpoint
+from remora_server.embedding_models import ModelsError, open_endpoint
 from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
@@ -41,6 +43,9 @@ LEAST_OPEN_FILES = 1024
 SLOW_SYNC_MICROS = 20_000
 ASKING_SECONDS = 5.0
 PROBE = "Which train goes to Lisbon?"
+PROBE_TOKENS = 1_024
+"""Some models think before they answer."""
+CHAT = "chat model"
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +83,7 @@ class Examination:
         self._versions()
         self._kernels()
         self._model()
+        self._chat_model()
         self._store()
         self._disk()
         self._limits()
@@ -185,6 +191,28 @@ class Examination:
                 self._note(part, what, "raise query_timeout, or bring the endpoint nearer")
         finally:
             embedder.close()
+
+    def _chat_model(self) -> None:
+        """Have the chat model complete a prompt."""
+        settings = self._settings.chat
+        if settings is None:
+            return
+        self.parts[CHAT] = {"url": settings.base_url, "model": settings.model}
+        if settings.is_open_to_others:
+            self._note(
+                CHAT, "its key and all texts cross the network in clear", "use https, unless the network is safe"
+            )
+        try:
+            model = open_chat_model(settings)
+        except ModelsError as error:
+            self._find(CHAT, str(error), "set it")
+            return
+        try:
+            model.complete(Prompt("Answer in one word.", PROBE), PROBE_TOKENS, 2 * ASKING_SECONDS)
+        except ChatModelFailed as error:
+            self._find(CHAT, f"{settings.base_url} does not answer: {error}", "check its URL, model and key")
+        finally:
+            model.close()
 
     def _store(self) -> None:
         data = self._settings.data

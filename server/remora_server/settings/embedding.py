@@ -80,9 +80,8 @@ class EndpointSettings(Struct, frozen=True):
     @property
     def is_open_to_others(self) -> bool:
         """Whether what is sent, a key with it, is not encrypted and leaves this machine."""
-        parts = urlsplit(self.base_url)
         has_key = self.api_key_file is not None or self.api_key_variable is not None
-        return has_key and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+        return has_key and crosses_network_in_clear(self.base_url)
 
     def as_mapping(self) -> dict[str, object]:
         """As it stands in a file of settings, with every default; the key is not part of it."""
@@ -146,6 +145,12 @@ def endpoint_url(value: object) -> str:
     if parts.username is not None or parts.password is not None:
         raise ValueError("must have no user and password: give the key by api_key_file or api_key_variable")
     return str(value).rstrip("/")
+
+
+def crosses_network_in_clear(url: str) -> bool:
+    """Whether what an endpoint is sent leaves this machine, and is not encrypted."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
 
 
 def variable(value: object) -> str:

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import failpoints, logs
-from remora_server.settings import embedding, spelling
+from remora_server.settings import chat, embedding, spelling
+from remora_server.settings.chat import ChatSettings
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 from remora_server.settings.memory import memory_bytes
 from remora_server.settings.yaml_text import NotYaml, read_yaml
@@ -51,7 +52,7 @@ class SettingsError(Exception):
 class Settings(Struct, frozen=True):
     """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
 
-    `models` is what those of embedding come to.
+    `models` is what those of embedding come to, `chat` those of the chat model.
     """
 
     listen: tuple[str, ...]
@@ -66,6 +67,11 @@ class Settings(Struct, frozen=True):
     embedding_api_key_variable: str | None
     embedding_models: Declared
     tenant_models: Mapping[str, Mapping[str, str]]
+    chat_url: str | None
+    chat_model: str | None
+    chat_api_key_file: Path | None
+    chat_api_key_variable: str | None
+    chat_timeout: float
     token_file: Path | None
     insecure: bool
     log_format: str
@@ -88,6 +94,7 @@ class Settings(Struct, frozen=True):
     kernels: str
     shutdown_grace: float
     models: ModelChoice
+    chat: ChatSettings | None
 
 
 class Key(Struct, frozen=True):
@@ -193,6 +200,13 @@ def _seconds(value: object) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
         raise ValueError("must be a number of seconds")
     return float(str(value))
+
+
+def _positive_seconds(value: object) -> float:
+    seconds = _seconds(value)
+    if not 0 < seconds <= 600:
+        raise ValueError("must be a number of seconds, above 0 and at most 600")
+    return seconds
 
 
 def _one_of(*words: str) -> Parse:
@@ -302,6 +316,28 @@ KEYS: tuple[Key, ...] = (
         placeholder="YAML",
     ),
     Key(
+        "chat_url",
+        "the OpenAI-compatible endpoint of the chat model, which writes summaries: http://host/v1, the part before "
+        "/chat/completions",
+        embedding.endpoint_url,
+        placeholder="URL",
+        default_in_words="none: summaries are extracted",
+    ),
+    Key("chat_model", "the model to request from chat_url", _text, placeholder="NAME"),
+    Key(
+        "chat_api_key_file",
+        "the file with the key for chat_url; read again for every request",
+        _path,
+        placeholder="FILE",
+    ),
+    Key(
+        "chat_api_key_variable",
+        "the environment variable with the key for chat_url",
+        embedding.variable,
+        placeholder="NAME",
+    ),
+    Key("chat_timeout", "how long one request to chat_url may take", _positive_seconds, 60.0, placeholder=SECONDS),
+    Key(
         "token_file",
         "the file of bearer tokens, one `TOKEN TENANT` per line; without it no token is required",
         _path,
@@ -381,10 +417,10 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     if values["vector_bytes"] is None:
         values["vector_bytes"] = _share_of_memory(MOST_VECTOR_BYTES)
     try:
-        models = _models(values, environment)
+        models, chat_model = _models(values, environment), chat.choose(values, environment)
     except ChoiceError as error:
         raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
-    return Loaded(Settings(**values, models=models), origins)
+    return Loaded(Settings(**values, models=models, chat=chat_model), origins)
 
 
 def _search_bytes(recall_bytes: int) -> int:

@@ -1,0 +1,38 @@
+"""Requests to an OpenAI-compatible endpoint of chat completions, and the checks of its replies.
+
+After OpenAI's API reference, "Create chat completion".
+"""
+
+from __future__ import annotations
+
+import json
+
+from remora_server.domain.chat_models import Completion, Prompt
+
+OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
+"""What the bound on the reply's tokens is called. OpenAI's newer models refuse the old name, most other servers know
+no other.
+"""
+
+
+class WrongReply(Exception):
+    """A reply without a text. The message says why, without contents."""
+
+
+def encode_request(model: str, prompt: Prompt, max_tokens: int, limit: str) -> bytes:
+    """The body of a request; `limit` names the bound on tokens."""
+    messages = [{"role": "system", "content": prompt.instruction}, {"role": "user", "content": prompt.text}]
+    return json.dumps({"model": model, "messages": messages, limit: max_tokens}).encode()
+
+
+def decode_reply(body: bytes, model: str) -> Completion:
+    """The text of the first choice. Raises WrongReply."""
+    try:
+        choice = json.loads(body)["choices"][0]
+        text, reason = choice["message"]["content"], choice.get("finish_reason")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise WrongReply("the reply is no chat completion") from error
+    if not isinstance(text, str) or not text.strip():
+        raise WrongReply("the reply has no text")
+    # JSON can write half of a surrogate pair, which is no text.
+    return Completion(text.encode("utf-8", "replace").decode().strip(), model, truncated=reason == "length")
