@@ -362,6 +362,21 @@ CONVERSATIONS = (
         "content cannot be stored as JSON: Object of type type is not JSON serializable; give what JSON can hold, "
         "or bytes",
     ),
+    Mistake(
+        "chat.working_memory.edit(b'x')",
+        InvalidFieldError,
+        "content must be text or what JSON can hold, not None or bytes; set() takes bytes",
+    ),
+    Mistake(
+        'chat.working_memory.edit({}, mode="add")',
+        InvalidFieldError,
+        "mode is 'add'; it must be 'replace' or 'append'",
+    ),
+    Mistake(
+        'chat.working_memory.edit({"age": "ten"}, schema={"properties": {"age": {"type": "integer"}}})',
+        InvalidFieldError,
+        'content: does not match the schema at $.age: "ten" is not of type "integer"',
+    ),
     Mistake("memory.embed(5)", WrongTypeError, "texts is 5 (an int); it must be a str or a list, each item a str"),
 )
 """Other mistakes."""

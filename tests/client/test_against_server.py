@@ -230,6 +230,27 @@ def test_working_memory_of_conversations_and_users(memory: Remora) -> None:
     assert chat.working_memory.get() is None
 
 
+def test_working_memory_is_edited_with_what_is_new(memory: Remora) -> None:
+    notes, profile = (
+        memory.create_conversation("c", user_id="sarah").working_memory,
+        memory.user("sarah").working_memory,
+    )
+    schema = {"type": "object", "properties": {"likes": {"type": "array", "items": {"type": "string"}}}}
+
+    for line in ("# Trip", "- Lisbon"):
+        notes.edit(line, mode="append")
+    for known in ({"likes": ["tea"], "home": {"city": "Porto"}}, {"likes": ["tea", "rain"], "home": {"zip": 4000}}):
+        profile.edit(known, mode="append", schema=schema)
+    with pytest.raises(errors.InvalidFieldError, match=r"content: does not match the schema at \$\.likes\[2\]"):
+        profile.edit({"likes": [5]}, mode="append", schema=schema)
+
+    of_chat, of_user = notes.get(), profile.get()
+    assert of_chat is not None
+    assert of_user is not None
+    assert of_chat.text == "# Trip\n\n- Lisbon"
+    assert of_user.json() == {"likes": ["tea", "rain"], "home": {"city": "Porto", "zip": 4000}}
+
+
 def test_steps_come_back_in_order(memory: Remora) -> None:
     chat = memory.create_conversation("c", user_id="sarah")
     steps = [Step(f"s{index}", "text", content="hm", step_index=index, operation_id="op") for index in range(4)]

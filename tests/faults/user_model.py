@@ -272,6 +272,7 @@ class UserModel:
             "ImportRecords": self._import,
             "SaveSteps": self._save_steps,
             "SetWorkingMemory": self._set_memory,
+            "EditWorkingMemory": self._update_memory,
             "DeleteWorkingMemory": self._delete_memory,
             "SaveWorkflowRun": self._save_run,
             "UpdateWorkflowRun": self._update_run,
@@ -441,6 +442,16 @@ class UserModel:
             self.memory = request.content
         else:
             self._find(request.scope.conversation_id).memory = request.content
+        return Expected(True)
+
+    def _update_memory(self, request: memory.EditWorkingMemoryRequest, reply: Reply) -> Expected:
+        of_user = bool(request.scope.user_id)
+        before = self.memory if of_user else self._find(request.scope.conversation_id).memory
+        after = b"\n\n".join(filter(None, [before, request.content.encode()]))
+        if of_user:
+            self.memory = after
+        else:
+            self._find(request.scope.conversation_id).memory = after
         return Expected(True)
 
     def _delete_memory(self, request: memory.DeleteWorkingMemoryRequest, reply: Reply) -> Expected:

@@ -32,7 +32,7 @@ from remora.v1.store_item_pb2 import ItemKey, StoreItem
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WORKFLOW_STEP_STATUS_RUNNING, WorkflowRun, WorkflowStatus, WorkflowStep
-from remora.v1.working_memory_pb2 import WorkingMemoryScope
+from remora.v1.working_memory_pb2 import WORKING_MEMORY_MODE_APPEND, WorkingMemoryScope
 
 VECTOR_MODEL = "callers"
 A_DAY = 86_400
@@ -49,6 +49,7 @@ WEIGHTS = {
     "UpdateConversation": 8,
     "SaveSteps": 8,
     "SetWorkingMemory": 8,
+    "EditWorkingMemory": 4,
     "CreateConversation": 6,
     "DeleteWorkingMemory": 4,
     "ClearMessages": 3,
@@ -131,6 +132,7 @@ class UserRequests:
             "UpdateConversation": self._update,
             "SaveSteps": self._save_steps,
             "SetWorkingMemory": self._set_memory,
+            "EditWorkingMemory": self._append_memory,
             "CreateConversation": self._create,
             "DeleteWorkingMemory": self._delete_memory,
             "ClearMessages": self._clear,
@@ -583,6 +585,11 @@ class UserRequests:
 
     def _set_memory(self) -> Message:
         return memory.SetWorkingMemoryRequest(scope=self._scope(), content=self._text().encode())
+
+    def _append_memory(self) -> Message:
+        return memory.EditWorkingMemoryRequest(
+            scope=self._scope(), content=self._text() or "-", mode=WORKING_MEMORY_MODE_APPEND
+        )
 
     def _delete_memory(self) -> Message:
         return memory.DeleteWorkingMemoryRequest(scope=self._scope())

@@ -161,6 +161,7 @@ LEAST: dict[str, Json] = {
     "DeleteMemoryItemsRequest": {"user_id": "u", "ids": {"ids": ["i"]}},
     "GetWorkingMemoryRequest": {"scope": USER},
     "SetWorkingMemoryRequest": {"scope": USER},
+    "EditWorkingMemoryRequest": {"scope": USER, "content": "x"},
     "DeleteWorkingMemoryRequest": {"scope": USER},
     "SearchMessagesRequest": {"user_id": "u", "text": "t", "index_wait": Duration()},
     "AssembleContextRequest": {"conversation_id": "c", "max_tokens": 100, "index_wait": Duration()},

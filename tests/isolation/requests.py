@@ -1211,6 +1211,10 @@ class Requests:
         content = self.canary(user).encode()
         return Asked({"scope": scope, "content": content, **self.request_id()}, refusals=refusals)
 
+    def edit_working_memory(self) -> Asked:
+        scope, user, refusals = self._scope()
+        return Asked({"scope": scope, "content": self.canary(user), **self.request_id()}, refusals=refusals)
+
     def delete_working_memory(self) -> Asked:
         scope, _, refusals = self._scope()
         return Asked({"scope": scope, **self.request_id()}, refusals=refusals)

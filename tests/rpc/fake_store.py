@@ -64,6 +64,7 @@ METHODS = {
     "working_memories": {
         "get": "get_working_memory",
         "set": "set_working_memory",
+        "edit": "edit_working_memory",
         "delete": "delete_working_memory",
     },
     "users": {"clear": "clear_user", "delete": "delete_user"},
@@ -228,6 +229,10 @@ class FakeStore:
 
     def set_working_memory(self, *arguments: object) -> Outcome:
         self._ask("set_working_memory", *arguments)
+        return self.outcome
+
+    def edit_working_memory(self, *arguments: object) -> Outcome:
+        self._ask("edit_working_memory", *arguments)
         return self.outcome
 
     def delete_working_memory(self, *arguments: object) -> Outcome:

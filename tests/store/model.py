@@ -90,7 +90,12 @@ from remora_server.domain.transfers import (
     require_distinct,
 )
 from remora_server.domain.windows import WHOLE, Window, WindowListener, WindowMoved
-from remora_server.domain.working_memory import ConversationMemory, WorkingMemory, WorkingMemoryOwner
+from remora_server.domain.working_memory import (
+    ConversationMemory,
+    WorkingMemory,
+    WorkingMemoryEdit,
+    WorkingMemoryOwner,
+)
 
 STEPS = (1, 7, 2, 1_000, 3)
 """By which revisions grow, in turn."""
@@ -606,6 +611,14 @@ class WorkingMemories:
         def change(tenant: Tenant, _revision: int, now: int) -> Outcome:
             _memory(tenant, owner)
             _set_memory(tenant, owner, (content, now))
+            return Outcome(0, time=now)
+
+        return self._books.write(write, change)
+
+    def edit(self, write: Write, owner: WorkingMemoryOwner, edit: WorkingMemoryEdit) -> Outcome:
+        def change(tenant: Tenant, _revision: int, now: int) -> Outcome:
+            before, _ = _memory(tenant, owner) or (None, 0)
+            _set_memory(tenant, owner, (edit.applied_to(before), now))
             return Outcome(0, time=now)
 
         return self._books.write(write, change)

@@ -19,7 +19,7 @@ from remora_server.domain.conversations import ConversationDraft, ConversationQu
 from remora_server.domain.errors import ConversationExists, ConversationNotFound, RemoraError
 from remora_server.domain.messages import Append, Edit, Keep, Remove
 from remora_server.domain.steps import StepQuery
-from remora_server.domain.working_memory import ConversationMemory, UserMemory
+from remora_server.domain.working_memory import ConversationMemory, MarkdownEdit, Mode, UserMemory
 
 CONVERSATIONS = st.sampled_from(["c1", "c2", "c3"])
 USERS = st.sampled_from(["sarah", "tom"])
@@ -186,6 +186,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.set_memory(UserMemory(user), content, self.user_memory.pop(user, None))
         if content is not None:
             self.user_memory[user] = content
+
+    @rule(user=USERS, content=st.text(min_size=1, max_size=8))
+    def more_of_a_users_memory(self, user: str, content: str) -> None:
+        self.store.working_memories.edit(self.tenant.write, UserMemory(user), MarkdownEdit(content, Mode.APPEND))
+        self.user_memory[user] = b"\n\n".join(filter(None, [self.user_memory.get(user), content.encode()]))
 
     def set_memory(self, owner: ConversationMemory | UserMemory, content: bytes | None, before: bytes | None) -> None:
         if content is None:

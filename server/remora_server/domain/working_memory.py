@@ -1,12 +1,20 @@
-"""Working memory: one opaque value for a conversation or a user."""
+"""Working memory: one value for a conversation or a user, opaque where it is set, text where it is edited."""
 
 from __future__ import annotations
 
+import json
+from enum import Enum
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from remora_server.domain import json_members
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.errors import InvalidField
+from remora_server.domain.json_schemas import JsonSchema
+
+LONGEST = 1 << 20
+"""Bytes that a content has at most."""
 
 
 class ConversationMemory(Struct, frozen=True):
@@ -33,6 +41,93 @@ class WorkingMemory(Struct, frozen=True):
     revision: int
 
 
+class Mode(Enum):
+    """How an edit changes what is there."""
+
+    REPLACE = "replace"
+    APPEND = "append"
+
+
+class MarkdownEdit(Struct, frozen=True):
+    """An edit of a content that is text."""
+
+    content: str
+    mode: Mode
+
+    def applied_to(self, before: bytes | None) -> bytes:
+        """The content after it. Raises InvalidField."""
+        added = self.content.encode()
+        appends = self.mode is Mode.APPEND and before
+        return _bounded(b"\n\n".join([before, added]) if before and appends else added)
+
+
+class JsonEdit(Struct, frozen=True):
+    """An edit of a content that is JSON. `value` is what `json_value` made of the text."""
+
+    value: object
+    mode: Mode
+    schema: JsonSchema | None = None
+
+    def applied_to(self, before: bytes | None) -> bytes:
+        """The content after it, indented by two spaces. Raises InvalidField."""
+        value = self.value
+        if self.mode is Mode.APPEND and before is not None:
+            value = _appended(before, value)
+        if self.schema is not None:
+            self.schema.require("content", value)
+        return _bounded(json.dumps(value, ensure_ascii=False, indent=2).encode())
+
+
+WorkingMemoryEdit: TypeAlias = MarkdownEdit | JsonEdit
+
+
+def json_value(content: str) -> object:
+    """What JSON says. Raises InvalidField."""
+    data = content.encode()
+    try:
+        json_members.require_json(data)
+    except ValueError as error:
+        raise InvalidField("content", f"must be JSON: {error}") from None
+    return json.loads(data)
+
+
+def merged(before: object, added: object) -> object:
+    """JSON with other JSON added: objects by their members, arrays joined, everything else replaced.
+
+    Of strings, numbers, booleans and nulls in an array, each is kept once; 1 and 1.0 are the same number. Arrays and
+    objects in it are all kept: they are not compared.
+    """
+    if isinstance(before, dict) and isinstance(added, dict):
+        both = {name: merged(before[name], value) for name, value in added.items() if name in before}
+        return {**before, **added, **both}
+    if isinstance(before, list) and isinstance(added, list):
+        return _distinct([*before, *added])
+    return added
+
+
+def _distinct(elements: list[object]) -> list[object]:
+    kept: dict[object, object] = {}
+    for place, element in enumerate(elements):
+        is_compared = not isinstance(element, list | dict)
+        # True is 1 as a key of Python: with its type it is not.
+        kept.setdefault((isinstance(element, bool), element) if is_compared else ("place", place), element)
+    return list(kept.values())
+
+
+def _appended(before: bytes, added: object) -> object:
+    try:
+        json_members.require_json(before)
+    except ValueError:
+        return added
+    return merged(json.loads(before), added)
+
+
+def _bounded(content: bytes) -> bytes:
+    if len(content) > LONGEST:
+        raise InvalidField("content", f"makes the working memory {len(content)} bytes long; it may have {LONGEST}")
+    return content
+
+
 class WorkingMemoryStore(Protocol):
     """Keeps working memories: see `domain.store`."""
 
@@ -41,6 +136,9 @@ class WorkingMemoryStore(Protocol):
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
         """Set; `time`. Raises ConversationNotFound."""
+
+    def edit(self, write: Write, owner: WorkingMemoryOwner, edit: WorkingMemoryEdit) -> Outcome:
+        """Edit what has been accepted; `time`. Raises ConversationNotFound, InvalidField."""
 
     def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         """Delete; `deleted`. Raises ConversationNotFound."""

@@ -24,7 +24,7 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import DeadlineExceeded, Overloaded, RemoraError, StoreDamaged, StoreFailed, StoreFull
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.transfers import ExportQuery
-from remora_server.domain.working_memory import UserMemory
+from remora_server.domain.working_memory import MarkdownEdit, Mode, UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.tables import incomplete
@@ -227,6 +227,18 @@ def test_one_of_many_facts_is_read_alone(tmp_path: Path) -> None:
 
     assert (cold, len(asked)) == (2, 2), "what is there and what is not are both remembered"
     assert all("partition, key) =" in sql for sql in asked)
+    store.close()
+
+
+def test_an_edit_builds_on_what_a_start_left_on_disk(tmp_path: Path) -> None:
+    owner, write = UserMemory("sarah"), replace(WRITE, method="EditWorkingMemory")
+    store = open_store(tmp_path / "data")
+    store.working_memories.set(write, owner, b"one")
+    store = reopened(store, tmp_path / "data", record_bytes=1)
+
+    store.working_memories.edit(write, owner, MarkdownEdit("two", Mode.APPEND))
+
+    assert store.working_memories.get(READ, owner).content == b"one\n\ntwo"
     store.close()
 
 

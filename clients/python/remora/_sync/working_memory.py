@@ -8,7 +8,7 @@ from remora._bounds import RequestId, Seconds
 from remora._sync.calls import Calls
 from remora.v1 import memory_service_pb2 as wire
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
-from remora.working_memory import WorkingMemoryContent, content_bytes
+from remora.working_memory import Mode, WorkingMemoryContent, content_bytes, edit_request
 
 
 @checked
@@ -30,6 +30,34 @@ class WorkingMemory:
         """Replaces the content: text, bytes, or what JSON can hold, up to 1 MiB. The conversation must exist."""
         request = wire.SetWorkingMemoryRequest(scope=self._scope, content=content_bytes(content), user_id=self._user_id)
         self._calls.write(self._calls.stubs.memory.SetWorkingMemory, request, timeout, request_id)
+
+    def edit(
+        self,
+        content: Any,  # noqa: ANN401 - whatever JSON holds
+        *,
+        mode: Mode = "replace",
+        schema: dict[str, Any] | None = None,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """Replaces the content, or adds to it, in one step: of two that append at once, none is lost.
+
+        A text is Markdown and follows what was there behind an empty line. Anything else is JSON and is merged:
+        objects member by member, at every depth; arrays are joined, and of their strings, numbers, booleans and nulls
+        each is kept once; everything else is replaced. What was there and is not JSON is replaced.
+
+        Args:
+            content: Text, or what JSON can hold; with a schema, a text is JSON, too. Up to 1 MiB.
+            mode: `replace` or `append`.
+            schema: A JSON Schema, such as Pydantic's `Model.model_json_schema()`. What the edit comes to must match
+                it; otherwise InvalidFieldError says where it does not, and nothing is written.
+            request_id: Makes the edit idempotent.
+            timeout: Seconds.
+        """
+        request = edit_request(content, mode, schema)
+        request.scope.CopyFrom(self._scope)
+        request.user_id = self._user_id
+        self._calls.write(self._calls.stubs.memory.EditWorkingMemory, request, timeout, request_id)
 
     def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> bool:
         """Deletes the content; returns False if there was none."""

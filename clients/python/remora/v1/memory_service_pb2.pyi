@@ -1269,6 +1269,96 @@ class SetWorkingMemoryResponse(_message.Message):
 Global___SetWorkingMemoryResponse: _TypeAlias = SetWorkingMemoryResponse  # noqa: Y015
 
 @_typing.final
+class EditWorkingMemoryRequest(_message.Message):
+    """The request of EditWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    content: _builtins.str
+    """Required. What to replace it with or to add, 1 byte to 1 MiB. What the edit comes to has at most 1 MiB, too, or else:
+    INVALID_ARGUMENT, INVALID_FIELD.
+    """
+    mode: _working_memory_pb2.WorkingMemoryMode.ValueType
+    """Whether to replace or to add. Default: replace."""
+    format: _working_memory_pb2.WorkingMemoryFormat.ValueType
+    """What the content is. Default: JSON if `json_schema` is given, otherwise Markdown. `content` that is not JSON (of finite
+    numbers, at most 100 arrays and objects deep), where it must be: INVALID_ARGUMENT, INVALID_FIELD.
+    """
+    json_schema: _builtins.str
+    """A JSON Schema, up to 64 KiB, of the draft that its `$schema` names, 2020-12 if it names none. What the edit comes to
+    must match it, or else: INVALID_ARGUMENT, INVALID_FIELD, and nothing is written. It is not kept: each edit is
+    checked against its own. `$ref` reaches only into the schema itself; patterns have no look-around and no
+    back-references. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
+    """
+    user_id: _builtins.str
+    """With a conversation: if given, the conversation must be this user's."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def scope(self) -> _working_memory_pb2.WorkingMemoryScope:
+        """Required. The owner. A conversation must exist: NOT_FOUND, CONVERSATION_NOT_FOUND."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        scope: _working_memory_pb2.WorkingMemoryScope | None = ...,
+        content: _builtins.str = ...,
+        mode: _working_memory_pb2.WorkingMemoryMode.ValueType = ...,
+        format: _working_memory_pb2.WorkingMemoryFormat.ValueType = ...,
+        json_schema: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "scope", b"scope"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "format", b"format", "json_schema", b"json_schema", "mode", b"mode", "origin", b"origin", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EditWorkingMemoryRequest: _TypeAlias = EditWorkingMemoryRequest  # noqa: Y015
+
+@_typing.final
+class EditWorkingMemoryResponse(_message.Message):
+    """The reply of EditWorkingMemory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was edited."""
+
+    def __init__(
+        self,
+        *,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EditWorkingMemoryResponse: _TypeAlias = EditWorkingMemoryResponse  # noqa: Y015
+
+@_typing.final
 class DeleteWorkingMemoryRequest(_message.Message):
     """The request of DeleteWorkingMemory."""
 

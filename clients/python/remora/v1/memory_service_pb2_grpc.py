@@ -68,6 +68,11 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.FromString,
                 _registered_method=True)
+        self.EditWorkingMemory = channel.unary_unary(
+                '/remora.v1.MemoryService/EditWorkingMemory',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryResponse.FromString,
+                _registered_method=True)
         self.DeleteWorkingMemory = channel.unary_unary(
                 '/remora.v1.MemoryService/DeleteWorkingMemory',
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteWorkingMemoryRequest.SerializeToString,
@@ -151,6 +156,14 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EditWorkingMemory(self, request, context):
+        """Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
+        schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteWorkingMemory(self, request, context):
         """Deletes a working memory; a missing one is no error.
         """
@@ -224,6 +237,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.SetWorkingMemory,
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.SerializeToString,
+            ),
+            'EditWorkingMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditWorkingMemory,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryResponse.SerializeToString,
             ),
             'DeleteWorkingMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteWorkingMemory,
@@ -400,6 +418,33 @@ class MemoryService:
             '/remora.v1.MemoryService/SetWorkingMemory',
             remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.SetWorkingMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EditWorkingMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/EditWorkingMemory',
+            remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.EditWorkingMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

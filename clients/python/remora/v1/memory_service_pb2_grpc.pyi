@@ -58,6 +58,10 @@ class MemoryServiceStub:
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]
     """Sets a working memory, replacing the one before."""
+    EditWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.EditWorkingMemoryRequest, _memory_service_pb2.EditWorkingMemoryResponse]
+    """Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
+    schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
+    """
     DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]
     """Deletes a working memory; a missing one is no error."""
     AddMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]
@@ -108,6 +112,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Gets a working memory. `found` says whether there is one."""
     SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
     """Sets a working memory, replacing the one before."""
+    EditWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.EditWorkingMemoryRequest, _memory_service_pb2.EditWorkingMemoryResponse]  # type: ignore[assignment]
+    """Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
+    schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
+    """
     DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
     """Deletes a working memory; a missing one is no error."""
     AddMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]  # type: ignore[assignment]
@@ -185,6 +193,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SetWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.SetWorkingMemoryResponse]]:
         """Sets a working memory, replacing the one before."""
+
+    @_abc_1.abstractmethod
+    def EditWorkingMemory(
+        self,
+        request: _memory_service_pb2.EditWorkingMemoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.EditWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.EditWorkingMemoryResponse]]:
+        """Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
+        schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
+        """
 
     @_abc_1.abstractmethod
     def DeleteWorkingMemory(

@@ -25,13 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eremora/v1/working_memory.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n\x12WorkingMemoryScope\x12)\n\x0f\x63onversation_id\x18\x01 \x01(\tH\x00R\x0e\x63onversationId\x12\x19\n\x07user_id\x18\x02 \x01(\tH\x00R\x06userIdB\x07\n\x05owner\"\xa1\x01\n\x13WorkingMemoryRecord\x12\x33\n\x05scope\x18\x01 \x01(\x0b\x32\x1d.remora.v1.WorkingMemoryScopeR\x05scope\x12\x18\n\x07\x63ontent\x18\x02 \x01(\x0cR\x07\x63ontent\x12;\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTimeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eremora/v1/working_memory.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n\x12WorkingMemoryScope\x12)\n\x0f\x63onversation_id\x18\x01 \x01(\tH\x00R\x0e\x63onversationId\x12\x19\n\x07user_id\x18\x02 \x01(\tH\x00R\x06userIdB\x07\n\x05owner\"\xa1\x01\n\x13WorkingMemoryRecord\x12\x33\n\x05scope\x18\x01 \x01(\x0b\x32\x1d.remora.v1.WorkingMemoryScopeR\x05scope\x12\x18\n\x07\x63ontent\x18\x02 \x01(\x0cR\x07\x63ontent\x12;\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime*y\n\x11WorkingMemoryMode\x12#\n\x1fWORKING_MEMORY_MODE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bWORKING_MEMORY_MODE_REPLACE\x10\x01\x12\x1e\n\x1aWORKING_MEMORY_MODE_APPEND\x10\x02*\x80\x01\n\x13WorkingMemoryFormat\x12%\n!WORKING_MEMORY_FORMAT_UNSPECIFIED\x10\x00\x12\"\n\x1eWORKING_MEMORY_FORMAT_MARKDOWN\x10\x01\x12\x1e\n\x1aWORKING_MEMORY_FORMAT_JSON\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'remora.v1.working_memory_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_WORKINGMEMORYMODE']._serialized_start=343
+  _globals['_WORKINGMEMORYMODE']._serialized_end=464
+  _globals['_WORKINGMEMORYFORMAT']._serialized_start=467
+  _globals['_WORKINGMEMORYFORMAT']._serialized_end=595
   _globals['_WORKINGMEMORYSCOPE']._serialized_start=78
   _globals['_WORKINGMEMORYSCOPE']._serialized_end=177
   _globals['_WORKINGMEMORYRECORD']._serialized_start=180

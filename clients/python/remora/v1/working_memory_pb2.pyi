@@ -6,6 +6,7 @@ isort:skip_file
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -16,6 +17,60 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _WorkingMemoryMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WorkingMemoryModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkingMemoryMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WORKING_MEMORY_MODE_UNSPECIFIED: _WorkingMemoryMode.ValueType  # 0
+    """The server chooses: replace."""
+    WORKING_MEMORY_MODE_REPLACE: _WorkingMemoryMode.ValueType  # 1
+    """The content replaces what was there."""
+    WORKING_MEMORY_MODE_APPEND: _WorkingMemoryMode.ValueType  # 2
+    """The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
+    strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
+    is replaced. Markdown follows what was there behind an empty line.
+    """
+
+class WorkingMemoryMode(_WorkingMemoryMode, metaclass=_WorkingMemoryModeEnumTypeWrapper):
+    """How an edit changes a working memory."""
+
+WORKING_MEMORY_MODE_UNSPECIFIED: WorkingMemoryMode.ValueType  # 0
+"""The server chooses: replace."""
+WORKING_MEMORY_MODE_REPLACE: WorkingMemoryMode.ValueType  # 1
+"""The content replaces what was there."""
+WORKING_MEMORY_MODE_APPEND: WorkingMemoryMode.ValueType  # 2
+"""The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
+strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
+is replaced. Markdown follows what was there behind an empty line.
+"""
+Global___WorkingMemoryMode: _TypeAlias = WorkingMemoryMode  # noqa: Y015
+
+class _WorkingMemoryFormat:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WorkingMemoryFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkingMemoryFormat.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WORKING_MEMORY_FORMAT_UNSPECIFIED: _WorkingMemoryFormat.ValueType  # 0
+    """The server chooses: JSON if a schema is given, otherwise Markdown."""
+    WORKING_MEMORY_FORMAT_MARKDOWN: _WorkingMemoryFormat.ValueType  # 1
+    """Text, such as Markdown; it is kept as it is."""
+    WORKING_MEMORY_FORMAT_JSON: _WorkingMemoryFormat.ValueType  # 2
+    """JSON. It is kept as one line for each member and element, indented by two spaces."""
+
+class WorkingMemoryFormat(_WorkingMemoryFormat, metaclass=_WorkingMemoryFormatEnumTypeWrapper):
+    """What the content of a working memory is."""
+
+WORKING_MEMORY_FORMAT_UNSPECIFIED: WorkingMemoryFormat.ValueType  # 0
+"""The server chooses: JSON if a schema is given, otherwise Markdown."""
+WORKING_MEMORY_FORMAT_MARKDOWN: WorkingMemoryFormat.ValueType  # 1
+"""Text, such as Markdown; it is kept as it is."""
+WORKING_MEMORY_FORMAT_JSON: WorkingMemoryFormat.ValueType  # 2
+"""JSON. It is kept as one line for each member and element, indented by two spaces."""
+Global___WorkingMemoryFormat: _TypeAlias = WorkingMemoryFormat  # noqa: Y015
 
 @_typing.final
 class WorkingMemoryScope(_message.Message):

@@ -30,6 +30,7 @@ from remora.v1.span_pb2 import SpanRecord
 from remora.v1.store_item_pb2 import ItemVector, StoreItem
 from remora.v1.vector_pb2 import Vector
 from remora.v1.workflow_pb2 import WorkflowRun
+from remora.v1.working_memory_pb2 import WORKING_MEMORY_FORMAT_MARKDOWN
 from remora_server.domain import json_members, json_paths
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.search import Profile, leave_nothing
@@ -388,6 +389,11 @@ def _user_with_filter(request: memory.DeleteMemoryItemsRequest) -> None:
         raise Violation("is required where items are deleted by a filter", "user_id")
 
 
+def _schema_of_json(request: memory.EditWorkingMemoryRequest) -> None:
+    if request.json_schema and request.format == WORKING_MEMORY_FORMAT_MARKDOWN:
+        raise Violation("must be empty where the format is Markdown", "json_schema")
+
+
 TOGETHER: Mapping[str, Rule] = {
     "remora.v1.Condition": _values_fit,
     "remora.v1.MessageFilter": _attributes_of_messages,
@@ -403,6 +409,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.MemoryItem": _memory_item,
     "remora.v1.MemoryItemFilter": _filter_of_memory_items,
     "remora.v1.DeleteMemoryItemsRequest": _user_with_filter,
+    "remora.v1.EditWorkingMemoryRequest": _schema_of_json,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
     "remora.v1.AssembleContextRequest": _context_by_vector,

@@ -9,7 +9,13 @@ from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import require_owner
-from remora_server.domain.working_memory import ConversationMemory, UserMemory, WorkingMemory, WorkingMemoryOwner
+from remora_server.domain.working_memory import (
+    ConversationMemory,
+    UserMemory,
+    WorkingMemory,
+    WorkingMemoryEdit,
+    WorkingMemoryOwner,
+)
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
@@ -22,7 +28,7 @@ _ONLY = b""
 
 
 class WorkingMemories:
-    """Sets, gets and deletes working memory."""
+    """Sets, edits, gets and deletes working memory."""
 
     def __init__(self, context: StoreContext, conversations: Conversations) -> None:
         self._commits = context.commits
@@ -41,11 +47,22 @@ class WorkingMemories:
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
         def plan(place: Partition, now: int) -> Planned:
-            memory = WorkingMemoryRecord(scope=_scope(owner), content=content, update_time=wire.timestamp(now))
-            puts = self._records.changes(write, [Put(place.kind, place.uid, memory)])
-            return Planned(puts, Outcome(revision=0, time=now), _user(owner))
+            return self._planned(write, owner, place, content, now)
 
         return self._commands.run(write, self._locked(write, owner), plan)
+
+    def edit(self, write: Write, owner: WorkingMemoryOwner, edit: WorkingMemoryEdit) -> Outcome:
+        def plan(place: Partition, now: int) -> Planned:
+            there = self._records.accepted(write, place, [_ONLY])
+            before = WorkingMemoryRecord.FromString(there[0].body).content if there else None
+            return self._planned(write, owner, place, edit.applied_to(before), now)
+
+        return self._commands.run(write, self._locked(write, owner), plan)
+
+    def _planned(self, write: Write, owner: WorkingMemoryOwner, place: Partition, content: bytes, now: int) -> Planned:
+        memory = WorkingMemoryRecord(scope=_scope(owner), content=content, update_time=wire.timestamp(now))
+        puts = self._records.changes(write, [Put(place.kind, place.uid, memory)])
+        return Planned(puts, Outcome(revision=0, time=now), _user(owner))
 
     def delete(self, write: Write, owner: WorkingMemoryOwner) -> Outcome:
         def plan(place: Partition, _now: int) -> Planned | None:

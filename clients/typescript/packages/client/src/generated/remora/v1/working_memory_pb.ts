@@ -2,8 +2,8 @@
 // @generated from file remora/v1/working_memory.proto (package remora.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/working_memory.proto.
  */
 export const file_remora_v1_working_memory: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yZW1vcmEvdjEvd29ya2luZ19tZW1vcnkucHJvdG8SCXJlbW9yYS52MSJLChJXb3JraW5nTWVtb3J5U2NvcGUSGQoPY29udmVyc2F0aW9uX2lkGAEgASgJSAASEQoHdXNlcl9pZBgCIAEoCUgAQgcKBW93bmVyIoUBChNXb3JraW5nTWVtb3J5UmVjb3JkEiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcGIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch5yZW1vcmEvdjEvd29ya2luZ19tZW1vcnkucHJvdG8SCXJlbW9yYS52MSJLChJXb3JraW5nTWVtb3J5U2NvcGUSGQoPY29udmVyc2F0aW9uX2lkGAEgASgJSAASEQoHdXNlcl9pZBgCIAEoCUgAQgcKBW93bmVyIoUBChNXb3JraW5nTWVtb3J5UmVjb3JkEiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp5ChFXb3JraW5nTWVtb3J5TW9kZRIjCh9XT1JLSU5HX01FTU9SWV9NT0RFX1VOU1BFQ0lGSUVEEAASHwobV09SS0lOR19NRU1PUllfTU9ERV9SRVBMQUNFEAESHgoaV09SS0lOR19NRU1PUllfTU9ERV9BUFBFTkQQAiqAAQoTV29ya2luZ01lbW9yeUZvcm1hdBIlCiFXT1JLSU5HX01FTU9SWV9GT1JNQVRfVU5TUEVDSUZJRUQQABIiCh5XT1JLSU5HX01FTU9SWV9GT1JNQVRfTUFSS0RPV04QARIeChpXT1JLSU5HX01FTU9SWV9GT1JNQVRfSlNPThACYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * The owner of a working memory.
@@ -85,4 +85,74 @@ export type WorkingMemoryRecord = Message<"remora.v1.WorkingMemoryRecord"> & {
  */
 export const WorkingMemoryRecordSchema: GenMessage<WorkingMemoryRecord> = /*@__PURE__*/
   messageDesc(file_remora_v1_working_memory, 1);
+
+/**
+ * How an edit changes a working memory.
+ *
+ * @generated from enum remora.v1.WorkingMemoryMode
+ */
+export enum WorkingMemoryMode {
+  /**
+   * The server chooses: replace.
+   *
+   * @generated from enum value: WORKING_MEMORY_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The content replaces what was there.
+   *
+   * @generated from enum value: WORKING_MEMORY_MODE_REPLACE = 1;
+   */
+  REPLACE = 1,
+
+  /**
+   * The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
+   * strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
+   * is replaced. Markdown follows what was there behind an empty line.
+   *
+   * @generated from enum value: WORKING_MEMORY_MODE_APPEND = 2;
+   */
+  APPEND = 2,
+}
+
+/**
+ * Describes the enum remora.v1.WorkingMemoryMode.
+ */
+export const WorkingMemoryModeSchema: GenEnum<WorkingMemoryMode> = /*@__PURE__*/
+  enumDesc(file_remora_v1_working_memory, 0);
+
+/**
+ * What the content of a working memory is.
+ *
+ * @generated from enum remora.v1.WorkingMemoryFormat
+ */
+export enum WorkingMemoryFormat {
+  /**
+   * The server chooses: JSON if a schema is given, otherwise Markdown.
+   *
+   * @generated from enum value: WORKING_MEMORY_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Text, such as Markdown; it is kept as it is.
+   *
+   * @generated from enum value: WORKING_MEMORY_FORMAT_MARKDOWN = 1;
+   */
+  MARKDOWN = 1,
+
+  /**
+   * JSON. It is kept as one line for each member and element, indented by two spaces.
+   *
+   * @generated from enum value: WORKING_MEMORY_FORMAT_JSON = 2;
+   */
+  JSON = 2,
+}
+
+/**
+ * Describes the enum remora.v1.WorkingMemoryFormat.
+ */
+export const WorkingMemoryFormatSchema: GenEnum<WorkingMemoryFormat> = /*@__PURE__*/
+  enumDesc(file_remora_v1_working_memory, 1);
 
