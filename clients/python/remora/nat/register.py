@@ -39,7 +39,7 @@ class RemoraMemoryConfig(MemoryBaseConfig, name="remora"):  # type: ignore[call-
     write_behind: bool = Field(
         default=False,
         description="Whether items are added in the background. The user's next search waits for them, so that it "
-        "finds them; a failure is only logged.",
+        "finds them. A failure is only logged, and items that still wait when the process dies are lost.",
     )
     ttl: float | None = Field(default=None, gt=0, description="How many seconds items live. Default: for ever.")
     threshold: float | None = Field(
