@@ -17,7 +17,7 @@ SUITES := .cache/suites
 PYTHON_SUITES := langgraph nat
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
-GO_SOURCES := benchmarks/load_go
+GO_SOURCES := benchmarks/load_go clients/go
 # Cargo builds into CARGO_TARGET_DIR, by default target/.
 CARGO := cargo
 PYTEST := $(BIN)/python -m pytest -n auto --quiet
@@ -76,9 +76,9 @@ fmt: $(PYTHON_READY) $(BUF) $(TYPESCRIPT) ## Format everything
 lint: check-format check-lint check-types check-layers check-contract ## Check formats, lints, types, layers and the contract
 
 .PHONY: test
-test: $(READY) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Run the tests of Rust, Python and TypeScript, without the slow ones
+test: $(READY) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Run the tests of Rust, Python, TypeScript and Go, without the slow ones
 	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)" \
-		"TypeScript's tests" "tools/test_typescript.sh --if-installed"
+		"TypeScript's tests" "tools/test_typescript.sh --if-installed" "Go's tests" "tools/test_go.sh --if-installed"
 
 .PHONY: test-rust
 test-rust: ## Run Rust's tests
@@ -91,6 +91,10 @@ test-python: $(READY) ## Run Python's tests, without the slow ones
 .PHONY: test-typescript
 test-typescript: $(READY) $(TYPESCRIPT) ## Run TypeScript's tests
 	@tools/test_typescript.sh
+
+.PHONY: test-go
+test-go: $(READY) ## Run Go's tests
+	@tools/test_go.sh
 
 .PHONY: suites
 suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITES)/$(suite)/.installed) ## Test what plugs into agent frameworks, with their packages, which are large
@@ -137,7 +141,7 @@ check-format: $(PYTHON_READY) $(BUF)
 	$(BIN)/ruff format --check --quiet .
 	$(CARGO) fmt --all --check
 	$(BUF) format --diff --exit-code
-	@# Go is optional: only a benchmark is written in it.
+	@# Who changes nothing of Go needs no Go.
 	! command -v gofmt >/dev/null || test -z "$$(gofmt -l $(GO_SOURCES))"
 
 .PHONY: check-lint
@@ -146,6 +150,7 @@ check-lint: $(PYTHON_READY) $(TYPESCRIPT)
 	npm run --silent --prefix clients/typescript lint
 	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --workspace --all-targets --features python -- -D warnings
+	! command -v go >/dev/null || for folder in $(GO_SOURCES); do go -C "$$folder" vet ./...; done
 
 .PHONY: check-types
 check-types: $(PYTHON_READY) $(TYPESCRIPT)
@@ -176,7 +181,7 @@ check-native: build
 # npm also installs pyright, for tests of what it says of users' code.
 check-tests: $(READY) $(BUF) $(TYPESCRIPT)
 	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'" \
-		"TypeScript's tests" tools/test_typescript.sh
+		"TypeScript's tests" tools/test_typescript.sh "Go's tests" tools/test_go.sh
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)
