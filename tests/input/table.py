@@ -161,7 +161,7 @@ LEAST: dict[str, Json] = {
     "DeleteMemoryItemsRequest": {"user_id": "u", "ids": {"ids": ["i"]}},
     "GetWorkingMemoryRequest": {"scope": USER},
     "SetWorkingMemoryRequest": {"scope": USER},
-    "EditWorkingMemoryRequest": {"scope": USER, "content": "x"},
+    "EditWorkingMemoryRequest": {"scope": USER, "content": "{}"},
     "DeleteWorkingMemoryRequest": {"scope": USER},
     "SearchMessagesRequest": {"user_id": "u", "text": "t", "index_wait": Duration()},
     "AssembleContextRequest": {"conversation_id": "c", "max_tokens": 100, "index_wait": Duration()},
@@ -296,6 +296,9 @@ def _deep(levels: int) -> bytes:
 BY_PLACE: dict[str, Values] = {
     "ClearMessagesRequest.conversation_id": Values(texts(1, 512).accepted, texts(0, 512).refused),
     "ImportRecordsRequest.records": Values((_kept_by(1), _kept_by(1_000)), ([], _kept_by(1_001))),
+    "EditWorkingMemoryRequest.json_schema": Values(
+        ("", "{}", "{" + " " * (64 * KIB - 2) + "}"), ("{" + " " * (64 * KIB - 1) + "}", "é" * (32 * KIB + 1))
+    ),
     "EmbedRequest.texts": Values((["t"] * 256, [""]), ([], ["t"] * 257)),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
@@ -767,6 +770,10 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
             ("ListMemoryItemsRequest", {}),
         )
     },
+    "EditWorkingMemoryRequest": [
+        (None, {"scope": USER, "content": "{}", "format": 2, "json_schema": "{}"}),
+        ("json_schema", {"scope": USER, "content": "{}", "format": 1, "json_schema": "{}"}),
+    ],
     "DeleteMemoryItemsRequest": [
         (None, {"ids": {"ids": ["i"]}}),
         ("user_id", {"filter": {}}),
