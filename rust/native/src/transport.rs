@@ -13,8 +13,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use remora_core::Core;
 use remora_transport::{
-    Answer, Answering, Code, Credentials, Flow, Handler, Health, Listener, Method, Next, Options,
-    Publication, Question, Refusals, Source, Status, Subscription, Transport,
+    Answer, Answering, BOUNDS, Calls, Code, Credentials, Flow, Handler, Health, Listener, Method,
+    Next, Options, Page, Pages, Publication, Question, Refusals, Source, Status, Subscription,
+    Transport,
 };
 
 use super::core::PyCore;
@@ -80,6 +81,12 @@ impl PyTransport {
         })
     }
 
+    /// The upper bounds of the buckets of durations, in seconds.
+    #[staticmethod]
+    fn bounds() -> Vec<f64> {
+        BOUNDS.iter().map(|bound| bound.as_secs_f64()).collect()
+    }
+
     fn bind_unix(&self, path: PathBuf) -> PyResult<()> {
         self.listeners.lock().push(Arc::new(Listener::unix(&path)?));
         Ok(())
@@ -95,7 +102,7 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, refusals, publication))]
+    #[pyo3(signature = (*, methods, identify, report, refusals, publication, pages=None))]
     fn start(
         &self,
         methods: Vec<(String, String, Py<PyAny>)>,
@@ -103,6 +110,7 @@ impl PyTransport {
         report: Py<PyAny>,
         refusals: GivenRefusals,
         publication: Option<&Bound<'_, PyAny>>,
+        pages: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
         let mut named = Vec::with_capacity(methods.len());
@@ -130,6 +138,10 @@ impl PyTransport {
             return Err(PyRuntimeError::new_err(refusal));
         }
         let transport = Transport::new(options, handler, named, refusals, publication, health);
+        let transport = match pages {
+            Some(pages) => transport.with_pages(Arc::new(CalledPages(pages))),
+            None => transport,
+        };
         *started = Some(Arc::new(transport));
         Ok(())
     }
@@ -146,6 +158,12 @@ impl PyTransport {
         if let Some(transport) = started {
             py.detach(|| transport.work());
         }
+    }
+
+    fn calls(&self) -> Vec<MethodCalls> {
+        let started = self.started.lock().clone();
+        let calls = started.map(|transport| transport.calls());
+        calls.into_iter().flatten().map(MethodCalls::from).collect()
     }
 
     fn subscription(&self) -> PyResult<PySubscription> {
@@ -192,6 +210,43 @@ fn answering_named(name: &str) -> PyResult<Answering> {
         _ => Err(PyValueError::new_err(format!(
             "no way of answering: {name}"
         ))),
+    }
+}
+
+/// (path, how many ended by code, how many by bucket, seconds in all, how many are open).
+#[derive(IntoPyObject)]
+struct MethodCalls(String, Vec<u64>, Vec<u64>, f64, usize);
+
+impl From<Calls> for MethodCalls {
+    fn from(calls: Calls) -> Self {
+        let seconds = calls.taken.as_secs_f64();
+        Self(calls.path, calls.ended, calls.buckets, seconds, calls.open)
+    }
+}
+
+/// Pages that Python makes.
+struct CalledPages(Py<PyAny>);
+
+impl Pages for CalledPages {
+    fn page(&self, path: &str) -> Option<Page> {
+        let made = Python::attach(|py| {
+            let made = self.0.bind(py).call1((path,));
+            made.and_then(|made| made.extract::<Option<(u16, String, PyBackedBytes)>>())
+                .map_err(|error| error.write_unraisable(py, None))
+        });
+        let (status, content_type, body) = match made {
+            Ok(made) => made.map(|(status, kind, body)| (status, kind, body.to_vec().into()))?,
+            Err(()) => (
+                500,
+                "text/plain".to_owned(),
+                Bytes::from_static(b"failed\n"),
+            ),
+        };
+        Some(Page {
+            status,
+            content_type,
+            body,
+        })
     }
 }
 

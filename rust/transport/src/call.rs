@@ -98,7 +98,9 @@ pub(super) fn accept<H: Handler>(
         return None;
     }
     let Some(encoding) = head::encoding(&parts.headers) else {
-        let _ = refuse_encoding(respond, &shared.refusals.unknown_compression);
+        let refusal = &shared.refusals.unknown_compression;
+        shared.refused(parts.uri.path(), refusal);
+        let _ = refuse_encoding(respond, refusal);
         return None;
     };
     match Call::accept(
@@ -109,6 +111,7 @@ pub(super) fn accept<H: Handler>(
         encoding,
     ) {
         Err(status) => {
+            shared.refused(parts.uri.path(), &status);
             let _ = refuse(respond, &status);
             None
         }
@@ -116,7 +119,7 @@ pub(super) fn accept<H: Handler>(
             let backlog = call.backlog(line);
             Some(Accepted {
                 body,
-                reply: Reply::new(respond, backlog),
+                reply: Reply::new(respond, backlog).counted(shared.meters.begin(call.method)),
                 backlog: Arc::clone(backlog),
                 call,
             })

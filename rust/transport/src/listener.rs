@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::authority::Repaired;
 use super::connection;
 use super::handler::Handler;
+use super::pages;
 use super::peer::Origin;
 use super::shared::Shared;
 
@@ -158,7 +159,10 @@ fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
         Socket::Unix(socket) => {
             tokio::spawn(connection::serve(shared, Repaired::new(socket), connected))
         }
-        Socket::Tcp(socket, _) => tokio::spawn(connection::serve(shared, socket, connected)),
+        Socket::Tcp(socket, _) => match shared.pages.clone() {
+            Some(pages) => tokio::spawn(pages::serve_either(shared, pages, socket, connected)),
+            None => tokio::spawn(connection::serve(shared, socket, connected)),
+        },
     };
 }
 

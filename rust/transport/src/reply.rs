@@ -14,7 +14,8 @@ use tokio::time::timeout_at;
 
 use super::backlog::{Backlog, Outgoing};
 use super::message::ACCEPTED;
-use super::status::{Status, ok_trailers};
+use super::meter::Metered;
+use super::status::{Code, Status, ok_trailers};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -41,6 +42,7 @@ fn prefix(message: &[u8]) -> Bytes {
 pub(super) struct Reply {
     state: State,
     pub(super) backlog: Arc<Backlog>,
+    metered: Option<Metered>,
 }
 
 enum State {
@@ -62,6 +64,19 @@ impl Reply {
         Self {
             state: State::Unsent(respond),
             backlog: Arc::clone(backlog),
+            metered: None,
+        }
+    }
+
+    /// The same, counted until it ends.
+    pub(super) fn counted(mut self, metered: Metered) -> Self {
+        self.metered = Some(metered);
+        self
+    }
+
+    fn ends(&mut self, code: Code) {
+        if let Some(metered) = &mut self.metered {
+            metered.ends(code);
         }
     }
 
@@ -118,14 +133,17 @@ impl Reply {
 
     /// Ends the call well.
     pub(super) fn end(mut self) {
-        if let Ok(stream) = self.begin() {
+        if let Ok(stream) = self.begin()
             // A peer that is gone needs no trailers.
-            let _ = stream.send_trailers(ok_trailers());
+            && stream.send_trailers(ok_trailers()).is_ok()
+        {
+            self.ends(Code::OK);
         }
     }
 
     /// Ends the call with a status.
-    pub(super) fn fail(self, status: &Status) {
+    pub(super) fn fail(mut self, status: &Status) {
+        self.ends(status.code);
         // A peer that is gone needs no status.
         let _ = match self.state {
             State::Unsent(respond) => refuse(respond, status),

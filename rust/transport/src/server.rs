@@ -17,7 +17,9 @@ use super::health::Health;
 use super::held::Held;
 use super::identities::Identities;
 use super::listener::Listener;
+use super::meter::{Calls, Meters};
 use super::options::Options;
+use super::pages::Pages;
 use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;
@@ -28,6 +30,8 @@ use super::subscription::Subscription;
 const LOOK: Duration = Duration::from_millis(5);
 /// How many tasks run before the network is looked at.
 const EVENT_INTERVAL: u32 = 16;
+/// How many pages are made at once.
+const PAGE_THREADS: usize = 2;
 /// How often a timer is due, whatever happens. To set one that is due before all others wakes the thread that waits for
 /// the network, which it would be for each call, whose deadlines come before everything else.
 const TICK: Duration = Duration::from_secs(1);
@@ -46,6 +50,7 @@ impl<H: Handler> Transport<H> {
         publication: Arc<dyn Publication>,
         health: Arc<Health>,
     ) -> Self {
+        let meters = Meters::new(methods.iter().map(|method| method.path.clone()));
         let numbered = methods.into_iter().enumerate();
         let methods = numbered.map(|(number, method)| (method.path, (number, method.answering)));
         let budgets = Arc::new(Budgets::new(&options));
@@ -53,6 +58,8 @@ impl<H: Handler> Transport<H> {
             methods: methods.collect(),
             handler,
             refusals,
+            meters,
+            pages: None,
             identities: Identities::new(),
             health,
             held: Held::new(publication),
@@ -69,11 +76,27 @@ impl<H: Handler> Transport<H> {
         }
     }
 
+    /// The same, serving pages over HTTP/1.1 on its TCP ports as well. To be called before anything else is.
+    pub fn with_pages(mut self, pages: Arc<dyn Pages>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.pages = Some(pages);
+        }
+        self
+    }
+
+    /// The calls of each method that was called, those of no method with an empty path. Health is not counted.
+    pub fn calls(&self) -> Vec<Calls> {
+        self.shared.meters.calls()
+    }
+
     /// Serves connections of the listeners in the calling thread until it is stopped. Where it fails or panics it may be
     /// called again: the listeners stay, and so do the threads that call `work`.
     pub fn run(&self, listeners: &[Arc<Listener>]) -> io::Result<()> {
         let mut builder = Builder::new_current_thread();
-        let builder = builder.enable_io().enable_time();
+        let builder = builder
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(PAGE_THREADS);
         let runtime = builder.event_interval(EVENT_INTERVAL).build()?;
         runtime.block_on(self.serve(listeners))?;
         drop(runtime);

@@ -12,10 +12,13 @@ use super::handler::{Answering, Handler, Refusals};
 use super::health::Health;
 use super::held::Held;
 use super::identities::Identities;
+use super::meter::Meters;
 use super::options::Options;
+use super::pages::Pages;
 use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;
+use super::status::Status;
 
 /// How long connections without calls get to say goodbye, and streams that do not end to say why.
 pub(super) const FAREWELL: Duration = Duration::from_millis(500);
@@ -26,6 +29,9 @@ pub(super) struct Shared<H: Handler> {
     pub(super) handler: H,
     pub(super) methods: HashMap<String, (usize, Answering)>,
     pub(super) refusals: Refusals,
+    pub(super) meters: Arc<Meters>,
+    /// What TCP ports serve beside calls.
+    pub(super) pages: Option<Arc<dyn Pages>>,
     pub(super) identities: Identities<H>,
     pub(super) health: Arc<Health>,
     pub(super) held: Arc<Held>,
@@ -36,4 +42,12 @@ pub(super) struct Shared<H: Handler> {
     pub(super) budgets: Arc<Budgets>,
     pub(super) connections: Arc<Connections>,
     pub(super) stopping: watch::Sender<Option<Duration>>,
+}
+
+impl<H: Handler> Shared<H> {
+    /// Counts a call that is refused before anything is done.
+    pub(super) fn refused(&self, path: &str, status: &Status) {
+        let method = self.methods.get(path).map(|(number, _)| *number);
+        self.meters.refused(method, status.code);
+    }
 }

@@ -5,6 +5,8 @@ mod abuse;
 mod calls;
 mod ending;
 mod holding;
+mod meters;
+mod pages;
 mod panics;
 mod peers;
 mod refusals;
@@ -239,6 +241,11 @@ struct Running {
 
 impl Running {
     fn new(options: Options) -> Self {
+        Self::with(options, |transport| transport)
+    }
+
+    /// One that is changed before it runs.
+    fn with(options: Options, change: impl FnOnce(Transport<Actor>) -> Transport<Actor>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         let unix = Listener::unix(&path).unwrap();
@@ -249,14 +256,14 @@ impl Running {
             path: path.to_owned(),
             answering,
         });
-        let transport = Arc::new(Transport::new(
+        let transport = Arc::new(change(Transport::new(
             options,
             Actor(Arc::clone(&stage)),
             methods.into(),
             refusals(),
             Arc::new(Played(Arc::clone(&stage))),
             Arc::clone(&health),
-        ));
+        )));
         let (sender, ended) = mpsc::channel();
         let runner = Arc::clone(&transport);
         let mut threads = vec![thread::spawn(move || {
