@@ -13,6 +13,7 @@ from remora_server.settings.settings import KEYS, Key, Loaded, SettingsError, de
 
 VALUES = {
     "listen": "unix:/s",
+    "health_listen": "127.0.0.1:9090",
     "data": "/d",
     "model_dir": "/m",
     "model": "none",

@@ -1339,6 +1339,7 @@ class Transport:
         report: Callable[[str], object],
         refusals: Mapping[str, tuple[int, str, bytes]],
         publication: _Publication | None,
+        pages: Callable[[str], tuple[int, str, bytes] | None] | None = None,
     ) -> None:
         """Prepare to serve.
 
@@ -1364,6 +1365,22 @@ class Transport:
         text is replaced by how), that are too long (`too_large`), or compressed in a way that is not known
         (`unknown_compression`), and of calls of no method (`unknown_method`). Without a publication, nothing is waited
         for; that of a `Core` is asked without the interpreter.
+
+        With `pages`, the TCP ports answer GET and HEAD over HTTP/1.1, too, one request a connection: it gets the path
+        without its query, in one of two threads, and returns the page's status, content type and body, or None where
+        there is no such page.
+        """
+
+    @staticmethod
+    def bounds() -> list[float]:
+        """The upper bounds of the buckets of `calls`, in seconds, rising."""
+
+    def calls(self) -> list[tuple[str, list[int], list[int], float, int]]:
+        """The calls of each method that was called since `start`, but for health.
+
+        The path, empty for calls of no method; how many ended with each code of gRPC, by its number (who went away
+        counts as 1, CANCELLED); how many took at most each of `bounds`, and longer, each in one bucket; the seconds
+        that all of them took; and how many are under way.
         """
 
     def subscription(self) -> Subscription:

@@ -64,14 +64,16 @@ from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
 from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
-from remora_server.rpc.server import Server
-from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
+from remora_server.rpc.probes import Probes
+from remora_server.rpc.server import SERVICES, Server
+from remora_server.rpc.transport.listeners import ListenError, TcpListener, parse_listener, require_guarded
 from remora_server.rpc.transport.transports import ServerOptions
 from remora_server.settings.embedding import BUILTIN
 from remora_server.settings.settings import IN_MEMORY, Settings
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import NotApplied, StoreOptions, open_store
 from remora_server.storage.schema.message_reader import StoredMessageReader
+from remora_server.supervision import failed
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +120,9 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     closing.callback(panics.close)
     panics.start()
     operator = secrets.token_urlsafe(32)
-    server = Server(_server_options(settings), Identity(_tokens(settings.token_file), OperatorToken.of(operator)))
+    probes = _start_probes(settings.health_listen, closing)
+    identity = Identity(_tokens(settings.token_file), OperatorToken.of(operator))
+    server = Server(_server_options(settings), identity, *(probe.say for probe in probes))
     listeners = [parse_listener(endpoint) for endpoint in settings.listen]
     require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
     endpoints = server.bind(listeners)
@@ -132,8 +136,9 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     overflow = _start_overflow(store, tokens, closing)
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    failures = partial(_failures, store, server, [overflow, *indexers])
-    handlers = _handlers(store, embedders, tokens, overflow.failure_of, failures)
+    failures = partial(_failures, store, [server, *probes], [overflow, *indexers])
+    process = partial(_as_it_is_now, _started(), failures)
+    handlers = _handlers(store, embedders, tokens, overflow.failure_of, process)
     server.start(
         handlers,
         embedders.dimension_of,
@@ -142,7 +147,39 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     )
     if settings.models.default == BUILTIN and models.builtin is None:
         logger.warning("no embedding model: searches go by words alone", extra=_what_to_install(settings))
+    for probe in probes:
+        probe.show(_metrics(server, store, process, probe.is_ready))
     _announce(endpoints, store, served.default.name or "none", settings)
+
+
+def _start_probes(endpoint: str | None, closing: ExitStack) -> list[Probes]:
+    """Those that are asked for: one or none. Nobody is kept from it by a token: there is no data."""
+    if endpoint is None:
+        return []
+    listener = parse_listener(endpoint)
+    if not isinstance(listener, TcpListener):
+        raise ServeError(f"{endpoint!r} is no host:port: probes are answered over TCP (--health-listen)")
+    probes = Probes()
+    bound = probes.start(listener)
+    closing.callback(probes.stop)
+    logger.info("answering probes", extra={"endpoint": bound})
+    return [probes]
+
+
+def _metrics(
+    server: Server, store: Store, process: Callable[[], ProcessStatus], ready: Callable[[], bool]
+) -> Callable[[], tuple[str, bytes]]:
+    """Imported where it is asked for: the start would wait for it."""
+    from remora_server.rpc.metrics import Metrics, Sources  # noqa: PLC0415
+
+    sources = Sources(
+        calls=server.calls,
+        store=store.health.status,
+        process=process,
+        ready=ready,
+        threads_failed=lambda: failed.done().count,
+    )
+    return Metrics(SERVICES, sources).page
 
 
 def _start_overflow(store: Store, tokens: NativeTokenCounter, closing: ExitStack) -> Overflow:
@@ -153,12 +190,14 @@ def _start_overflow(store: Store, tokens: NativeTokenCounter, closing: ExitStack
     return overflow
 
 
-def _failures(store: Store, server: Server, behind: Sequence[Indexer | Overflow]) -> tuple[str, ...]:
+def _failures(
+    store: Store, serving: Sequence[Server | Probes], behind: Sequence[Indexer | Overflow]
+) -> tuple[str, ...]:
     """What does not work now, and why. Without an indexer searches go by words, without overflow windows grow: the
     server is ready all the same.
     """
     threads = [store.health.background_failure(), *(each.failure for each in behind)]
-    found = [store.health.failure(), server.failure(), *threads]
+    found = [store.health.failure(), *(each.failure() for each in serving), *threads]
     return tuple(failure for failure in found if failure)
 
 
@@ -267,7 +306,7 @@ def _handlers(
     embedders: Embedders,
     tokens: NativeTokenCounter,
     window_failure: Callable[[str, str], str] = lambda _tenant_id, _conversation_id: "",
-    failures: Callable[[], tuple[str, ...]] = tuple,
+    process: Callable[[], ProcessStatus] | None = None,
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
@@ -294,7 +333,7 @@ def _handlers(
         TextHandlers(tokens, embedders.of_tenants),
         TrimmingHandlers(tokens),
         TransferHandlers(store.exports, store.imports, page_tokens),
-        AdminHandlers(store.health, embedders.of_tenants, partial(_as_it_is_now, _started(), failures), store.backups),
+        AdminHandlers(store.health, embedders.of_tenants, process or _started, store.backups),
     ]
 
 

@@ -11,10 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 
+from remora_server.tally import Tally
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds before failed work is restarted. Each consecutive pause is twice as long as the last."""
 STEADY_SECONDS = 60.0
 """What worked for so long has not failed in a row."""
+
+failed = Tally()
+"""How often a thread's work failed since the start."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +68,7 @@ class LongLived:
             except BaseException as error:
                 if time.monotonic() - began > STEADY_SECONDS:
                     pause = FIRST_PAUSE
+                failed.add()
                 self.failure = f"the thread {self.name} failed and is restarted: {type(error).__name__}"
                 logger.exception("a thread failed; it is restarted", extra={"failed": self.name})
                 self._ending.wait(pause)
@@ -80,6 +86,7 @@ def run_apart(name: str, work: Callable[[], None]) -> None:
         try:
             work()
         except BaseException:
+            failed.add()
             logger.exception("a thread failed", extra={"failed": name})
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -13,11 +13,12 @@ from typing import TypeVar, cast
 import duckdb
 from tests.faults import planted
 
-from remora_server import _native
+from remora_server import _native, application
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import DeadlineExceeded
-from remora_server.domain.models import PerTenant, ServedModel
+from remora_server.domain.models import PerTenant, ServedModel, ServedModels
 from remora_server.domain.search import MessageVector
+from remora_server.domain.store import Store
 from remora_server.embedding_models import Models
 from remora_server.engine.endpoint_embedder import EndpointEmbedder
 from remora_server.main import main
@@ -32,14 +33,16 @@ from remora_server.storage.database import database
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.lacks import Lack
 from remora_server.storage.embedding.queues import PendingEmbeddings
-from remora_server.storage.local_store import LocalStore
+from remora_server.storage.local_store import LocalStore, StoreOptions
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import Loader
+from remora_server.storage.nouns.messages import CountTokens
 from remora_server.storage.recovery import backups, restoring
 
 T = TypeVar("T")
 MARK = "a mark of the next schema"
 WAITING = "waiting for "
+HELD = "held"
 WITHOUT_END = 3600.0
 
 
@@ -143,6 +146,19 @@ def counts_wait() -> None:
     Conversations.count = waiting  # type: ignore[method-assign]
 
 
+def open_when_it_may() -> None:
+    """The store is opened when the file `HELD` beside its directory is gone."""
+    opened = local_store.open_store
+
+    def waiting(options: StoreOptions, *, count_tokens: CountTokens, models: ServedModels) -> Store:
+        assert options.directory is not None
+        while options.directory.with_name(HELD).exists():
+            time.sleep(0.01)
+        return opened(options, count_tokens=count_tokens, models=models)
+
+    application.open_store = waiting  # type: ignore[attr-defined]
+
+
 def sync_no_snapshot() -> None:
     """A backup, or a restore, waits for the disk without end once it has copied everything."""
 
@@ -231,6 +247,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "leave_the_journal_out": leave_the_journal_out,
+    "open_when_it_may": open_when_it_may,
     "sync_no_snapshot": sync_no_snapshot,
     "trust_the_wall_clock": trust_the_wall_clock,
     "look_without_a_pause": look_without_a_pause,

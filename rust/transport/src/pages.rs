@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::connection;
 use super::connections::Connected;
 use super::handler::Handler;
+use super::page::{Page, Pages};
 use super::shared::Shared;
 
 /// The longest head of a request.
@@ -25,21 +26,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long a peer has for reading a page, and for closing the connection after it.
 const READING: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// A page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// 200, or another status of HTTP.
-    pub status: u16,
-    pub content_type: String,
-    pub body: Bytes,
-}
-
-/// Makes pages, in threads of their own.
-pub trait Pages: Send + Sync + 'static {
-    /// The page of a path, which begins with a slash and has no query; `None` where there is none.
-    fn page(&self, path: &str) -> Option<Page>;
-}
 
 /// Serves a connection in whichever of the two protocols it begins with.
 pub(super) async fn serve_either<H: Handler>(

@@ -19,7 +19,7 @@ use super::identities::Identities;
 use super::listener::Listener;
 use super::meter::{Calls, Meters};
 use super::options::Options;
-use super::pages::Pages;
+use super::page::Pages;
 use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;

@@ -14,7 +14,7 @@ use super::held::Held;
 use super::identities::Identities;
 use super::meter::Meters;
 use super::options::Options;
-use super::pages::Pages;
+use super::page::Pages;
 use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;

@@ -8,6 +8,13 @@ from typing import Protocol
 from msgspec import Struct
 
 
+class Done(Struct, frozen=True):
+    """How often something was done since the start, and how many seconds it took in all."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
 class JournalStatus(Struct, frozen=True):
     """The journal: sizes in bytes, what this process wrote, the mean fdatasync in microseconds."""
 
@@ -43,7 +50,10 @@ class EmbeddingStatus(Struct, frozen=True):
 
 
 class StoreStatus(Struct, frozen=True):
-    """The store. `failure` is empty while it takes writes; `embeddings` are by the names of the models in use."""
+    """The store. `failure` is empty while it takes writes; `embeddings` are by the names of the models in use.
+
+    `checkpoints` are DuckDB's; `recall_loads` brought messages that a search needed, or waited for, into memory.
+    """
 
     store_id: str
     format_version: int
@@ -57,6 +67,8 @@ class StoreStatus(Struct, frozen=True):
     embeddings: Mapping[str, EmbeddingStatus]
     journal: JournalStatus
     engine: EngineStatus
+    checkpoints: Done = Done()
+    recall_loads: Done = Done()
 
 
 class StoreHealth(Protocol):

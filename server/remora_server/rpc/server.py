@@ -21,13 +21,13 @@ from remora.v1 import (
 )
 from remora_server.domain.publication import Publication
 from remora_server.rpc.checks.limits import DimensionOf, Limits
-from remora_server.rpc.health import HEALTH, Health
+from remora_server.rpc.health import HEALTH, Health, Say
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
 from remora_server.rpc.reflection import Reflection
 from remora_server.rpc.transport.listeners import Listener
 from remora_server.rpc.transport.native_transport import NativeTransport
-from remora_server.rpc.transport.transports import ServerOptions, Transport
+from remora_server.rpc.transport.transports import MethodCalls, ServerOptions, Transport
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
@@ -67,9 +67,15 @@ TRANSPORTS: Mapping[str, Callable[[ServerOptions, Identity], Transport]] = {
 class Server:
     """Answers the RPCs of remora.v1, health and reflection."""
 
-    def __init__(self, options: ServerOptions, identity: Identity) -> None:
+    def __init__(self, options: ServerOptions, identity: Identity, *told: Say) -> None:
+        """Its health is also told to others."""
         self._transport = TRANSPORTS[options.transport](options, identity)
-        self._health = Health(SERVICE_NAMES, self._transport.say)
+        self._told = (self._transport.say, *told)
+        self._health = Health(SERVICE_NAMES, self._say)
+
+    def _say(self, service: str, serving: bool) -> None:
+        for say in self._told:
+            say(service, serving)
 
     def bind(self, listeners: Sequence[Listener]) -> list[str]:
         """Take the addresses, which answer from `start` on, and return the endpoints. Raises ListenError."""
@@ -91,6 +97,10 @@ class Server:
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
         self._transport.start(methods, Reflection((*SERVICE_NAMES, HEALTH.full_name)), publication)
         self._health.follow(works, interval=HEALTH_INTERVAL)
+
+    def calls(self) -> list[MethodCalls]:
+        """The calls of each method that was called, but for health; nothing where they are not counted."""
+        return self._transport.calls()
 
     def failure(self) -> str:
         """Why calls are not carried as they should be; empty where they are."""

@@ -56,6 +56,7 @@ class Settings(Struct, frozen=True):
     """
 
     listen: tuple[str, ...]
+    health_listen: str | None
     data: Path | None
     model_dir: Path
     model: str
@@ -250,6 +251,14 @@ KEYS: tuple[Key, ...] = (
         placeholder="ADDRESS",
         default_in_words="$REMORA_ENDPOINT, else unix:$XDG_RUNTIME_DIR/remora/remora.sock, "
         "else unix:/tmp/remora-UID/remora.sock",
+    ),
+    Key(
+        "health_listen",
+        "the host:port for probes and metrics: gRPC health, and /livez, /readyz and /metrics over HTTP; no data and no "
+        "token",
+        _text,
+        placeholder="ADDRESS",
+        default_in_words="none",
     ),
     Key(
         "data",

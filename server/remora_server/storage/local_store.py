@@ -386,6 +386,8 @@ class LocalStore:
                 vector_partitions=engine.vector_parts,
                 vector_bytes=engine.vector_bytes,
             ),
+            checkpoints=self.database.checkpoints.done(),
+            recall_loads=self.index.loads(),
         )
 
 

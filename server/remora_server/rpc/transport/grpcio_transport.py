@@ -32,7 +32,7 @@ from remora_server.rpc.streams import Subscription
 from remora_server.rpc.transport.aborts import abort
 from remora_server.rpc.transport.gate import Gate
 from remora_server.rpc.transport.listeners import UNIX
-from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.rpc.transport.transports import MethodCalls, ServerOptions
 from remora_server.rpc.transport.workers import Workers
 
 Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[Any, Any]]"
@@ -172,6 +172,9 @@ class GrpcioTransport:
     def say(self, service: str, serving: bool) -> None:
         states = health_pb2.HealthCheckResponse
         self._health.set(service, states.SERVING if serving else states.NOT_SERVING)
+
+    def calls(self) -> list[MethodCalls]:
+        return []  # grpcio counts none
 
     def failure(self) -> str:
         return ""  # its threads are grpcio's, which outlive what they run

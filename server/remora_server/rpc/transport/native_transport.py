@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import socket
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,13 +38,19 @@ from remora_server.rpc.identity import AUTHORIZATION, TENANT, Caller, Identity
 from remora_server.rpc.methods import Method
 from remora_server.rpc.reflection import REFLECTION_PATHS, Reflection
 from remora_server.rpc.streams import Subscription
-from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.rpc.transport.transports import MethodCalls, ServerOptions
 from remora_server.supervision import LongLived
 
 Failure: TypeAlias = tuple[int, str, bytes]
 """A code, a message and the encoded status with the details."""
 Answers: TypeAlias = "Callable[[bytes, Caller, float | None, str], object]"
 """Called by the Rust module: see `_native.Transport.start`. Nothing is raised there: it would be told to nobody."""
+
+Pages: TypeAlias = "Callable[[str], tuple[int, str, bytes] | None]"
+"""Makes the page of a path: its status, content type and body; None where there is none."""
+
+BOUNDS = (*_native.Transport.bounds(), math.inf)
+"""In seconds: how long calls take is counted between these."""
 
 NOWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """What an address fails with whose kind this machine does not have."""
@@ -56,8 +64,10 @@ class NativeTransport:
     With a publication, a write is answered when its revision is published, and no thread waits for that.
     """
 
-    def __init__(self, options: ServerOptions, identity: Identity) -> None:
+    def __init__(self, options: ServerOptions, identity: Identity, *, threads_named: str = "") -> None:
+        """`threads_named` is what the names of its threads begin with."""
         self._identity = identity
+        self._threads_named = threads_named
         self._threads = options.threads
         self._receive_limit_bytes = options.receive_limit_bytes
         self._sockets: list[_SocketFile] = []
@@ -94,7 +104,14 @@ class NativeTransport:
     def say(self, service: str, serving: bool) -> None:
         self._native.set_health(service, serving)
 
-    def start(self, methods: Sequence[Method], reflection: Reflection, publication: Publication | None) -> None:
+    def start(
+        self,
+        methods: Sequence[Method],
+        reflection: Reflection,
+        publication: Publication | None,
+        pages: Pages | None = None,
+    ) -> None:
+        """See `Transport`. With pages, they are served over HTTP/1.1 on the TCP ports as well."""
         reflected = [(path, "each", partial(_reflect, reflection)) for path in REFLECTION_PATHS]
         self._native.start(
             methods=[*(self._listed(method, waits_for_disk=publication is None) for method in methods), *reflected],
@@ -102,9 +119,11 @@ class NativeTransport:
             report=logger.error,
             refusals={name: _failure(to_status(error)) for name, error in self._refusals().items()},
             publication=publication,
+            pages=pages,
         )
-        self._serving = LongLived("transport", self._serve)
-        self._workers = [LongLived(f"worker-{number}", self._work) for number in range(self._threads)]
+        named = self._threads_named
+        self._serving = LongLived(f"{named}transport", self._serve)
+        self._workers = [LongLived(f"{named}worker-{number}", self._work) for number in range(self._threads)]
         for thread in (self._serving, *self._workers):
             thread.start()
 
@@ -137,6 +156,18 @@ class NativeTransport:
     def _work(self) -> None:
         failpoints.hit("worker_run")
         self._native.work()
+
+    def calls(self) -> list[MethodCalls]:
+        return [
+            MethodCalls(
+                path,
+                ended={code: count for code, count in enumerate(ended) if count},
+                within=list(zip(BOUNDS, accumulate(buckets), strict=True)),
+                seconds=seconds,
+                under_way=under_way,
+            )
+            for path, ended, buckets, seconds, under_way in self._native.calls()
+        ]
 
     def failure(self) -> str:
         threads = [self._serving, *self._workers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,6 +30,19 @@ class ServerOptions(Struct, frozen=True):
     default_timeout: float = 30.0
 
 
+class MethodCalls(Struct, frozen=True):
+    """The calls of one method since the start; `path` is empty for those of no method.
+
+    `ended` counts them by gRPC's code, `within` those that took at most so many seconds (rising, infinity last).
+    """
+
+    path: str
+    ended: Mapping[int, int]
+    within: Sequence[tuple[float, int]]
+    seconds: float
+    under_way: int
+
+
 class Transport(Binder, Protocol):
     """Carries calls to methods. It takes addresses, is started and stopped, each once."""
 
@@ -38,6 +51,9 @@ class Transport(Binder, Protocol):
 
     def say(self, service: str, serving: bool) -> None:
         """Set the health of a service."""
+
+    def calls(self) -> list[MethodCalls]:
+        """The calls of each method that was called, but for health; nothing where they are not counted."""
 
     def failure(self) -> str:
         """Why it does not work as it should; empty where it does."""

@@ -21,6 +21,7 @@ from remora_server.storage.database.lacks import is_lack_of_memory
 from remora_server.storage.database.tables import creation, shape
 from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece, end_of, next_end
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds
+from remora_server.tally import Tally
 
 T = TypeVar("T")
 
@@ -102,6 +103,7 @@ class Database:
         self._own = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._reopened = new_condition(Level.REOPENED)
+        self.checkpoints = Tally()
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = Turns(Level.READ, self._reads)
         self.copying = new_lock(Level.COPY)
@@ -369,7 +371,7 @@ class Database:
         if self._path is not None:
             require_room(self._path.parent, self.wal_bytes() + self._unlogged_bytes + CHECKPOINT_ROOM)
         failpoints.hit("checkpoint_begun")
-        with self._readers.all():
+        with self._readers.all(), self.checkpoints.measured():
             self._checkpoint()
         failpoints.hit("checkpoint_done")
 

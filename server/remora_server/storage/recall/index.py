@@ -25,6 +25,7 @@ from remora_server.domain.search import (
     SearchResult,
     WordsOnly,
 )
+from remora_server.domain.status import Done
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.commit.commits import Commits
 from remora_server.storage.commit.deadlines import remaining
@@ -66,6 +67,10 @@ class RecallIndex:
         self._queues = queues
         self._waiters = threading.Semaphore(waiters)
         self._loader = RecallLoader(core, database, commits, queues.models, bounds)
+
+    def loads(self) -> Done:
+        """How often what a search needed was not in memory, and how long bringing it there took."""
+        return self._loader.loads.done()
 
     @contextmanager
     def open(self, read: Read, scope: Scope) -> Iterator[LoadedScope]:

@@ -20,6 +20,7 @@ from remora_server.storage.commit.locks import Held, Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.recall.stored import LEAST_MESSAGE_BYTES, Chunk, StoredMessages, StoredPart
+from remora_server.tally import Tally
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ class RecallLoader:
         self._commits = commits
         self._models = models
         self._bounds = bounds
+        self.loads = Tally()
+        """Of what was not in memory: one load for each user or part, also where another thread's was waited for."""
         self._loads = Locks(Level.LOAD)
         self._large = new_lock(Level.LARGE_SEARCH)
         self._last_unapplied: tuple[tuple[str, int, int], Unapplied] | None = None
@@ -64,7 +67,7 @@ class RecallLoader:
         """Have one user's part of a conversation in memory. Raises DeadlineExceeded, SearchTooLarge."""
         tenant_id, uid = read.tenant_id, part.uid
         if not self._recall.has_part(tenant_id, user_id, uid):
-            with self._loads.of(read, (user_id, uid)):
+            with self.loads.measured(), self._loads.of(read, (user_id, uid)):
                 self._load_part(read, user_id, part)
         self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
 
@@ -95,7 +98,7 @@ class RecallLoader:
         Raises DeadlineExceeded, SearchTooLarge.
         """
         tenant_id = read.tenant_id
-        with self._loads.of(read, user_id):
+        with self.loads.measured(), self._loads.of(read, user_id):
             if not self._recall.begin_user(tenant_id, user_id):
                 return
             with self._unfinished(tenant_id, user_id, [None]):

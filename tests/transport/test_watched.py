@@ -1,0 +1,123 @@
+"""A server that is watched over its port for probes."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.faults.changed_server import HELD, WAITING
+from tests.faults.sidecar import Sidecar
+from tests.patience import PATIENCE, eventually
+
+from remora import Remora
+from remora_server.main import main
+
+SECRETS = ("a-tenant", "a-user", "a-conversation")
+
+
+class Watched(Sidecar):
+    """A server with a port for probes."""
+
+    def page(self, path: str) -> tuple[int, str]:
+        """A page's status and text."""
+        try:
+            with urlopen(f"http://{self.probes}{path}", timeout=PATIENCE) as reply:
+                return reply.status, reply.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    @property
+    def probes(self) -> str:
+        """Where it says that it answers probes."""
+        eventually(lambda: "answering probes" in self.log.read_text("utf-8"))
+        [endpoint] = re.findall(r"answering probes.*endpoint=(\S+)", self.log.read_text("utf-8"))
+        return str(endpoint)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of a sample, 0 where there is none."""
+        families = text_string_to_metric_families(self.page("/metrics")[1])
+        samples = (sample for family in families for sample in family.samples)
+        found = [each.value for each in samples if each.name == name and labels.items() <= each.labels.items()]
+        assert len(found) < 2
+        return float(sum(found))
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    watched = Watched(tmp_path, "--model", "none", "--health-listen", "127.0.0.1:0")
+    yield watched
+    if watched.is_launched:
+        watched.kill()
+
+
+def test_what_is_called_is_counted_and_nobody_is_named(watched: Watched) -> None:
+    watched.start()
+    tenant, user, conversation = SECRETS
+    with Remora(watched.endpoint, tenant=tenant) as memory:
+        memory.conversation(conversation, user_id=user).append({"role": "user", "content": "where is the key?"})
+        assert memory.search("key", user_id=user)
+
+    assert watched.metric("grpc_server_handled_total", grpc_method="AppendMessages", grpc_code="OK") == 1
+    assert watched.metric("grpc_server_handling_seconds_count", grpc_method="SearchMessages") == 1
+    assert watched.metric("remora_messages") == 1
+    assert watched.metric("remora_recall_loads_total") >= 1
+    assert watched.metric("remora_journal_records_total") >= 1
+    assert watched.metric("process_resident_memory_bytes") > 0
+    assert not [secret for secret in SECRETS if secret in watched.page("/metrics")[1]]
+
+
+def test_a_call_under_way_is_counted_as_such(watched: Watched) -> None:
+    watched.changes = ("counts_wait",)
+    watched.start()
+    held = watched.directory / "held-up"
+    held.touch()
+    with Remora(watched.endpoint, timeout=PATIENCE) as memory:
+        waiting = threading.Thread(target=memory.count_conversations, kwargs={"user_id": f"{WAITING}{held}"})
+        waiting.start()
+        eventually(lambda: watched.metric("remora_calls_in_flight", grpc_method="CountConversations") == 1)
+        held.unlink()
+        waiting.join(PATIENCE)
+
+    eventually(lambda: watched.metric("remora_calls_in_flight", grpc_method="CountConversations") == 0)
+
+
+def test_a_server_that_still_opens_its_store_is_alive_and_not_ready(watched: Watched) -> None:
+    watched.changes = ("open_when_it_may",)
+    held = watched.directory / HELD
+    held.touch()
+    watched.launch()
+
+    eventually(lambda: watched.page("/livez")[0] == 200)
+    assert watched.page("/readyz")[0] == 503
+    assert watched.page("/metrics")[0] == 503
+
+    held.unlink()
+    eventually(lambda: watched.page("/readyz")[0] == 200)
+    eventually(lambda: watched.page("/metrics")[0] == 200)
+
+
+def test_the_port_is_free_when_the_server_has_ended(watched: Watched) -> None:
+    watched.start()
+    host, _, port = watched.probes.rpartition(":")
+
+    assert watched.stop() == 0
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, int(port)))
+
+
+@pytest.mark.parametrize("endpoint", ["unix:/tmp/probes", "9090", "127.0.0.1:http"])
+def test_probes_are_answered_over_tcp_alone(endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["serve", "--data", str(tmp_path / "data"), "--listen", f"unix:{tmp_path / 's'}"]
+
+    assert main([*arguments, "--health-listen", endpoint]) == 1
+    assert endpoint in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
