@@ -21,6 +21,7 @@ from remora_server.commands.completion import SHELLS
 from remora_server.commands.numbers import size
 from remora_server.commands.parsing import CommandParser
 from remora_server.commands.root import root_parser
+from remora_server.engine.model_files import MODEL, SHA256
 from remora_server.main import main
 from remora_server.settings.settings import KEYS
 
@@ -48,9 +49,15 @@ def ended(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
 
 
 def test_the_version_is_shown_for_the_option_too(capsys: pytest.CaptureFixture[str]) -> None:
-    _, version = ended(["version"], capsys)
+    _, shown = ended(["version"], capsys)
 
-    assert ended(["--version"], capsys) == (0, f"remora {version}")
+    assert ended(["--version"], capsys) == (0, f"remora {shown.splitlines()[0]}\n")
+
+
+def test_the_version_comes_with_the_digest_of_the_model_that_is_built_in(capsys: pytest.CaptureFixture[str]) -> None:
+    _, shown = ended(["version"], capsys)
+
+    assert shown.splitlines()[1] == f"model: {MODEL} sha256:{SHA256['model.safetensors']}"
 
 
 @pytest.mark.parametrize("arguments", [[], ["model"]])

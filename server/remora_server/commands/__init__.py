@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "show the effective settings and where each value comes from",
     "model": "install the embedding model",
     "doctor": "check model, store, disk, limits and settings; changes nothing",
+    "health": "ask whether a server is well; the exit code is the answer, for probes",
     "repair": "save what can be read of a damaged store into a new directory",
     "completion": "print a script that completes commands and options in a shell",
     "version": "show the version",

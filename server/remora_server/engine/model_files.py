@@ -8,9 +8,11 @@ from pathlib import Path
 from remora_server.domain.models import BUILTIN_MODEL
 
 MODEL = BUILTIN_MODEL
+WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""The digest of the model's weights, which names the model."""
 SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "model.safetensors": WEIGHTS,
 }
 """What the model consists of, with the digests of the files that its authors published."""
 
