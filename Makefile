@@ -38,6 +38,9 @@ in_folder = $(if $($1),$(if $(wildcard $(dir $($1))),,$(error $1=$($1): there is
 ifneq ($(filter bench,$(MAKECMDGOALS)),)
 $(call one_of,W,$(WORKLOADS))$(call number,SECONDS)$(call in_folder,OUT)
 endif
+ifneq ($(filter container,$(MAKECMDGOALS)),)
+$(call one_of,TARGET,remora without-model)
+endif
 ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
 $(call one_of,T,$(FUZZED))$(call whole_number,SECONDS)
 endif
@@ -49,7 +52,7 @@ endif
 
 .PHONY: help
 help: ## Show the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(READY) ## Make .venv with both packages, built and editable, and fetch the embedding model
@@ -130,6 +133,14 @@ demo: $(READY) ## Run the demo; SVG=docs/demo.svg also writes a picture of it
 .PHONY: wheel
 wheel: $(PYTHON_READY) ## Build the wheels of both packages into dist/
 	tools/build_wheels.sh dist
+
+.PHONY: container
+container: ## Build the image with docker or buildah: remora:latest, or TAG=name TARGET=without-model
+	tools/build_container.sh $(or $(TAG),remora:latest) $(if $(TARGET),--target $(TARGET))
+
+.PHONY: container-test
+container-test: $(READY) ## Build the image without a container engine (root, buildah, debootstrap), and run the demo against it
+	tools/test_container.sh
 
 .PHONY: check
 check: lint check-generated check-native check-tests check-wheels check-npm ## Check everything, as CI does

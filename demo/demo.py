@@ -65,11 +65,12 @@ NEEDED = ("shellfish", "vegetarian")
 class Sidecar:
     """A `remora serve` process on a Unix socket in a temporary directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, remora: Path | None) -> None:
         self.endpoint = f"unix:{directory / 'remora.sock'}"
+        model = [] if remora else ["--model-dir", str(MODEL)]
         self._command = [
-            str(REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"),
-            "--model-dir", str(MODEL), "--log-level", "warning",
+            str(remora or REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"), *model,
+            "--log-level", "warning",
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -263,10 +264,16 @@ def main() -> int:
     """Run the demonstration; 0 if everything held."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also write a picture of the terminal")
+    parser.add_argument(
+        "--remora",
+        type=Path,
+        metavar="PROGRAM",
+        help="another `remora`, with a model of its own (default: this clone's)",
+    )
     given = parser.parse_args()
     console = Console(highlight=False, width=110, record=given.svg is not None)
     directory = Path(tempfile.mkdtemp(prefix="remora-demo-"))
-    sidecar = Sidecar(directory)
+    sidecar = Sidecar(directory, given.remora)
     try:
         with Remora(sidecar.endpoint, timeout=10.0) as memory:
             Demonstration(sidecar, memory, console).run()
