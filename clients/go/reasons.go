@@ -68,6 +68,8 @@ const (
 	PageTokenInvalid Reason = "PAGE_TOKEN_INVALID"
 	// PeerOverloaded: The calls of this process or address hold as much of the server as they may: above all, replies not read.
 	PeerOverloaded Reason = "PEER_OVERLOADED"
+	// ReceiptNotFound: There is no such receipt.
+	ReceiptNotFound Reason = "RECEIPT_NOT_FOUND"
 	// RecordConflict: A different record has the key of an imported one.
 	RecordConflict Reason = "RECORD_CONFLICT"
 	// RequestIDReused: The request id belongs to another request.

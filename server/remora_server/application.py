@@ -40,6 +40,7 @@ from remora_server.engine.model_files import ModelFilesError
 from remora_server.engine.overflow import Overflow
 from remora_server.engine.panics import PanicLog
 from remora_server.engine.processors import Priority, processors
+from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.release import version, version_of
 from remora_server.rpc.handlers.admin import AdminHandlers
@@ -52,6 +53,7 @@ from remora_server.rpc.handlers.memory import MemoryHandlers
 from remora_server.rpc.handlers.memory_items import MemoryItemHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.handlers.receipts import ReceiptHandlers
 from remora_server.rpc.handlers.spans import SpanHandlers
 from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
@@ -134,11 +136,14 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
     overflow = _start_overflow(store, tokens, closing)
+    receipts = ReceiptBook(store.receipts, settings.receipt_days)
+    closing.callback(receipts.close)
+    receipts.start()
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    failures = partial(_failures, store, [server, *probes], [overflow, *indexers])
+    failures = partial(_failures, store, [server, *probes], [overflow, receipts, *indexers])
     process = partial(_as_it_is_now, _started(), failures)
-    handlers = _handlers(store, embedders, tokens, overflow.failure_of, process)
+    handlers = _handlers(store, embedders, tokens, receipts, window_failure=overflow.failure_of, process=process)
     server.start(
         handlers,
         embedders.dimension_of,
@@ -191,7 +196,7 @@ def _start_overflow(store: Store, tokens: NativeTokenCounter, closing: ExitStack
 
 
 def _failures(
-    store: Store, serving: Sequence[Server | Probes], behind: Sequence[Indexer | Overflow]
+    store: Store, serving: Sequence[Server | Probes], behind: Sequence[Indexer | Overflow | ReceiptBook]
 ) -> tuple[str, ...]:
     """What does not work now, and why. Without an indexer searches go by words, without overflow windows grow: the
     server is ready all the same.
@@ -305,6 +310,8 @@ def _handlers(
     store: Store,
     embedders: Embedders,
     tokens: NativeTokenCounter,
+    receipts: ReceiptBook,
+    *,
     window_failure: Callable[[str, str], str] = lambda _tenant_id, _conversation_id: "",
     process: Callable[[], ProcessStatus] | None = None,
 ) -> list[object]:
@@ -329,7 +336,8 @@ def _handlers(
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
         WindowHandlers(store.windows, window_failure),
         UserHandlers(store.users),
-        MemoryHandlers(recollection, assembler, reader, tokens, page_tokens),
+        MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),
+        ReceiptHandlers(store.receipts, receipts, StoredMessageReader(), page_tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TrimmingHandlers(tokens),
         TransferHandlers(store.exports, store.imports, page_tokens),

@@ -35,6 +35,7 @@ POINTS = frozenset({
     "expiry_turn",
     "indexer_turn",
     "overflow_turn",
+    "receipts_turn",
     "health_turn",
     "panics_turn",
     "endpoint_request",

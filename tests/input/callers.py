@@ -23,6 +23,7 @@ from tests.patience import PATIENCE
 from remora_server import application
 from remora_server.domain.status import ModelStatus
 from remora_server.embedding_models import NO_EMBEDDERS
+from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.calls import Call
 from remora_server.rpc.checks.limits import Limits
@@ -137,10 +138,13 @@ def direct_caller(model: ModelStatus, tenant: str = "acme", directory: Path | No
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
     store = LocalStore(StoreOptions(directory=directory), count_tokens=count)
-    handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens)
+    receipts = ReceiptBook(store.receipts, days=30)
+    receipts.start()
+    handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens, receipts)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:
         methods = {method.name: method for service in SERVICES for method in methods_of(service, handlers, limits)}
         yield DirectCaller(methods, store, (("remora-tenant", tenant),))
     finally:
+        receipts.close()
         store.close()

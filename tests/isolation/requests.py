@@ -41,13 +41,14 @@ Held: TypeAlias = "dict[int, set[str]]"
 @dataclass(frozen=True)
 class Asked:
     """A request; whose canaries a reply may show; how it may be refused; what to learn from a reply, and what is wrong
-    with it.
+    with it; what the caller sent before, which a reply may show.
     """
 
     request: Json
     visible: frozenset[int] = NOBODY
     refusals: frozenset[str] = frozenset()
     learn: Callable[[Any], str] = lambda _reply: ""
+    sent: bytes = b""
 
 
 def _user(number: int) -> str:
@@ -61,6 +62,18 @@ def _item_key(user: int, key: str) -> Json:
 def _owner(name: str) -> int:
     """The user of a run, an entry or a trace: in every tenant the same."""
     return int(name[1:]) % len(USERS)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A receipt that a reply left: whose canaries it may show, and what was asked."""
+
+    visible: frozenset[int]
+    sent: bytes
+
+
+RECEIPT_GONE = frozenset({"RECEIPT_NOT_FOUND"})
+"""It went with its user, or its conversation was gone before it was written."""
 
 
 @dataclass
@@ -86,6 +99,7 @@ class Requests:
     """The keys of the items of each user."""
     memory_items: dict[int, set[str]] = field(default_factory=dict)
     """The ids of each user's memory items."""
+    receipts: dict[str, Left] = field(default_factory=dict)
     spans: dict[str, set[str]] = field(default_factory=dict)
     """The ids of the spans of each trace."""
     logs: dict[str, set[str]] = field(default_factory=dict)
@@ -1157,7 +1171,8 @@ class Requests:
         condition = {"key": "k", "operator": Operator.OPERATOR_EQ, "values": [{"text": self.anybodys()}]}
         searched = {"where": {"condition": condition}} if self.choice.random() < 0.2 else {}
         options = {"k": 100, "profile": profile, "filter": searched}
-        return Asked({**scope, **query, "options": options, "explain": True, **self._wait()}, visible, refusals)
+        request = {**scope, **query, "options": options, "explain": True, **self._wait()}
+        return Asked(request, visible, refusals, self._leaves(request, visible))
 
     def read_conversation(self) -> Asked:
         part, user, conversation = self.part()
@@ -1189,7 +1204,43 @@ class Requests:
             "rendering": self.choice.choice((1, 2)),
             **self._wait(),
         }
-        return Asked(request, frozenset({user}), self.refusals(conversation))
+        visible = frozenset({user})
+        return Asked(request, visible, self.refusals(conversation), self._leaves(request, visible))
+
+    def _leaves(self, request: Json, visible: frozenset[int]) -> Callable[[Any], str]:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            self.receipts[reply.receipt_id] = Left(visible, str(request).encode())
+            return "" if reply.receipt_id else "it left no receipt"
+
+        return learn
+
+    def _receipt(self) -> tuple[str, Left]:
+        """A receipt that was left here, or none."""
+        if not self.receipts or self.choice.random() < 0.1:
+            return self.anybodys(), Left(NOBODY, b"")
+        name = self.choice.choice(list(self.receipts)[-20:])
+        return name, self.receipts[name]
+
+    def get_receipt(self) -> Asked:
+        name, left = self._receipt()
+        return Asked({"receipt_id": name}, left.visible, RECEIPT_GONE, sent=left.sent)
+
+    def list_receipts(self) -> Asked:
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            unknown = {receipt.id for receipt in reply.receipts} - self.receipts.keys()
+            return f"listed {sorted(unknown)}" if unknown else ""
+
+        user = {"user_id": _user(self.user())} if self.choice.random() < 0.5 else {}
+        return Asked({**user, "page_size": self.choice.choice((1, 100))}, learn=learn)
+
+    def replay_context(self) -> Asked:
+        name, left = self._receipt()
+        return Asked({"receipt_id": name}, left.visible, RECEIPT_GONE)
+
+    def diff_contexts(self) -> Asked:
+        (before, old), (after, new) = self._receipt(), self._receipt()
+        request = {"before_receipt_id": before, "after_receipt_id": after}
+        return Asked(request, old.visible | new.visible, RECEIPT_GONE)
 
     def _scope(self) -> tuple[Json, int, frozenset[str]]:
         if self.choice.random() < 0.5:

@@ -28,6 +28,9 @@ WEIGHTS = {
     "EditMessages": 6,
     "AssembleContext": 6,
     "ReadConversation": 6,
+    "GetReceipt": 4,
+    "ReplayContext": 4,
+    "DiffContexts": 4,
     "SaveSteps": 4,
     "SetWorkingMemory": 4,
     "GetWorkingMemory": 4,
@@ -139,7 +142,7 @@ class Tenant:
         is_read = bool(method.GetOptions().idempotency_level)
         shows = is_read or method.name == READS_AND_WRITES
         allowed = {one for one in mine if one.user in asked.visible} if shows else mine & canaries(encoded)
-        leaked = canaries(answer.reply) - allowed
+        leaked = canaries(answer.reply) - allowed - canaries(asked.sent)
         if leaked:
             raise Leak(f"{method.name} showed {sorted(map(str, leaked))} to tenant {self.number}: {asked}")
         wrong = asked.learn(GetMessageClass(method.output_type).FromString(answer.reply))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest
+from remora_server.domain.receipts import ReceiptDraft
 from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, O200K_BASE, TokenEncoding
 
 
@@ -18,6 +19,23 @@ class FakeAssembler:
     def assemble(self, read: Read, request: ContextRequest) -> Context:
         self.asked = (read, request)
         return self.context
+
+
+@dataclass
+class FakeReceipts:
+    """Takes what it is given where `ids` are left, and writes nothing."""
+
+    ids: list[str] = field(default_factory=list)
+    left: list[ReceiptDraft] = field(default_factory=list)
+
+    def new_id(self) -> str:
+        return self.ids.pop(0) if self.ids else ""
+
+    def leave(self, draft: ReceiptDraft) -> None:
+        self.left.append(draft)
+
+    def settle(self, deadline: float | None) -> None:
+        pass
 
 
 class FakeTokens:

@@ -17,7 +17,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 from tests.domain.fake_recall import FakeEmbedder, FakeIndex
 from tests.patience import PATIENCE
-from tests.rpc.fake_memory import FakeAssembler, FakeTokens
+from tests.rpc.fake_memory import FakeAssembler, FakeReceipts, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server import wire
@@ -39,6 +39,7 @@ from remora_server.rpc.handlers.memory import MemoryHandlers
 from remora_server.rpc.handlers.memory_items import MemoryItemHandlers
 from remora_server.rpc.handlers.messages import MessageHandlers
 from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.handlers.receipts import ReceiptHandlers
 from remora_server.rpc.handlers.spans import SpanHandlers
 from remora_server.rpc.handlers.steps import StepHandlers
 from remora_server.rpc.handlers.text import TextHandlers
@@ -54,6 +55,7 @@ from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.transport.listeners import UnixListener
 from remora_server.rpc.transport.transports import ServerOptions
+from remora_server.storage.schema.message_reader import StoredMessageReader
 
 M = TypeVar("M", bound=Message)
 
@@ -68,6 +70,7 @@ class RunningServer:
     store: FakeStore = field(default_factory=FakeStore)
     backups: FakeBackups = field(default_factory=FakeBackups)
     searcher: FakeIndex = field(default_factory=FakeIndex)
+    receipts: FakeReceipts = field(default_factory=FakeReceipts)
     assembler: FakeAssembler = field(default_factory=FakeAssembler)
     embedder: FakeEmbedder | None = field(default_factory=FakeEmbedder)
     identity: Identity = field(default_factory=Identity)
@@ -114,7 +117,8 @@ class RunningServer:
             MemoryItemHandlers(ItemMemory(store.memory_items, embedders), store.memory_items, page_tokens),
             WindowHandlers(store.windows, lambda _tenant_id, _conversation_id: ""),
             UserHandlers(store.users),
-            MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens),
+            MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens, self.receipts),
+            ReceiptHandlers(store.receipts, self.receipts, StoredMessageReader(), page_tokens),
             TextHandlers(tokens, embedders),
             TrimmingHandlers(NativeTokenCounter()),
             TransferHandlers(store.exports, store.imports, page_tokens),

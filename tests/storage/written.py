@@ -5,12 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from remora_server import _native
-from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS, KINDS
+from remora_server.storage.schema.kinds import (
+    BODY_PARTS,
+    CONVERSATION_BODY_PARTS,
+    CONVERSATION_WINDOWS,
+    KINDS,
+    RECEIPT_CONTENTS,
+    RECEIPTS,
+)
 from remora_server.storage.v1 import record_pb2
 
-OF_CALLERS = [kind for kind in KINDS if kind not in (BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS)]
-"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, and windows are
-moved by the server.
+OF_SERVER = (BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS, RECEIPTS, RECEIPT_CONTENTS)
+OF_CALLERS = [kind for kind in KINDS if kind not in OF_SERVER]
+"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are moved by
+the server, and receipts follow its replies.
 """
 
 

@@ -20,6 +20,7 @@ from tests.store.checkpoint_model import Checkpoints, ThreadRows, Threads
 from tests.store.history_model import EntrySteps, HistoryEntries
 from tests.store.item_model import ItemRows, Items
 from tests.store.memory_item_model import MemoryItemRows, MemoryItems
+from tests.store.receipt_model import ReceiptRows, Receipts
 from tests.store.trace_model import LogRecords, Spans
 from tests.store.vector_model import Collections, VectorRows, Vectors, holds
 from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, WorkflowSteps
@@ -209,6 +210,7 @@ class Tenant:
     memory_items: MemoryItemRows = field(default_factory=MemoryItemRows)
     items: ItemRows = field(default_factory=ItemRows)
     threads: ThreadRows = field(default_factory=ThreadRows)
+    receipts: ReceiptRows = field(default_factory=ReceiptRows)
     requests: dict[str, tuple[bytes, Outcome]] = field(default_factory=dict)
 
     def conversation(self, conversation_id: str) -> Kept:
@@ -683,6 +685,7 @@ class Users:
             tenant.memory_items.forget(user_id)
             tenant.items.forget(user_id)
             tenant.threads.forget(user_id)
+            tenant.receipts.forget(user_id, revision)
             gone = sum(len(kept.messages) for kept in owned) + sum(part.deleted_messages for part in others)
             return Outcome(0, deleted_messages=gone, deleted_conversations=len(owned))
 
@@ -1028,6 +1031,7 @@ def open_model(count_tokens: CountTokens) -> Store:
         checkpoints=alone(Checkpoints(books)),
         threads=alone(Threads(books)),
         users=alone(Users(books, messages)),
+        receipts=alone(Receipts(books)),
         index=Words(books),
         embeddings=NoQueues(),
         exports=alone(Exports(books)),

@@ -13,6 +13,7 @@ from tests.store.model import open_model
 from remora_server import application
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import NO_EMBEDDERS
+from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import Server
@@ -28,9 +29,12 @@ def serving_the_model(transport: str = "native") -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         server = Server(ServerOptions(transport=transport), Identity())
         (endpoint,) = server.bind([UnixListener(Path(directory) / "s")])
-        handlers = application._handlers(store, NO_EMBEDDERS, tokens)
+        receipts = ReceiptBook(store.receipts, days=30)
+        receipts.start()
+        handlers = application._handlers(store, NO_EMBEDDERS, tokens, receipts)
         server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
         try:
             yield endpoint
         finally:
             server.stop(1.0)
+            receipts.close()

@@ -25,6 +25,7 @@ from remora.v1.admin_service_pb2 import GetStatusRequest
 from remora_server import application
 from remora_server.domain.calls import Read, Write
 from remora_server.embedding_models import NO_EMBEDDERS
+from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import Server
@@ -46,7 +47,7 @@ class Serving:
         self.server = Server(ServerOptions(threads=THREADS), Identity())
         self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
         store = self.store.bundle()
-        handlers = application._handlers(store, NO_EMBEDDERS, tokens)
+        handlers = application._handlers(store, NO_EMBEDDERS, tokens, ReceiptBook(store.receipts, days=0))
         self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
 
     def close(self) -> None:

@@ -448,9 +448,11 @@ type SearchMessagesRequest struct {
 	// The `next_page_token` of the page before; the other fields must be the same. The next page has the best of the
 	// messages that no page before it had, as they rank now: no message is found twice, whatever is written between two
 	// pages, and where nothing is, the pages together are what one search for all of them finds.
-	PageToken     string `protobuf:"bytes,10,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PageToken string `protobuf:"bytes,10,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Whether the reply leaves no receipt.
+	WithoutReceipt bool `protobuf:"varint,11,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SearchMessagesRequest) Reset() {
@@ -575,6 +577,13 @@ func (x *SearchMessagesRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *SearchMessagesRequest) GetWithoutReceipt() bool {
+	if x != nil {
+		return x.WithoutReceipt
+	}
+	return false
 }
 
 type isSearchMessagesRequest_Scope interface {
@@ -1033,6 +1042,8 @@ type SearchMessagesResponse struct {
 	Truncated bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// For the next page; empty at the end, which is after 1,000 hits at the latest.
 	NextPageToken string `protobuf:"bytes,6,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The receipt of this reply; empty if it leaves none.
+	ReceiptId     string `protobuf:"bytes,7,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1105,6 +1116,13 @@ func (x *SearchMessagesResponse) GetTruncated() bool {
 func (x *SearchMessagesResponse) GetNextPageToken() string {
 	if x != nil {
 		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *SearchMessagesResponse) GetReceiptId() string {
+	if x != nil {
+		return x.ReceiptId
 	}
 	return ""
 }
@@ -1368,8 +1386,10 @@ type AssembleContextRequest struct {
 	// about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
 	// models, and by words alone, everything that is found is recalled.
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Whether the reply leaves no receipt.
+	WithoutReceipt bool `protobuf:"varint,17,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AssembleContextRequest) Reset() {
@@ -1514,6 +1534,13 @@ func (x *AssembleContextRequest) GetIncludeUnrelated() bool {
 	return false
 }
 
+func (x *AssembleContextRequest) GetWithoutReceipt() bool {
+	if x != nil {
+		return x.WithoutReceipt
+	}
+	return false
+}
+
 // The reply of AssembleContext.
 type AssembleContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1545,7 +1572,9 @@ type AssembleContextResponse struct {
 	// without all of its results, or a result without its call.
 	Unanswered int32 `protobuf:"varint,11,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
 	// How many messages the search found that do not speak to the query and are not in: see `include_unrelated`.
-	Unrelated     int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`
+	Unrelated int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`
+	// The receipt of this reply; empty if it leaves none.
+	ReceiptId     string `protobuf:"bytes,13,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1662,6 +1691,13 @@ func (x *AssembleContextResponse) GetUnrelated() int32 {
 		return x.Unrelated
 	}
 	return 0
+}
+
+func (x *AssembleContextResponse) GetReceiptId() string {
+	if x != nil {
+		return x.ReceiptId
+	}
+	return ""
 }
 
 // The request of ReadConversation.
@@ -3318,6 +3354,1009 @@ func (x *DeleteMemoryItemsResponse) GetRevision() uint64 {
 	return 0
 }
 
+// The request of GetReceipt.
+type GetReceiptRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The receipt, 1 to 128 bytes.
+	ReceiptId string `protobuf:"bytes,1,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
+	// If given, the receipt must be this user's.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReceiptRequest) Reset() {
+	*x = GetReceiptRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReceiptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReceiptRequest) ProtoMessage() {}
+
+func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReceiptRequest.ProtoReflect.Descriptor instead.
+func (*GetReceiptRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *GetReceiptRequest) GetReceiptId() string {
+	if x != nil {
+		return x.ReceiptId
+	}
+	return ""
+}
+
+func (x *GetReceiptRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *GetReceiptRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of GetReceipt.
+type GetReceiptResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The receipt.
+	Receipt *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReceiptResponse) Reset() {
+	*x = GetReceiptResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReceiptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReceiptResponse) ProtoMessage() {}
+
+func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReceiptResponse.ProtoReflect.Descriptor instead.
+func (*GetReceiptResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *GetReceiptResponse) GetReceipt() *Receipt {
+	if x != nil {
+		return x.Receipt
+	}
+	return nil
+}
+
+func (x *GetReceiptResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of ListReceipts.
+type ListReceiptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only receipts of this user, up to 512 bytes. Empty: of any.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any.
+	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before; the other fields must be the same.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiptsRequest) Reset() {
+	*x = ListReceiptsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiptsRequest) ProtoMessage() {}
+
+func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiptsRequest.ProtoReflect.Descriptor instead.
+func (*ListReceiptsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListReceiptsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListReceiptsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of ListReceipts.
+type ListReceiptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The page.
+	Receipts []*Receipt `protobuf:"bytes,1,rep,name=receipts,proto3" json:"receipts,omitempty"`
+	// For the next page; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiptsResponse) Reset() {
+	*x = ListReceiptsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiptsResponse) ProtoMessage() {}
+
+func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiptsResponse.ProtoReflect.Descriptor instead.
+func (*ListReceiptsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListReceiptsResponse) GetReceipts() []*Receipt {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
+func (x *ListReceiptsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListReceiptsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of ReplayContext.
+type ReplayContextRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The receipt, 1 to 128 bytes.
+	ReceiptId string `protobuf:"bytes,1,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
+	// If given, the receipt must be this user's.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayContextRequest) Reset() {
+	*x = ReplayContextRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayContextRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayContextRequest) ProtoMessage() {}
+
+func (x *ReplayContextRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayContextRequest.ProtoReflect.Descriptor instead.
+func (*ReplayContextRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ReplayContextRequest) GetReceiptId() string {
+	if x != nil {
+		return x.ReceiptId
+	}
+	return ""
+}
+
+func (x *ReplayContextRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ReplayContextRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of ReplayContext.
+type ReplayContextResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reply that the receipt is of.
+	//
+	// Types that are valid to be assigned to Reply:
+	//
+	//	*ReplayContextResponse_Context
+	//	*ReplayContextResponse_Search
+	Reply isReplayContextResponse_Reply `protobuf_oneof:"reply"`
+	// The items that are missing, because they were erased since.
+	Erased []*ReceiptItem `protobuf:"bytes,3,rep,name=erased,proto3" json:"erased,omitempty"`
+	// Whether the reply is, byte for byte, what was given then. If nothing was erased, it is, except that a later version of
+	// the server may render `text` and `earlier` in another way.
+	Identical bool `protobuf:"varint,4,opt,name=identical,proto3" json:"identical,omitempty"`
+	// The revision that was read.
+	Revision      uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayContextResponse) Reset() {
+	*x = ReplayContextResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayContextResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayContextResponse) ProtoMessage() {}
+
+func (x *ReplayContextResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayContextResponse.ProtoReflect.Descriptor instead.
+func (*ReplayContextResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ReplayContextResponse) GetReply() isReplayContextResponse_Reply {
+	if x != nil {
+		return x.Reply
+	}
+	return nil
+}
+
+func (x *ReplayContextResponse) GetContext() *AssembleContextResponse {
+	if x != nil {
+		if x, ok := x.Reply.(*ReplayContextResponse_Context); ok {
+			return x.Context
+		}
+	}
+	return nil
+}
+
+func (x *ReplayContextResponse) GetSearch() *SearchMessagesResponse {
+	if x != nil {
+		if x, ok := x.Reply.(*ReplayContextResponse_Search); ok {
+			return x.Search
+		}
+	}
+	return nil
+}
+
+func (x *ReplayContextResponse) GetErased() []*ReceiptItem {
+	if x != nil {
+		return x.Erased
+	}
+	return nil
+}
+
+func (x *ReplayContextResponse) GetIdentical() bool {
+	if x != nil {
+		return x.Identical
+	}
+	return false
+}
+
+func (x *ReplayContextResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+type isReplayContextResponse_Reply interface {
+	isReplayContextResponse_Reply()
+}
+
+type ReplayContextResponse_Context struct {
+	// Of AssembleContext.
+	Context *AssembleContextResponse `protobuf:"bytes,1,opt,name=context,proto3,oneof"`
+}
+
+type ReplayContextResponse_Search struct {
+	// Of SearchMessages.
+	Search *SearchMessagesResponse `protobuf:"bytes,2,opt,name=search,proto3,oneof"`
+}
+
+func (*ReplayContextResponse_Context) isReplayContextResponse_Reply() {}
+
+func (*ReplayContextResponse_Search) isReplayContextResponse_Reply() {}
+
+// The request of DiffContexts.
+type DiffContextsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The receipt to compare from, 1 to 128 bytes.
+	BeforeReceiptId string `protobuf:"bytes,1,opt,name=before_receipt_id,json=beforeReceiptId,proto3" json:"before_receipt_id,omitempty"`
+	// Required. The receipt to compare with, 1 to 128 bytes.
+	AfterReceiptId string `protobuf:"bytes,2,opt,name=after_receipt_id,json=afterReceiptId,proto3" json:"after_receipt_id,omitempty"`
+	// If given, both receipts must be this user's.
+	UserId string `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffContextsRequest) Reset() {
+	*x = DiffContextsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffContextsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffContextsRequest) ProtoMessage() {}
+
+func (x *DiffContextsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffContextsRequest.ProtoReflect.Descriptor instead.
+func (*DiffContextsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *DiffContextsRequest) GetBeforeReceiptId() string {
+	if x != nil {
+		return x.BeforeReceiptId
+	}
+	return ""
+}
+
+func (x *DiffContextsRequest) GetAfterReceiptId() string {
+	if x != nil {
+		return x.AfterReceiptId
+	}
+	return ""
+}
+
+func (x *DiffContextsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *DiffContextsRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of DiffContexts. Items are the same if they are the same message, whatever its revision.
+type DiffContextsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Items that only the later receipt has, in its order.
+	CameIn []*ContextChange `protobuf:"bytes,1,rep,name=came_in,json=cameIn,proto3" json:"came_in,omitempty"`
+	// Items that only the earlier receipt has, in its order.
+	WentOut []*ContextChange `protobuf:"bytes,2,rep,name=went_out,json=wentOut,proto3" json:"went_out,omitempty"`
+	// Items that both have, with another text, section, score or cost; in the order of the later receipt.
+	Changed []*ContextChange `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"`
+	// How many items both have unchanged.
+	Unchanged int32 `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// What differs between the requests and between the replies as a whole, for people.
+	Differences []string `protobuf:"bytes,5,rep,name=differences,proto3" json:"differences,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffContextsResponse) Reset() {
+	*x = DiffContextsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffContextsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffContextsResponse) ProtoMessage() {}
+
+func (x *DiffContextsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffContextsResponse.ProtoReflect.Descriptor instead.
+func (*DiffContextsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DiffContextsResponse) GetCameIn() []*ContextChange {
+	if x != nil {
+		return x.CameIn
+	}
+	return nil
+}
+
+func (x *DiffContextsResponse) GetWentOut() []*ContextChange {
+	if x != nil {
+		return x.WentOut
+	}
+	return nil
+}
+
+func (x *DiffContextsResponse) GetChanged() []*ContextChange {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *DiffContextsResponse) GetUnchanged() int32 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *DiffContextsResponse) GetDifferences() []string {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *DiffContextsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// An item that differs between two contexts.
+type ContextChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The item as the earlier receipt has it, if it does.
+	Before *ReceiptItem `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	// The item as the later receipt has it, if it does.
+	After *ReceiptItem `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	// Why it came in, went out or changed, for people.
+	Why           string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContextChange) Reset() {
+	*x = ContextChange{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContextChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContextChange) ProtoMessage() {}
+
+func (x *ContextChange) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContextChange.ProtoReflect.Descriptor instead.
+func (*ContextChange) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ContextChange) GetBefore() *ReceiptItem {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *ContextChange) GetAfter() *ReceiptItem {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ContextChange) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// What a reply of AssembleContext or SearchMessages was made of.
+type Receipt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The receipt.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Whose it is: the user whose messages were read. Empty: a search of the whole tenant.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The conversation of the context or the search; empty if it was a search of a user or of the tenant.
+	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// When the reply was made.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When the receipt expires.
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// The revision that the reply showed.
+	Revision uint64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What was asked for; unset in lists, and if it was erased.
+	//
+	// Types that are valid to be assigned to Request:
+	//
+	//	*Receipt_Context
+	//	*Receipt_Search
+	Request isReceipt_Request `protobuf_oneof:"request"`
+	// Whether the reply is a context; if not, it is of a search.
+	IsContext bool `protobuf:"varint,9,opt,name=is_context,json=isContext,proto3" json:"is_context,omitempty"`
+	// What the reply was made of, in its order; empty in lists.
+	Items []*ReceiptItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
+	// How many items there are.
+	ItemCount int32 `protobuf:"varint,11,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
+	// AssembleContext: as in its reply.
+	TokensUsed int32 `protobuf:"varint,12,opt,name=tokens_used,json=tokensUsed,proto3" json:"tokens_used,omitempty"`
+	// AssembleContext: as in its reply.
+	OverheadTokens int32 `protobuf:"varint,13,opt,name=overhead_tokens,json=overheadTokens,proto3" json:"overhead_tokens,omitempty"`
+	// AssembleContext: as in its reply.
+	LeftOut       int32 `protobuf:"varint,14,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Receipt) Reset() {
+	*x = Receipt{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Receipt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Receipt) ProtoMessage() {}
+
+func (x *Receipt) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
+func (*Receipt) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Receipt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Receipt) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *Receipt) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *Receipt) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Receipt) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *Receipt) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Receipt) GetRequest() isReceipt_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Receipt) GetContext() *AssembleContextRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Receipt_Context); ok {
+			return x.Context
+		}
+	}
+	return nil
+}
+
+func (x *Receipt) GetSearch() *SearchMessagesRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Receipt_Search); ok {
+			return x.Search
+		}
+	}
+	return nil
+}
+
+func (x *Receipt) GetIsContext() bool {
+	if x != nil {
+		return x.IsContext
+	}
+	return false
+}
+
+func (x *Receipt) GetItems() []*ReceiptItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *Receipt) GetItemCount() int32 {
+	if x != nil {
+		return x.ItemCount
+	}
+	return 0
+}
+
+func (x *Receipt) GetTokensUsed() int32 {
+	if x != nil {
+		return x.TokensUsed
+	}
+	return 0
+}
+
+func (x *Receipt) GetOverheadTokens() int32 {
+	if x != nil {
+		return x.OverheadTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetLeftOut() int32 {
+	if x != nil {
+		return x.LeftOut
+	}
+	return 0
+}
+
+type isReceipt_Request interface {
+	isReceipt_Request()
+}
+
+type Receipt_Context struct {
+	// Of AssembleContext.
+	Context *AssembleContextRequest `protobuf:"bytes,7,opt,name=context,proto3,oneof"`
+}
+
+type Receipt_Search struct {
+	// Of SearchMessages.
+	Search *SearchMessagesRequest `protobuf:"bytes,8,opt,name=search,proto3,oneof"`
+}
+
+func (*Receipt_Context) isReceipt_Request() {}
+
+func (*Receipt_Search) isReceipt_Request() {}
+
+// One message of a receipt.
+type ReceiptItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its conversation; empty if it is the system text of the request.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The uid of the conversation; 0 if there is none.
+	ConversationUid uint64 `protobuf:"varint,2,opt,name=conversation_uid,json=conversationUid,proto3" json:"conversation_uid,omitempty"`
+	// The message; empty if it is the system text of the request.
+	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its sequence; 0 if it is the system text of the request.
+	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The revision that the message had.
+	MessageRevision uint64 `protobuf:"varint,5,opt,name=message_revision,json=messageRevision,proto3" json:"message_revision,omitempty"`
+	// AssembleContext: which part of the context it belongs to.
+	Section Section `protobuf:"varint,6,opt,name=section,proto3,enum=remora.v1.Section" json:"section,omitempty"`
+	// Its score, if it was found by the query.
+	Score *float64 `protobuf:"fixed64,7,opt,name=score,proto3,oneof" json:"score,omitempty"`
+	// AssembleContext: its cost as rendered.
+	Tokens int32 `protobuf:"varint,8,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// AssembleContext: why it was chosen, for people.
+	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	// AssembleContext: whether its text was truncated.
+	Partial bool `protobuf:"varint,10,opt,name=partial,proto3" json:"partial,omitempty"`
+	// SearchMessages with `explain`: the components of the score.
+	Components    []*Component `protobuf:"bytes,11,rep,name=components,proto3" json:"components,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceiptItem) Reset() {
+	*x = ReceiptItem{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceiptItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceiptItem) ProtoMessage() {}
+
+func (x *ReceiptItem) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceiptItem.ProtoReflect.Descriptor instead.
+func (*ReceiptItem) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ReceiptItem) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *ReceiptItem) GetConversationUid() uint64 {
+	if x != nil {
+		return x.ConversationUid
+	}
+	return 0
+}
+
+func (x *ReceiptItem) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *ReceiptItem) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *ReceiptItem) GetMessageRevision() uint64 {
+	if x != nil {
+		return x.MessageRevision
+	}
+	return 0
+}
+
+func (x *ReceiptItem) GetSection() Section {
+	if x != nil {
+		return x.Section
+	}
+	return Section_SECTION_UNSPECIFIED
+}
+
+func (x *ReceiptItem) GetScore() float64 {
+	if x != nil && x.Score != nil {
+		return *x.Score
+	}
+	return 0
+}
+
+func (x *ReceiptItem) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *ReceiptItem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ReceiptItem) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *ReceiptItem) GetComponents() []*Component {
+	if x != nil {
+		return x.Components
+	}
+	return nil
+}
+
 // One message of a context.
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3343,7 +4382,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +4394,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +4407,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Item) GetMessage() *Message {
@@ -3435,7 +4474,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x11ConversationScope\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"\r\n" +
-	"\vTenantScope\"\xd0\x03\n" +
+	"\vTenantScope\"\xf9\x03\n" +
 	"\x15SearchMessagesRequest\x12B\n" +
 	"\fconversation\x18\x01 \x01(\v2\x1c.remora.v1.ConversationScopeH\x00R\fconversation\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x120\n" +
@@ -3449,7 +4488,8 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"index_wait\x18\t \x01(\v2\x19.google.protobuf.DurationR\tindexWait\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\n" +
-	" \x01(\tR\tpageTokenB\a\n" +
+	" \x01(\tR\tpageToken\x12'\n" +
+	"\x0fwithout_receipt\x18\v \x01(\bR\x0ewithoutReceiptB\a\n" +
 	"\x05scopeB\a\n" +
 	"\x05query\"\xa3\x02\n" +
 	"\rSearchOptions\x12\f\n" +
@@ -3512,14 +4552,16 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06_newerB\r\n" +
 	"\v_identifierB\n" +
 	"\n" +
-	"\b_recency\"\xf9\x01\n" +
+	"\b_recency\"\x98\x02\n" +
 	"\x16SearchMessagesResponse\x12\"\n" +
 	"\x04hits\x18\x01 \x03(\v2\x0e.remora.v1.HitR\x04hits\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12+\n" +
 	"\x05index\x18\x03 \x01(\v2\x15.remora.v1.IndexStateR\x05index\x12,\n" +
 	"\aprofile\x18\x04 \x01(\x0e2\x12.remora.v1.ProfileR\aprofile\x12\x1c\n" +
 	"\ttruncated\x18\x05 \x01(\bR\ttruncated\x12&\n" +
-	"\x0fnext_page_token\x18\x06 \x01(\tR\rnextPageToken\"\xa8\x01\n" +
+	"\x0fnext_page_token\x18\x06 \x01(\tR\rnextPageToken\x12\x1d\n" +
+	"\n" +
+	"receipt_id\x18\a \x01(\tR\treceiptId\"\xa8\x01\n" +
 	"\x03Hit\x12,\n" +
 	"\amessage\x18\x01 \x01(\v2\x12.remora.v1.MessageR\amessage\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x14\n" +
@@ -3537,7 +4579,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x1d\n" +
 	"\n" +
 	"words_only\x18\x03 \x01(\bR\twordsOnly\x12F\n" +
-	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\xc2\x05\n" +
+	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\xeb\x05\n" +
 	"\x16AssembleContextRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -3557,8 +4599,9 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0fquery_embedding\x18\r \x01(\v2\x14.remora.v1.EmbeddingR\x0equeryEmbedding\x12\x16\n" +
 	"\x06system\x18\x0e \x01(\tR\x06system\x12#\n" +
 	"\rallow_partial\x18\x0f \x01(\bR\fallowPartial\x12+\n" +
-	"\x11include_unrelated\x18\x10 \x01(\bR\x10includeUnrelatedB\x12\n" +
-	"\x10_recent_messages\"\xad\x03\n" +
+	"\x11include_unrelated\x18\x10 \x01(\bR\x10includeUnrelated\x12'\n" +
+	"\x0fwithout_receipt\x18\x11 \x01(\bR\x0ewithoutReceiptB\x12\n" +
+	"\x10_recent_messages\"\xcc\x03\n" +
 	"\x17AssembleContextResponse\x12%\n" +
 	"\x05items\x18\x01 \x03(\v2\x0f.remora.v1.ItemR\x05items\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1f\n" +
@@ -3575,7 +4618,9 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"unanswered\x18\v \x01(\x05R\n" +
 	"unanswered\x12\x1c\n" +
-	"\tunrelated\x18\f \x01(\x05R\tunrelated\"\xab\x03\n" +
+	"\tunrelated\x18\f \x01(\x05R\tunrelated\x12\x1d\n" +
+	"\n" +
+	"receipt_id\x18\r \x01(\tR\treceiptId\"\xab\x03\n" +
 	"\x17ReadConversationRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12,\n" +
@@ -3699,7 +4744,93 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\tselection\"\\\n" +
 	"\x19DeleteMemoryItemsResponse\x12#\n" +
 	"\rdeleted_items\x18\x01 \x01(\x03R\fdeletedItems\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\x98\x02\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"n\n" +
+	"\x11GetReceiptRequest\x12\x1d\n" +
+	"\n" +
+	"receipt_id\x18\x01 \x01(\tR\treceiptId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12!\n" +
+	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"^\n" +
+	"\x12GetReceiptResponse\x12,\n" +
+	"\areceipt\x18\x01 \x01(\v2\x12.remora.v1.ReceiptR\areceipt\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xb6\x01\n" +
+	"\x13ListReceiptsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
+	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12!\n" +
+	"\fmin_revision\x18\x05 \x01(\x04R\vminRevision\"\x8a\x01\n" +
+	"\x14ListReceiptsResponse\x12.\n" +
+	"\breceipts\x18\x01 \x03(\v2\x12.remora.v1.ReceiptR\breceipts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"q\n" +
+	"\x14ReplayContextRequest\x12\x1d\n" +
+	"\n" +
+	"receipt_id\x18\x01 \x01(\tR\treceiptId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12!\n" +
+	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"\x87\x02\n" +
+	"\x15ReplayContextResponse\x12>\n" +
+	"\acontext\x18\x01 \x01(\v2\".remora.v1.AssembleContextResponseH\x00R\acontext\x12;\n" +
+	"\x06search\x18\x02 \x01(\v2!.remora.v1.SearchMessagesResponseH\x00R\x06search\x12.\n" +
+	"\x06erased\x18\x03 \x03(\v2\x16.remora.v1.ReceiptItemR\x06erased\x12\x1c\n" +
+	"\tidentical\x18\x04 \x01(\bR\tidentical\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevisionB\a\n" +
+	"\x05reply\"\xa7\x01\n" +
+	"\x13DiffContextsRequest\x12*\n" +
+	"\x11before_receipt_id\x18\x01 \x01(\tR\x0fbeforeReceiptId\x12(\n" +
+	"\x10after_receipt_id\x18\x02 \x01(\tR\x0eafterReceiptId\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\tR\x06userId\x12!\n" +
+	"\fmin_revision\x18\x04 \x01(\x04R\vminRevision\"\x8e\x02\n" +
+	"\x14DiffContextsResponse\x121\n" +
+	"\acame_in\x18\x01 \x03(\v2\x18.remora.v1.ContextChangeR\x06cameIn\x123\n" +
+	"\bwent_out\x18\x02 \x03(\v2\x18.remora.v1.ContextChangeR\awentOut\x122\n" +
+	"\achanged\x18\x03 \x03(\v2\x18.remora.v1.ContextChangeR\achanged\x12\x1c\n" +
+	"\tunchanged\x18\x04 \x01(\x05R\tunchanged\x12 \n" +
+	"\vdifferences\x18\x05 \x03(\tR\vdifferences\x12\x1a\n" +
+	"\brevision\x18\x06 \x01(\x04R\brevision\"\x7f\n" +
+	"\rContextChange\x12.\n" +
+	"\x06before\x18\x01 \x01(\v2\x16.remora.v1.ReceiptItemR\x06before\x12,\n" +
+	"\x05after\x18\x02 \x01(\v2\x16.remora.v1.ReceiptItemR\x05after\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"\xc8\x04\n" +
+	"\aReceipt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12'\n" +
+	"\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12;\n" +
+	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vexpire_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\x12\x1a\n" +
+	"\brevision\x18\x06 \x01(\x04R\brevision\x12=\n" +
+	"\acontext\x18\a \x01(\v2!.remora.v1.AssembleContextRequestH\x00R\acontext\x12:\n" +
+	"\x06search\x18\b \x01(\v2 .remora.v1.SearchMessagesRequestH\x00R\x06search\x12\x1d\n" +
+	"\n" +
+	"is_context\x18\t \x01(\bR\tisContext\x12,\n" +
+	"\x05items\x18\n" +
+	" \x03(\v2\x16.remora.v1.ReceiptItemR\x05items\x12\x1d\n" +
+	"\n" +
+	"item_count\x18\v \x01(\x05R\titemCount\x12\x1f\n" +
+	"\vtokens_used\x18\f \x01(\x05R\n" +
+	"tokensUsed\x12'\n" +
+	"\x0foverhead_tokens\x18\r \x01(\x05R\x0eoverheadTokens\x12\x19\n" +
+	"\bleft_out\x18\x0e \x01(\x05R\aleftOutB\t\n" +
+	"\arequest\"\x9a\x03\n" +
+	"\vReceiptItem\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12)\n" +
+	"\x10conversation_uid\x18\x02 \x01(\x04R\x0fconversationUid\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x1a\n" +
+	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12)\n" +
+	"\x10message_revision\x18\x05 \x01(\x04R\x0fmessageRevision\x12,\n" +
+	"\asection\x18\x06 \x01(\x0e2\x12.remora.v1.SectionR\asection\x12\x19\n" +
+	"\x05score\x18\a \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x16\n" +
+	"\x06tokens\x18\b \x01(\x05R\x06tokens\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x18\n" +
+	"\apartial\x18\n" +
+	" \x01(\bR\apartial\x124\n" +
+	"\n" +
+	"components\x18\v \x03(\v2\x14.remora.v1.ComponentR\n" +
+	"componentsB\b\n" +
+	"\x06_score\"\x98\x02\n" +
 	"\x04Item\x12,\n" +
 	"\amessage\x18\x01 \x01(\v2\x12.remora.v1.MessageR\amessage\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12,\n" +
@@ -3735,7 +4866,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\tRendering\x12\x19\n" +
 	"\x15RENDERING_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RENDERING_MESSAGES\x10\x01\x12\x18\n" +
-	"\x14RENDERING_TRANSCRIPT\x10\x022\x85\t\n" +
+	"\x14RENDERING_TRANSCRIPT\x10\x022\xda\v\n" +
 	"\rMemoryService\x12Z\n" +
 	"\x0eSearchMessages\x12 .remora.v1.SearchMessagesRequest\x1a!.remora.v1.SearchMessagesResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0fAssembleContext\x12!.remora.v1.AssembleContextRequest\x1a\".remora.v1.AssembleContextResponse\"\x03\x90\x02\x01\x12`\n" +
@@ -3748,7 +4879,12 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x11SearchMemoryItems\x12#.remora.v1.SearchMemoryItemsRequest\x1a$.remora.v1.SearchMemoryItemsResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\rGetMemoryItem\x12\x1f.remora.v1.GetMemoryItemRequest\x1a .remora.v1.GetMemoryItemResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0fListMemoryItems\x12!.remora.v1.ListMemoryItemsRequest\x1a\".remora.v1.ListMemoryItemsResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x11DeleteMemoryItems\x12#.remora.v1.DeleteMemoryItemsRequest\x1a$.remora.v1.DeleteMemoryItemsResponseB\x87\x01\n" +
+	"\x11DeleteMemoryItems\x12#.remora.v1.DeleteMemoryItemsRequest\x1a$.remora.v1.DeleteMemoryItemsResponse\x12N\n" +
+	"\n" +
+	"GetReceipt\x12\x1c.remora.v1.GetReceiptRequest\x1a\x1d.remora.v1.GetReceiptResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\fListReceipts\x12\x1e.remora.v1.ListReceiptsRequest\x1a\x1f.remora.v1.ListReceiptsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\rReplayContext\x12\x1f.remora.v1.ReplayContextRequest\x1a .remora.v1.ReplayContextResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\fDiffContexts\x12\x1e.remora.v1.DiffContextsRequest\x1a\x1f.remora.v1.DiffContextsResponse\"\x03\x90\x02\x01B\x87\x01\n" +
 	"\rcom.remora.v1B\x12MemoryServiceProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 
@@ -3765,7 +4901,7 @@ func file_remora_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_remora_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_remora_v1_memory_service_proto_goTypes = []any{
 	(WordsOnlyReason)(0),                // 0: remora.v1.WordsOnlyReason
 	(Profile)(0),                        // 1: remora.v1.Profile
@@ -3806,115 +4942,151 @@ var file_remora_v1_memory_service_proto_goTypes = []any{
 	(*ListMemoryItemsResponse)(nil),     // 36: remora.v1.ListMemoryItemsResponse
 	(*DeleteMemoryItemsRequest)(nil),    // 37: remora.v1.DeleteMemoryItemsRequest
 	(*DeleteMemoryItemsResponse)(nil),   // 38: remora.v1.DeleteMemoryItemsResponse
-	(*Item)(nil),                        // 39: remora.v1.Item
-	(*Embedding)(nil),                   // 40: remora.v1.Embedding
-	(*durationpb.Duration)(nil),         // 41: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),       // 42: google.protobuf.Timestamp
-	(*Filter)(nil),                      // 43: remora.v1.Filter
-	(*Message)(nil),                     // 44: remora.v1.Message
-	(*Encoding)(nil),                    // 45: remora.v1.Encoding
-	(*Conversation)(nil),                // 46: remora.v1.Conversation
-	(*WorkingMemoryScope)(nil),          // 47: remora.v1.WorkingMemoryScope
-	(*Origin)(nil),                      // 48: remora.v1.Origin
-	(WorkingMemoryMode)(0),              // 49: remora.v1.WorkingMemoryMode
-	(WorkingMemoryFormat)(0),            // 50: remora.v1.WorkingMemoryFormat
-	(*MemoryItem)(nil),                  // 51: remora.v1.MemoryItem
-	(*MemoryItemFilter)(nil),            // 52: remora.v1.MemoryItemFilter
-	(*MemoryItemIds)(nil),               // 53: remora.v1.MemoryItemIds
+	(*GetReceiptRequest)(nil),           // 39: remora.v1.GetReceiptRequest
+	(*GetReceiptResponse)(nil),          // 40: remora.v1.GetReceiptResponse
+	(*ListReceiptsRequest)(nil),         // 41: remora.v1.ListReceiptsRequest
+	(*ListReceiptsResponse)(nil),        // 42: remora.v1.ListReceiptsResponse
+	(*ReplayContextRequest)(nil),        // 43: remora.v1.ReplayContextRequest
+	(*ReplayContextResponse)(nil),       // 44: remora.v1.ReplayContextResponse
+	(*DiffContextsRequest)(nil),         // 45: remora.v1.DiffContextsRequest
+	(*DiffContextsResponse)(nil),        // 46: remora.v1.DiffContextsResponse
+	(*ContextChange)(nil),               // 47: remora.v1.ContextChange
+	(*Receipt)(nil),                     // 48: remora.v1.Receipt
+	(*ReceiptItem)(nil),                 // 49: remora.v1.ReceiptItem
+	(*Item)(nil),                        // 50: remora.v1.Item
+	(*Embedding)(nil),                   // 51: remora.v1.Embedding
+	(*durationpb.Duration)(nil),         // 52: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),       // 53: google.protobuf.Timestamp
+	(*Filter)(nil),                      // 54: remora.v1.Filter
+	(*Message)(nil),                     // 55: remora.v1.Message
+	(*Encoding)(nil),                    // 56: remora.v1.Encoding
+	(*Conversation)(nil),                // 57: remora.v1.Conversation
+	(*WorkingMemoryScope)(nil),          // 58: remora.v1.WorkingMemoryScope
+	(*Origin)(nil),                      // 59: remora.v1.Origin
+	(WorkingMemoryMode)(0),              // 60: remora.v1.WorkingMemoryMode
+	(WorkingMemoryFormat)(0),            // 61: remora.v1.WorkingMemoryFormat
+	(*MemoryItem)(nil),                  // 62: remora.v1.MemoryItem
+	(*MemoryItemFilter)(nil),            // 63: remora.v1.MemoryItemFilter
+	(*MemoryItemIds)(nil),               // 64: remora.v1.MemoryItemIds
 }
 var file_remora_v1_memory_service_proto_depIdxs = []int32{
 	5,  // 0: remora.v1.SearchMessagesRequest.conversation:type_name -> remora.v1.ConversationScope
 	6,  // 1: remora.v1.SearchMessagesRequest.tenant:type_name -> remora.v1.TenantScope
-	40, // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
+	51, // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
 	8,  // 3: remora.v1.SearchMessagesRequest.options:type_name -> remora.v1.SearchOptions
-	41, // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
+	52, // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
 	1,  // 5: remora.v1.SearchOptions.profile:type_name -> remora.v1.Profile
 	9,  // 6: remora.v1.SearchOptions.filter:type_name -> remora.v1.MessageFilter
 	10, // 7: remora.v1.SearchOptions.weights:type_name -> remora.v1.Weights
-	41, // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
-	42, // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
-	42, // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
-	42, // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
-	42, // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
-	43, // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
+	52, // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
+	53, // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
+	53, // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
+	53, // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
+	53, // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
+	54, // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
 	12, // 14: remora.v1.SearchMessagesResponse.hits:type_name -> remora.v1.Hit
 	14, // 15: remora.v1.SearchMessagesResponse.index:type_name -> remora.v1.IndexState
 	1,  // 16: remora.v1.SearchMessagesResponse.profile:type_name -> remora.v1.Profile
-	44, // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
+	55, // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
 	13, // 18: remora.v1.Hit.components:type_name -> remora.v1.Component
 	0,  // 19: remora.v1.IndexState.words_only_reason:type_name -> remora.v1.WordsOnlyReason
-	45, // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
+	56, // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
 	8,  // 21: remora.v1.AssembleContextRequest.search:type_name -> remora.v1.SearchOptions
 	3,  // 22: remora.v1.AssembleContextRequest.merge:type_name -> remora.v1.Merge
 	4,  // 23: remora.v1.AssembleContextRequest.rendering:type_name -> remora.v1.Rendering
-	41, // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
-	40, // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
-	39, // 26: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
+	52, // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
+	51, // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
+	50, // 26: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
 	14, // 27: remora.v1.AssembleContextResponse.index:type_name -> remora.v1.IndexState
-	44, // 28: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
-	40, // 29: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
+	55, // 28: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
+	51, // 29: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
 	8,  // 30: remora.v1.ReadConversationRequest.options:type_name -> remora.v1.SearchOptions
 	3,  // 31: remora.v1.ReadConversationRequest.merge:type_name -> remora.v1.Merge
-	41, // 32: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
+	52, // 32: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
 	19, // 33: remora.v1.ReadConversationResponse.messages:type_name -> remora.v1.ReadMessage
-	46, // 34: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
+	57, // 34: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
 	14, // 35: remora.v1.ReadConversationResponse.index:type_name -> remora.v1.IndexState
-	44, // 36: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
-	47, // 37: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	42, // 38: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	47, // 39: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	48, // 40: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	42, // 41: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	47, // 42: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	49, // 43: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
-	50, // 44: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
-	48, // 45: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	42, // 46: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	47, // 47: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	48, // 48: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	51, // 49: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
-	48, // 50: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	52, // 51: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	55, // 36: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
+	58, // 37: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	53, // 38: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	58, // 39: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	59, // 40: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	53, // 41: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	58, // 42: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	60, // 43: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
+	61, // 44: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
+	59, // 45: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	53, // 46: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	58, // 47: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	59, // 48: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	62, // 49: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
+	59, // 50: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	63, // 51: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
 	32, // 52: remora.v1.SearchMemoryItemsResponse.hits:type_name -> remora.v1.MemoryItemHit
 	14, // 53: remora.v1.SearchMemoryItemsResponse.index:type_name -> remora.v1.IndexState
-	51, // 54: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
-	51, // 55: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
-	52, // 56: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	51, // 57: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
-	53, // 58: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
-	52, // 59: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	48, // 60: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	44, // 61: remora.v1.Item.message:type_name -> remora.v1.Message
-	2,  // 62: remora.v1.Item.section:type_name -> remora.v1.Section
-	7,  // 63: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
-	15, // 64: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
-	17, // 65: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
-	20, // 66: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
-	22, // 67: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
-	24, // 68: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
-	26, // 69: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
-	28, // 70: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
-	30, // 71: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
-	33, // 72: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
-	35, // 73: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
-	37, // 74: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
-	11, // 75: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
-	16, // 76: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
-	18, // 77: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
-	21, // 78: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
-	23, // 79: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
-	25, // 80: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
-	27, // 81: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
-	29, // 82: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
-	31, // 83: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
-	34, // 84: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
-	36, // 85: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
-	38, // 86: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
-	75, // [75:87] is the sub-list for method output_type
-	63, // [63:75] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	62, // 54: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
+	62, // 55: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
+	63, // 56: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	62, // 57: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
+	64, // 58: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
+	63, // 59: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	59, // 60: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	48, // 61: remora.v1.GetReceiptResponse.receipt:type_name -> remora.v1.Receipt
+	48, // 62: remora.v1.ListReceiptsResponse.receipts:type_name -> remora.v1.Receipt
+	16, // 63: remora.v1.ReplayContextResponse.context:type_name -> remora.v1.AssembleContextResponse
+	11, // 64: remora.v1.ReplayContextResponse.search:type_name -> remora.v1.SearchMessagesResponse
+	49, // 65: remora.v1.ReplayContextResponse.erased:type_name -> remora.v1.ReceiptItem
+	47, // 66: remora.v1.DiffContextsResponse.came_in:type_name -> remora.v1.ContextChange
+	47, // 67: remora.v1.DiffContextsResponse.went_out:type_name -> remora.v1.ContextChange
+	47, // 68: remora.v1.DiffContextsResponse.changed:type_name -> remora.v1.ContextChange
+	49, // 69: remora.v1.ContextChange.before:type_name -> remora.v1.ReceiptItem
+	49, // 70: remora.v1.ContextChange.after:type_name -> remora.v1.ReceiptItem
+	53, // 71: remora.v1.Receipt.create_time:type_name -> google.protobuf.Timestamp
+	53, // 72: remora.v1.Receipt.expire_time:type_name -> google.protobuf.Timestamp
+	15, // 73: remora.v1.Receipt.context:type_name -> remora.v1.AssembleContextRequest
+	7,  // 74: remora.v1.Receipt.search:type_name -> remora.v1.SearchMessagesRequest
+	49, // 75: remora.v1.Receipt.items:type_name -> remora.v1.ReceiptItem
+	2,  // 76: remora.v1.ReceiptItem.section:type_name -> remora.v1.Section
+	13, // 77: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
+	55, // 78: remora.v1.Item.message:type_name -> remora.v1.Message
+	2,  // 79: remora.v1.Item.section:type_name -> remora.v1.Section
+	7,  // 80: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
+	15, // 81: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
+	17, // 82: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
+	20, // 83: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
+	22, // 84: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
+	24, // 85: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
+	26, // 86: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
+	28, // 87: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
+	30, // 88: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
+	33, // 89: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
+	35, // 90: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
+	37, // 91: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
+	39, // 92: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
+	41, // 93: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
+	43, // 94: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
+	45, // 95: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
+	11, // 96: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
+	16, // 97: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
+	18, // 98: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
+	21, // 99: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
+	23, // 100: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
+	25, // 101: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
+	27, // 102: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
+	29, // 103: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
+	31, // 104: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
+	34, // 105: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
+	36, // 106: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
+	38, // 107: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
+	40, // 108: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
+	42, // 109: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
+	44, // 110: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
+	46, // 111: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
+	96, // [96:112] is the sub-list for method output_type
+	80, // [80:96] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_memory_service_proto_init() }
@@ -3949,14 +5121,23 @@ func file_remora_v1_memory_service_proto_init() {
 		(*DeleteMemoryItemsRequest_Ids)(nil),
 		(*DeleteMemoryItemsRequest_Filter)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[34].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[39].OneofWrappers = []any{
+		(*ReplayContextResponse_Context)(nil),
+		(*ReplayContextResponse_Search)(nil),
+	}
+	file_remora_v1_memory_service_proto_msgTypes[43].OneofWrappers = []any{
+		(*Receipt_Context)(nil),
+		(*Receipt_Search)(nil),
+	}
+	file_remora_v1_memory_service_proto_msgTypes[44].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_memory_service_proto_rawDesc), len(file_remora_v1_memory_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   35,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

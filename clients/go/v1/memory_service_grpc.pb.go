@@ -31,6 +31,10 @@ const (
 	MemoryService_GetMemoryItem_FullMethodName       = "/remora.v1.MemoryService/GetMemoryItem"
 	MemoryService_ListMemoryItems_FullMethodName     = "/remora.v1.MemoryService/ListMemoryItems"
 	MemoryService_DeleteMemoryItems_FullMethodName   = "/remora.v1.MemoryService/DeleteMemoryItems"
+	MemoryService_GetReceipt_FullMethodName          = "/remora.v1.MemoryService/GetReceipt"
+	MemoryService_ListReceipts_FullMethodName        = "/remora.v1.MemoryService/ListReceipts"
+	MemoryService_ReplayContext_FullMethodName       = "/remora.v1.MemoryService/ReplayContext"
+	MemoryService_DiffContexts_FullMethodName        = "/remora.v1.MemoryService/DiffContexts"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -43,6 +47,12 @@ const (
 // SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
 // once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
 // says how many are missing.
+//
+// Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+// reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+// be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+// `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+// user is deleted, as does the request with its texts. Receipts are not exported.
 //
 // Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
 // are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -80,6 +90,18 @@ type MemoryServiceClient interface {
 	// Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
 	// much memory as a search.
 	DeleteMemoryItems(ctx context.Context, in *DeleteMemoryItemsRequest, opts ...grpc.CallOption) (*DeleteMemoryItemsResponse, error)
+	// Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+	// NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+	// was written.
+	GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error)
+	// Lists receipts by their create time, the newest first, without their items and their requests.
+	ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error)
+	// Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+	// was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+	ReplayContext(ctx context.Context, in *ReplayContextRequest, opts ...grpc.CallOption) (*ReplayContextResponse, error)
+	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+	// GetReceipt.
+	DiffContexts(ctx context.Context, in *DiffContextsRequest, opts ...grpc.CallOption) (*DiffContextsResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -210,6 +232,46 @@ func (c *memoryServiceClient) DeleteMemoryItems(ctx context.Context, in *DeleteM
 	return out, nil
 }
 
+func (c *memoryServiceClient) GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetReceiptResponse)
+	err := c.cc.Invoke(ctx, MemoryService_GetReceipt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReceiptsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListReceipts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ReplayContext(ctx context.Context, in *ReplayContextRequest, opts ...grpc.CallOption) (*ReplayContextResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReplayContextResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ReplayContext_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) DiffContexts(ctx context.Context, in *DiffContextsRequest, opts ...grpc.CallOption) (*DiffContextsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffContextsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_DiffContexts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
 // for forward compatibility.
@@ -220,6 +282,12 @@ func (c *memoryServiceClient) DeleteMemoryItems(ctx context.Context, in *DeleteM
 // SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
 // once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
 // says how many are missing.
+//
+// Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+// reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+// be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+// `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+// user is deleted, as does the request with its texts. Receipts are not exported.
 //
 // Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
 // are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -257,6 +325,18 @@ type MemoryServiceServer interface {
 	// Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
 	// much memory as a search.
 	DeleteMemoryItems(context.Context, *DeleteMemoryItemsRequest) (*DeleteMemoryItemsResponse, error)
+	// Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+	// NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+	// was written.
+	GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error)
+	// Lists receipts by their create time, the newest first, without their items and their requests.
+	ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error)
+	// Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+	// was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+	ReplayContext(context.Context, *ReplayContextRequest) (*ReplayContextResponse, error)
+	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+	// GetReceipt.
+	DiffContexts(context.Context, *DiffContextsRequest) (*DiffContextsResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -302,6 +382,18 @@ func (UnimplementedMemoryServiceServer) ListMemoryItems(context.Context, *ListMe
 }
 func (UnimplementedMemoryServiceServer) DeleteMemoryItems(context.Context, *DeleteMemoryItemsRequest) (*DeleteMemoryItemsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteMemoryItems not implemented")
+}
+func (UnimplementedMemoryServiceServer) GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetReceipt not implemented")
+}
+func (UnimplementedMemoryServiceServer) ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReceipts not implemented")
+}
+func (UnimplementedMemoryServiceServer) ReplayContext(context.Context, *ReplayContextRequest) (*ReplayContextResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReplayContext not implemented")
+}
+func (UnimplementedMemoryServiceServer) DiffContexts(context.Context, *DiffContextsRequest) (*DiffContextsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffContexts not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -540,6 +632,78 @@ func _MemoryService_DeleteMemoryItems_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_GetReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetReceiptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).GetReceipt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_GetReceipt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).GetReceipt(ctx, req.(*GetReceiptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ListReceipts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReceiptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListReceipts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListReceipts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListReceipts(ctx, req.(*ListReceiptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ReplayContext_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReplayContextRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ReplayContext(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ReplayContext_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ReplayContext(ctx, req.(*ReplayContextRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_DiffContexts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffContextsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).DiffContexts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_DiffContexts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).DiffContexts(ctx, req.(*DiffContextsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -594,6 +758,22 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteMemoryItems",
 			Handler:    _MemoryService_DeleteMemoryItems_Handler,
+		},
+		{
+			MethodName: "GetReceipt",
+			Handler:    _MemoryService_GetReceipt_Handler,
+		},
+		{
+			MethodName: "ListReceipts",
+			Handler:    _MemoryService_ListReceipts_Handler,
+		},
+		{
+			MethodName: "ReplayContext",
+			Handler:    _MemoryService_ReplayContext_Handler,
+		},
+		{
+			MethodName: "DiffContexts",
+			Handler:    _MemoryService_DiffContexts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

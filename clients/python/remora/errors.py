@@ -399,6 +399,10 @@ class CheckpointValueNotFoundError(NotFoundError):
     """There is no such value of a channel or of a write."""
 
 
+class ReceiptNotFoundError(NotFoundError):
+    """There is no such receipt."""
+
+
 class SpanNotFoundError(NotFoundError):
     """There is no such span."""
 
@@ -484,6 +488,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "OVERLOADED": OverloadedError,
     "PAGE_TOKEN_INVALID": PageTokenInvalidError,
     "PEER_OVERLOADED": PeerOverloadedError,
+    "RECEIPT_NOT_FOUND": ReceiptNotFoundError,
     "RECORD_CONFLICT": RecordConflictError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_TOO_LARGE": RequestTooLargeError,

@@ -127,6 +127,8 @@ class _Assembly(Struct, frozen=True):
             exact=self.request.encoding.exact and not any(item.uncounted for item in items),
             revision=revision,
             index=found.index,
+            user_id=self.user_id,
+            uids={**found.uids, self.request.conversation_id: self.conversation_uid},
         )
 
     def _system(self) -> ContextMessage | None:

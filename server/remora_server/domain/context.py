@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from remora_server.domain.search import IndexState, QueryVector, SearchOptions
 from remora_server.domain.tokens import O200K_BASE, TokenEncoding
@@ -105,7 +105,7 @@ class Context(Struct, frozen=True):
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was
     searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves.
     `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that do not speak to the
-    query.
+    query. `user_id` is whose messages they are, `uids` are those of the conversations that they are from.
     """
 
     items: tuple[Item, ...]
@@ -119,6 +119,8 @@ class Context(Struct, frozen=True):
     earlier: str = ""
     unanswered: int = 0
     unrelated: int = 0
+    user_id: str = ""
+    uids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def uncounted_parts(self) -> int:

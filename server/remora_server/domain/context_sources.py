@@ -111,13 +111,14 @@ class UserMessages:
 class Recalled(Struct):
     """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found.
 
-    `unrelated` counts the hits that do not speak to the query.
+    `unrelated` counts the hits that do not speak to the query; `uids` are those of their conversations.
     """
 
     units: list[Unit] = field(default_factory=list)
     found: dict[Place, tuple[int, float]] = field(default_factory=dict)
     index: IndexState | None = None
     unrelated: int = 0
+    uids: dict[str, int] = field(default_factory=dict)
 
 
 def recalled(result: SearchResult, reader: MessageReader, messages: UserMessages, unrelated: int = 0) -> Recalled:
@@ -127,6 +128,7 @@ def recalled(result: SearchResult, reader: MessageReader, messages: UserMessages
     for rank, hit in enumerate(result.hits, 1):
         message = reader.message(hit.conversation_id, hit.encoded)
         gathered.found[message.place] = rank, hit.score
+        gathered.uids[hit.conversation_id] = hit.conversation_uid
         unit = None if message.place in held else messages.unit_around(message)
         if unit is not None:
             gathered.units.append(unit)

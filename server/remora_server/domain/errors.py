@@ -102,6 +102,13 @@ class CheckpointValueNotFound(RemoraError):
         super().__init__(f"there is no such value of {channel}", value_of=channel)
 
 
+class ReceiptNotFound(RemoraError):
+    """There is no such receipt."""
+
+    def __init__(self, receipt_id: str) -> None:
+        super().__init__(f"there is no receipt {receipt_id!r}", receipt_id=receipt_id)
+
+
 class WorkflowRunNotFound(RemoraError):
     """There is no such run of a workflow."""
 

@@ -20,6 +20,7 @@ from remora_server.domain.items import ItemStore
 from remora_server.domain.memory_items import MemoryItemStore
 from remora_server.domain.messages import MessageStore
 from remora_server.domain.publication import Publication
+from remora_server.domain.receipts import ReceiptStore
 from remora_server.domain.search import EmbeddingQueues, MessageIndex
 from remora_server.domain.status import StoreHealth
 from remora_server.domain.steps import StepStore
@@ -60,6 +61,7 @@ class Store(Struct, frozen=True):
     checkpoints: CheckpointStore
     threads: ThreadStore
     users: UserStore
+    receipts: ReceiptStore
     index: MessageIndex
     embeddings: EmbeddingQueues
     exports: ExportStore

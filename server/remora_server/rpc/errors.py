@@ -54,6 +54,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.MemoryItemNotFound: Answer(code_pb2.NOT_FOUND, "MEMORY_ITEM_NOT_FOUND"),
     errors.VectorsTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "VECTORS_TOO_LARGE"),
     errors.ItemsTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "ITEMS_TOO_LARGE"),
+    errors.ReceiptNotFound: Answer(code_pb2.NOT_FOUND, "RECEIPT_NOT_FOUND"),
     errors.SpanNotFound: Answer(code_pb2.NOT_FOUND, "SPAN_NOT_FOUND"),
     errors.RevisionConflict: Answer(code_pb2.ABORTED, "REVISION_MISMATCH"),
     errors.ConversationExists: Answer(code_pb2.ALREADY_EXISTS, "CONVERSATION_EXISTS"),

@@ -89,6 +89,7 @@ class Settings(Struct, frozen=True):
     vector_bytes: int
     recall_bytes: int
     search_bytes: int
+    receipt_days: int
     segment_bytes: int
     queue_bytes: int
     database_bytes: int
@@ -390,6 +391,9 @@ KEYS: tuple[Key, ...] = (
         _size("1 MiB", LARGEST_MEMORY),
         placeholder=SIZE,
         default_in_words="4 times recall_bytes, or a quarter of the memory if that is less; at least 128 MiB",
+    ),
+    _count(
+        "receipt_days", "days for which receipts of contexts and searches are kept; 0: none are left", 0, 36_500, 30
     ),
     _bytes_of("segment_bytes", "the size of one journal file", "1 MiB", "1 GiB", 64 << 20),
     _bytes_of("queue_bytes", "writes that may wait for the disk", "64 KiB", "1 GiB", 16 << 20),

@@ -42,6 +42,7 @@ from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.nouns.log_records import LogRecords
 from remora_server.storage.nouns.memory_items import MemoryItems
 from remora_server.storage.nouns.messages import CountTokens, Messages
+from remora_server.storage.nouns.receipts import Receipts
 from remora_server.storage.nouns.spans import Spans
 from remora_server.storage.nouns.steps import Steps
 from remora_server.storage.nouns.threads import Threads
@@ -234,7 +235,8 @@ class LocalStore:
         self.threads = Threads(context, values)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(context, self.collections, count_tokens=count_tokens, on_puts=self.queues.add_imported)
-        self.users = Users(context, on_erased=self.queues.erased)
+        self.receipts = Receipts(context, self.conversations)
+        self.users = Users(context, on_erased=self._on_erased)
         self.index = RecallIndex(
             self.core,
             self.database,
@@ -246,6 +248,10 @@ class LocalStore:
         )
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, self.expiry, folder, self.store_id.hex())
+
+    def _on_erased(self, tenant_id: str, user_id: str, revision: int) -> None:
+        self.queues.erased(user_id)
+        self.receipts.erased(tenant_id, user_id, revision)
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""
@@ -330,6 +336,7 @@ class LocalStore:
             checkpoints=self.checkpoints,
             threads=self.threads,
             users=self.users,
+            receipts=self.receipts,
             index=self.index,
             embeddings=self.queues,
             exports=self.exports,

@@ -269,6 +269,7 @@ class SearchMessagesRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     INDEX_WAIT_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    WITHOUT_RECEIPT_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """All of one user's messages, 1 to 512 bytes."""
     text: _builtins.str
@@ -282,6 +283,8 @@ class SearchMessagesRequest(_message.Message):
     messages that no page before it had, as they rank now: no message is found twice, whatever is written between two
     pages, and where nothing is, the pages together are what one search for all of them finds.
     """
+    without_receipt: _builtins.bool
+    """Whether the reply leaves no receipt."""
     @_builtins.property
     def conversation(self) -> Global___ConversationScope:
         """One user's messages of one conversation."""
@@ -321,10 +324,11 @@ class SearchMessagesRequest(_message.Message):
         min_revision: _builtins.int = ...,
         index_wait: _duration_pb2.Duration | None = ...,
         page_token: _builtins.str = ...,
+        without_receipt: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "index_wait", b"index_wait", "options", b"options", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "explain", b"explain", "index_wait", b"index_wait", "min_revision", b"min_revision", "options", b"options", "page_token", b"page_token", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "embedding", b"embedding", "explain", b"explain", "index_wait", b"index_wait", "min_revision", b"min_revision", "options", b"options", "page_token", b"page_token", "query", b"query", "scope", b"scope", "tenant", b"tenant", "text", b"text", "user_id", b"user_id", "without_receipt", b"without_receipt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_query: _TypeAlias = _typing.Literal["text", "embedding"]  # noqa: Y015
     _WhichOneofArgType_query: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
@@ -647,6 +651,7 @@ class SearchMessagesResponse(_message.Message):
     PROFILE_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    RECEIPT_ID_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision that the reply shows."""
     profile: Global___Profile.ValueType
@@ -657,6 +662,8 @@ class SearchMessagesResponse(_message.Message):
     """
     next_page_token: _builtins.str
     """For the next page; empty at the end, which is after 1,000 hits at the latest."""
+    receipt_id: _builtins.str
+    """The receipt of this reply; empty if it leaves none."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hit]:
         """The hits, best first; ties by conversation uid, then sequence."""
@@ -674,10 +681,11 @@ class SearchMessagesResponse(_message.Message):
         profile: Global___Profile.ValueType = ...,
         truncated: _builtins.bool = ...,
         next_page_token: _builtins.str = ...,
+        receipt_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "next_page_token", b"next_page_token", "profile", b"profile", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "next_page_token", b"next_page_token", "profile", b"profile", "receipt_id", b"receipt_id", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -812,6 +820,7 @@ class AssembleContextRequest(_message.Message):
     SYSTEM_FIELD_NUMBER: _builtins.int
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     INCLUDE_UNRELATED_FIELD_NUMBER: _builtins.int
+    WITHOUT_RECEIPT_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
@@ -850,6 +859,8 @@ class AssembleContextRequest(_message.Message):
     about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
     models, and by words alone, everything that is found is recalled.
     """
+    without_receipt: _builtins.bool
+    """Whether the reply leaves no receipt."""
     @_builtins.property
     def encoding(self) -> _text_service_pb2.Encoding:
         """How tokens are counted. Unset: o200k_base."""
@@ -889,10 +900,11 @@ class AssembleContextRequest(_message.Message):
         system: _builtins.str = ...,
         allow_partial: _builtins.bool = ...,
         include_unrelated: _builtins.bool = ...,
+        without_receipt: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "system", b"system", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "system", b"system", "user_id", b"user_id", "without_receipt", b"without_receipt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
     _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
@@ -918,6 +930,7 @@ class AssembleContextResponse(_message.Message):
     EARLIER_FIELD_NUMBER: _builtins.int
     UNANSWERED_FIELD_NUMBER: _builtins.int
     UNRELATED_FIELD_NUMBER: _builtins.int
+    RECEIPT_ID_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """RENDERING_TRANSCRIPT only: the context as one text."""
     tokens_used: _builtins.int
@@ -940,6 +953,8 @@ class AssembleContextResponse(_message.Message):
     """
     unrelated: _builtins.int
     """How many messages the search found that do not speak to the query and are not in: see `include_unrelated`."""
+    receipt_id: _builtins.str
+    """The receipt of this reply; empty if it leaves none."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Item]:
         """The context, in the order in which a model should see it: the system text; the recalled messages, oldest first, if
@@ -972,10 +987,11 @@ class AssembleContextResponse(_message.Message):
         earlier: _message_pb2.Message | None = ...,
         unanswered: _builtins.int = ...,
         unrelated: _builtins.int = ...,
+        receipt_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "unanswered", b"unanswered", "uncounted_parts", b"uncounted_parts", "unrelated", b"unrelated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "receipt_id", b"receipt_id", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "unanswered", b"unanswered", "uncounted_parts", b"uncounted_parts", "unrelated", b"unrelated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1808,6 +1824,482 @@ class DeleteMemoryItemsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteMemoryItemsResponse: _TypeAlias = DeleteMemoryItemsResponse  # noqa: Y015
+
+@_typing.final
+class GetReceiptRequest(_message.Message):
+    """The request of GetReceipt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    receipt_id: _builtins.str
+    """Required. The receipt, 1 to 128 bytes."""
+    user_id: _builtins.str
+    """If given, the receipt must be this user's."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        receipt_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "receipt_id", b"receipt_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReceiptRequest: _TypeAlias = GetReceiptRequest  # noqa: Y015
+
+@_typing.final
+class GetReceiptResponse(_message.Message):
+    """The reply of GetReceipt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def receipt(self) -> Global___Receipt:
+        """The receipt."""
+
+    def __init__(
+        self,
+        *,
+        receipt: Global___Receipt | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReceiptResponse: _TypeAlias = GetReceiptResponse  # noqa: Y015
+
+@_typing.final
+class ListReceiptsRequest(_message.Message):
+    """The request of ListReceipts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Only receipts of this user, up to 512 bytes. Empty: of any."""
+    conversation_id: _builtins.str
+    """Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReceiptsRequest: _TypeAlias = ListReceiptsRequest  # noqa: Y015
+
+@_typing.final
+class ListReceiptsResponse(_message.Message):
+    """The reply of ListReceipts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def receipts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Receipt]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        receipts: _abc.Iterable[Global___Receipt] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "receipts", b"receipts", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReceiptsResponse: _TypeAlias = ListReceiptsResponse  # noqa: Y015
+
+@_typing.final
+class ReplayContextRequest(_message.Message):
+    """The request of ReplayContext."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIPT_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    receipt_id: _builtins.str
+    """Required. The receipt, 1 to 128 bytes."""
+    user_id: _builtins.str
+    """If given, the receipt must be this user's."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        receipt_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "receipt_id", b"receipt_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplayContextRequest: _TypeAlias = ReplayContextRequest  # noqa: Y015
+
+@_typing.final
+class ReplayContextResponse(_message.Message):
+    """The reply of ReplayContext."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
+    IDENTICAL_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    identical: _builtins.bool
+    """Whether the reply is, byte for byte, what was given then. If nothing was erased, it is, except that a later version of
+    the server may render `text` and `earlier` in another way.
+    """
+    revision: _builtins.int
+    """The revision that was read."""
+    @_builtins.property
+    def context(self) -> Global___AssembleContextResponse:
+        """Of AssembleContext."""
+
+    @_builtins.property
+    def search(self) -> Global___SearchMessagesResponse:
+        """Of SearchMessages."""
+
+    @_builtins.property
+    def erased(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReceiptItem]:
+        """The items that are missing, because they were erased since."""
+
+    def __init__(
+        self,
+        *,
+        context: Global___AssembleContextResponse | None = ...,
+        search: Global___SearchMessagesResponse | None = ...,
+        erased: _abc.Iterable[Global___ReceiptItem] | None = ...,
+        identical: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "reply", b"reply", "search", b"search"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "erased", b"erased", "identical", b"identical", "reply", b"reply", "revision", b"revision", "search", b"search"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_reply: _TypeAlias = _typing.Literal["context", "search"]  # noqa: Y015
+    _WhichOneofArgType_reply: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_reply) -> _WhichOneofReturnType_reply | None: ...
+
+Global___ReplayContextResponse: _TypeAlias = ReplayContextResponse  # noqa: Y015
+
+@_typing.final
+class DiffContextsRequest(_message.Message):
+    """The request of DiffContexts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_RECEIPT_ID_FIELD_NUMBER: _builtins.int
+    AFTER_RECEIPT_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    before_receipt_id: _builtins.str
+    """Required. The receipt to compare from, 1 to 128 bytes."""
+    after_receipt_id: _builtins.str
+    """Required. The receipt to compare with, 1 to 128 bytes."""
+    user_id: _builtins.str
+    """If given, both receipts must be this user's."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        before_receipt_id: _builtins.str = ...,
+        after_receipt_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_receipt_id", b"after_receipt_id", "before_receipt_id", b"before_receipt_id", "min_revision", b"min_revision", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiffContextsRequest: _TypeAlias = DiffContextsRequest  # noqa: Y015
+
+@_typing.final
+class DiffContextsResponse(_message.Message):
+    """The reply of DiffContexts. Items are the same if they are the same message, whatever its revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAME_IN_FIELD_NUMBER: _builtins.int
+    WENT_OUT_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    DIFFERENCES_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    unchanged: _builtins.int
+    """How many items both have unchanged."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def came_in(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextChange]:
+        """Items that only the later receipt has, in its order."""
+
+    @_builtins.property
+    def went_out(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextChange]:
+        """Items that only the earlier receipt has, in its order."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextChange]:
+        """Items that both have, with another text, section, score or cost; in the order of the later receipt."""
+
+    @_builtins.property
+    def differences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What differs between the requests and between the replies as a whole, for people."""
+
+    def __init__(
+        self,
+        *,
+        came_in: _abc.Iterable[Global___ContextChange] | None = ...,
+        went_out: _abc.Iterable[Global___ContextChange] | None = ...,
+        changed: _abc.Iterable[Global___ContextChange] | None = ...,
+        unchanged: _builtins.int = ...,
+        differences: _abc.Iterable[_builtins.str] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["came_in", b"came_in", "changed", b"changed", "differences", b"differences", "revision", b"revision", "unchanged", b"unchanged", "went_out", b"went_out"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiffContextsResponse: _TypeAlias = DiffContextsResponse  # noqa: Y015
+
+@_typing.final
+class ContextChange(_message.Message):
+    """An item that differs between two contexts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    why: _builtins.str
+    """Why it came in, went out or changed, for people."""
+    @_builtins.property
+    def before(self) -> Global___ReceiptItem:
+        """The item as the earlier receipt has it, if it does."""
+
+    @_builtins.property
+    def after(self) -> Global___ReceiptItem:
+        """The item as the later receipt has it, if it does."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___ReceiptItem | None = ...,
+        after: Global___ReceiptItem | None = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextChange: _TypeAlias = ContextChange  # noqa: Y015
+
+@_typing.final
+class Receipt(_message.Message):
+    """What a reply of AssembleContext or SearchMessages was made of."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
+    IS_CONTEXT_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    ITEM_COUNT_FIELD_NUMBER: _builtins.int
+    TOKENS_USED_FIELD_NUMBER: _builtins.int
+    OVERHEAD_TOKENS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The receipt."""
+    user_id: _builtins.str
+    """Whose it is: the user whose messages were read. Empty: a search of the whole tenant."""
+    conversation_id: _builtins.str
+    """The conversation of the context or the search; empty if it was a search of a user or of the tenant."""
+    revision: _builtins.int
+    """The revision that the reply showed."""
+    is_context: _builtins.bool
+    """Whether the reply is a context; if not, it is of a search."""
+    item_count: _builtins.int
+    """How many items there are."""
+    tokens_used: _builtins.int
+    """AssembleContext: as in its reply."""
+    overhead_tokens: _builtins.int
+    """AssembleContext: as in its reply."""
+    left_out: _builtins.int
+    """AssembleContext: as in its reply."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When the reply was made."""
+
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """When the receipt expires."""
+
+    @_builtins.property
+    def context(self) -> Global___AssembleContextRequest:
+        """Of AssembleContext."""
+
+    @_builtins.property
+    def search(self) -> Global___SearchMessagesRequest:
+        """Of SearchMessages."""
+
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReceiptItem]:
+        """What the reply was made of, in its order; empty in lists."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+        context: Global___AssembleContextRequest | None = ...,
+        search: Global___SearchMessagesRequest | None = ...,
+        is_context: _builtins.bool = ...,
+        items: _abc.Iterable[Global___ReceiptItem] | None = ...,
+        item_count: _builtins.int = ...,
+        tokens_used: _builtins.int = ...,
+        overhead_tokens: _builtins.int = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "create_time", b"create_time", "expire_time", b"expire_time", "request", b"request", "search", b"search"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "id", b"id", "is_context", b"is_context", "item_count", b"item_count", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "request", b"request", "revision", b"revision", "search", b"search", "tokens_used", b"tokens_used", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["context", "search"]  # noqa: Y015
+    _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
+
+Global___Receipt: _TypeAlias = Receipt  # noqa: Y015
+
+@_typing.final
+class ReceiptItem(_message.Message):
+    """One message of a receipt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    MESSAGE_REVISION_FIELD_NUMBER: _builtins.int
+    SECTION_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
+    COMPONENTS_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Its conversation; empty if it is the system text of the request."""
+    conversation_uid: _builtins.int
+    """The uid of the conversation; 0 if there is none."""
+    message_id: _builtins.str
+    """The message; empty if it is the system text of the request."""
+    sequence: _builtins.int
+    """Its sequence; 0 if it is the system text of the request."""
+    message_revision: _builtins.int
+    """The revision that the message had."""
+    section: Global___Section.ValueType
+    """AssembleContext: which part of the context it belongs to."""
+    score: _builtins.float
+    """Its score, if it was found by the query."""
+    tokens: _builtins.int
+    """AssembleContext: its cost as rendered."""
+    reason: _builtins.str
+    """AssembleContext: why it was chosen, for people."""
+    partial: _builtins.bool
+    """AssembleContext: whether its text was truncated."""
+    @_builtins.property
+    def components(self) -> _containers.RepeatedCompositeFieldContainer[Global___Component]:
+        """SearchMessages with `explain`: the components of the score."""
+
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        conversation_uid: _builtins.int = ...,
+        message_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        message_revision: _builtins.int = ...,
+        section: Global___Section.ValueType = ...,
+        score: _builtins.float | None = ...,
+        tokens: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        partial: _builtins.bool = ...,
+        components: _abc.Iterable[Global___Component] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "components", b"components", "conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "message_id", b"message_id", "message_revision", b"message_revision", "partial", b"partial", "reason", b"reason", "score", b"score", "section", b"section", "sequence", b"sequence", "tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___ReceiptItem: _TypeAlias = ReceiptItem  # noqa: Y015
 
 @_typing.final
 class Item(_message.Message):

@@ -33,6 +33,12 @@ class MemoryServiceStub:
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
 
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
+
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
@@ -103,6 +109,26 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.FromString,
                 _registered_method=True)
+        self.GetReceipt = channel.unary_unary(
+                '/remora.v1.MemoryService/GetReceipt',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.GetReceiptRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.GetReceiptResponse.FromString,
+                _registered_method=True)
+        self.ListReceipts = channel.unary_unary(
+                '/remora.v1.MemoryService/ListReceipts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ListReceiptsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ListReceiptsResponse.FromString,
+                _registered_method=True)
+        self.ReplayContext = channel.unary_unary(
+                '/remora.v1.MemoryService/ReplayContext',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ReplayContextRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ReplayContextResponse.FromString,
+                _registered_method=True)
+        self.DiffContexts = channel.unary_unary(
+                '/remora.v1.MemoryService/DiffContexts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -112,6 +138,12 @@ class MemoryServiceServicer:
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -210,6 +242,38 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReceipt(self, request, context):
+        """Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+        NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+        was written.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReceipts(self, request, context):
+        """Lists receipts by their create time, the newest first, without their items and their requests.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReplayContext(self, request, context):
+        """Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+        was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DiffContexts(self, request, context):
+        """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+        GetReceipt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -273,6 +337,26 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.SerializeToString,
             ),
+            'GetReceipt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReceipt,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.GetReceiptRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.GetReceiptResponse.SerializeToString,
+            ),
+            'ListReceipts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReceipts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ListReceiptsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ListReceiptsResponse.SerializeToString,
+            ),
+            'ReplayContext': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplayContext,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ReplayContextRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ReplayContextResponse.SerializeToString,
+            ),
+            'DiffContexts': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiffContexts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'remora.v1.MemoryService', rpc_method_handlers)
@@ -288,6 +372,12 @@ class MemoryService:
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -607,6 +697,114 @@ class MemoryService:
             '/remora.v1.MemoryService/DeleteMemoryItems',
             remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.DeleteMemoryItemsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReceipt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/GetReceipt',
+            remora_dot_v1_dot_memory__service__pb2.GetReceiptRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.GetReceiptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReceipts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ListReceipts',
+            remora_dot_v1_dot_memory__service__pb2.ListReceiptsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ListReceiptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplayContext(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ReplayContext',
+            remora_dot_v1_dot_memory__service__pb2.ReplayContextRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ReplayContextResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DiffContexts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/DiffContexts',
+            remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.FromString,
             options,
             channel_credentials,
             insecure,

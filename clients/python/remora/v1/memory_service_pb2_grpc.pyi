@@ -34,6 +34,12 @@ class MemoryServiceStub:
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
 
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
+
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
     """
@@ -81,6 +87,21 @@ class MemoryServiceStub:
     """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
     much memory as a search.
     """
+    GetReceipt: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetReceiptRequest, _memory_service_pb2.GetReceiptResponse]
+    """Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+    NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+    was written.
+    """
+    ListReceipts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListReceiptsRequest, _memory_service_pb2.ListReceiptsResponse]
+    """Lists receipts by their create time, the newest first, without their items and their requests."""
+    ReplayContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ReplayContextRequest, _memory_service_pb2.ReplayContextResponse]
+    """Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+    was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+    """
+    DiffContexts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DiffContextsRequest, _memory_service_pb2.DiffContextsResponse]
+    """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+    GetReceipt.
+    """
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -90,6 +111,12 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -135,6 +162,21 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
     much memory as a search.
     """
+    GetReceipt: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetReceiptRequest, _memory_service_pb2.GetReceiptResponse]  # type: ignore[assignment]
+    """Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+    NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+    was written.
+    """
+    ListReceipts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListReceiptsRequest, _memory_service_pb2.ListReceiptsResponse]  # type: ignore[assignment]
+    """Lists receipts by their create time, the newest first, without their items and their requests."""
+    ReplayContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ReplayContextRequest, _memory_service_pb2.ReplayContextResponse]  # type: ignore[assignment]
+    """Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+    was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+    """
+    DiffContexts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DiffContextsRequest, _memory_service_pb2.DiffContextsResponse]  # type: ignore[assignment]
+    """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+    GetReceipt.
+    """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
@@ -143,6 +185,12 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     SearchMessages and AssembleContext read their own writes: every acknowledged message is a candidate, by its words at
     once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
     says how many are missing.
+
+    Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+    user is deleted, as does the request with its texts. Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -257,6 +305,45 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoryItemsResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoryItemsResponse]]:
         """Deletes items, by their ids or by a filter, all or none. Ids of no item are ignored. A filter with conditions needs as
         much memory as a search.
+        """
+
+    @_abc_1.abstractmethod
+    def GetReceipt(
+        self,
+        request: _memory_service_pb2.GetReceiptRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.GetReceiptResponse, _abc.Awaitable[_memory_service_pb2.GetReceiptResponse]]:
+        """Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+        NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+        was written.
+        """
+
+    @_abc_1.abstractmethod
+    def ListReceipts(
+        self,
+        request: _memory_service_pb2.ListReceiptsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ListReceiptsResponse, _abc.Awaitable[_memory_service_pb2.ListReceiptsResponse]]:
+        """Lists receipts by their create time, the newest first, without their items and their requests."""
+
+    @_abc_1.abstractmethod
+    def ReplayContext(
+        self,
+        request: _memory_service_pb2.ReplayContextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ReplayContextResponse, _abc.Awaitable[_memory_service_pb2.ReplayContextResponse]]:
+        """Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+        was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+        """
+
+    @_abc_1.abstractmethod
+    def DiffContexts(
+        self,
+        request: _memory_service_pb2.DiffContextsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.DiffContextsResponse, _abc.Awaitable[_memory_service_pb2.DiffContextsResponse]]:
+        """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+        GetReceipt.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

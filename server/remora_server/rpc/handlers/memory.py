@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from google.protobuf.message import Message as ProtobufMessage
@@ -14,6 +16,7 @@ from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
 from remora_server.domain.reading import Reading, ReadMessage, ReadRequest
+from remora_server.domain.receipts import ReceiptDraft, ReplyItem, TextForm
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
@@ -68,6 +71,14 @@ class Assembler(Protocol):
     def assemble(self, read: Read, request: ContextRequest) -> Context: ...
 
 
+class ReceiptTaker(Protocol):
+    """Takes receipts, to be written behind the replies: `engine.receipt_book.ReceiptBook`."""
+
+    def new_id(self) -> str: ...
+
+    def leave(self, draft: ReceiptDraft) -> None: ...
+
+
 class Reader(Protocol):
     """Reads conversations: `domain.reading.ConversationReader`."""
 
@@ -82,6 +93,7 @@ class MemoryHandlers(Struct, frozen=True):
     reader: Reader
     tokens: TokenCounter
     page_tokens: PageTokens
+    receipts: ReceiptTaker
 
     def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
         seen = self.page_tokens.position(call, request, _Seen) or ()
@@ -90,7 +102,8 @@ class MemoryHandlers(Struct, frozen=True):
         one_more = replace(query.options, k=page_size + 1)
         result = self.searcher.search(call.read(request), replace(query, options=one_more))
         page = result.hits[:page_size]
-        hits = fitting((_hit(hit, explain=request.explain) for hit in page), len)
+        rests = [_hit_rest(hit, explain=request.explain) for hit in page]
+        hits = fitting((_joined(pb.Hit, hit, rest) for hit, rest in zip(page, rests, strict=True)), len)
         seen += tuple((hit.conversation_uid, hit.sequence) for hit in page[: len(hits)])
         more = len(hits) < len(result.hits) and len(seen) < MAX_HITS
         rest = pb.SearchMessagesResponse(
@@ -99,8 +112,13 @@ class MemoryHandlers(Struct, frozen=True):
             profile=pb.Profile.Value(f"PROFILE_{result.profile.name}"),
             truncated=len(hits) < len(page),
             next_page_token=self.page_tokens.make(call, request, seen) if more else "",
+            receipt_id=self._receipt_id(request),
         )
-        return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
+        encoded = rest.SerializeToString()
+        if rest.receipt_id:
+            found = tuple(map(_reply_item, page[: len(hits)], rests))
+            self.receipts.leave(_of_search(call, request, rest, encoded, found))
+        return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + encoded
 
     def assemble_context(self, call: Call, request: pb.AssembleContextRequest) -> bytes:
         context = self.assembler.assemble(call.read(request), _context_request(request, self.tokens))
@@ -116,9 +134,18 @@ class MemoryHandlers(Struct, frozen=True):
             earlier=Message(role=EARLIER_ROLE, text=context.earlier) if context.earlier else None,
             unanswered=context.unanswered,
             unrelated=context.unrelated,
+            receipt_id=self._receipt_id(request),
         )
-        items = map(_item, context.items)
-        return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + rest.SerializeToString()
+        rests = [_item_rest(item) for item in context.items]
+        items = [_joined(pb.Item, item, own) for item, own in zip(context.items, rests, strict=True)]
+        encoded = rest.SerializeToString()
+        if rest.receipt_id:
+            self.receipts.leave(_of_context(call, request, rest, context, rests))
+        return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + encoded
+
+    def _receipt_id(self, request: pb.SearchMessagesRequest | pb.AssembleContextRequest) -> str:
+        """The id of the receipt that a reply leaves; empty if it leaves none."""
+        return "" if request.without_receipt else self.receipts.new_id()
 
     def read_conversation(self, call: Call, request: pb.ReadConversationRequest) -> bytes:
         reading = self.reader.read(call.read(request), _read_request(request))
@@ -218,17 +245,18 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
     )
 
 
-def _hit(hit: Hit, *, explain: bool) -> bytes:
+def _hit_rest(hit: Hit, *, explain: bool) -> bytes:
+    """What a hit has beside the message."""
     components = list(map(_component, hit.components)) if explain else []
-    rest = pb.Hit(conversation_id=hit.conversation_id, score=hit.score, components=components)
-    return _with_message(pb.Hit.MESSAGE_FIELD_NUMBER, hit.encoded, rest)
+    return pb.Hit(conversation_id=hit.conversation_id, score=hit.score, components=components).SerializeToString()
 
 
 def _component(component: Component) -> pb.Component:
     return pb.Component(name=component.name, value=component.value, weight=component.weight)
 
 
-def _item(item: Item) -> bytes:
+def _item_rest(item: Item) -> bytes:
+    """What an item has beside the message."""
     rest = pb.Item(
         conversation_id=item.conversation_id,
         section=pb.Section.Value(f"SECTION_{item.section.name}"),
@@ -238,7 +266,79 @@ def _item(item: Item) -> bytes:
         uncounted=item.uncounted,
         partial=item.partial,
     )
-    return _with_message(pb.Item.MESSAGE_FIELD_NUMBER, item.encoded, rest)
+    return rest.SerializeToString()
+
+
+def _joined(kind: type[pb.Item | pb.Hit], item: Item | Hit, rest: bytes) -> bytes:
+    return wire.elements(kind.MESSAGE_FIELD_NUMBER, [item.encoded]) + rest
+
+
+def _of_search(
+    call: Call,
+    request: pb.SearchMessagesRequest,
+    rest: pb.SearchMessagesResponse,
+    encoded: bytes,
+    items: tuple[ReplyItem, ...],
+) -> ReceiptDraft:
+    """The receipt of a page of hits."""
+    scope = request.conversation
+    return ReceiptDraft(
+        id=rest.receipt_id,
+        tenant_id=call.tenant_id,
+        user_id=scope.user_id or request.user_id,
+        conversation_id=scope.conversation_id,
+        uid=0,
+        create_time=_now(),
+        revision=rest.revision,
+        is_context=False,
+        request=request.SerializeToString(),
+        reply=encoded,
+        items=items,
+    )
+
+
+def _reply_item(hit: Hit, rest: bytes) -> ReplyItem:
+    return ReplyItem(hit.conversation_id, hit.conversation_uid, hit.encoded, rest)
+
+
+def _of_context(
+    call: Call,
+    request: pb.AssembleContextRequest,
+    rest: pb.AssembleContextResponse,
+    context: Context,
+    rests: Sequence[bytes],
+) -> ReceiptDraft:
+    """The receipt of a context. Uses the reply up: the texts that quote its messages are not kept."""
+    rest.ClearField("text")
+    rest.ClearField("earlier")
+    return ReceiptDraft(
+        id=rest.receipt_id,
+        tenant_id=call.tenant_id,
+        user_id=context.user_id,
+        conversation_id=request.conversation_id,
+        uid=context.uids.get(request.conversation_id, 0),
+        create_time=_now(),
+        revision=context.revision,
+        is_context=True,
+        request=request.SerializeToString(),
+        reply=rest.SerializeToString(),
+        items=tuple(
+            ReplyItem(item.conversation_id, context.uids.get(item.conversation_id, 0), item.encoded, own)
+            for item, own in zip(context.items, rests, strict=True)
+        ),
+        text_form=_text_form(context),
+        text=context.text or context.earlier,
+    )
+
+
+def _text_form(context: Context) -> TextForm:
+    if context.text:
+        return TextForm.TRANSCRIPT
+    return TextForm.EARLIER if context.earlier else TextForm.NONE
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
 
 
 def _with_message(field_number: int, message: bytes, rest: ProtobufMessage) -> bytes:

@@ -24,7 +24,7 @@ from remora.v1.history_service_pb2 import (
     ListTimelineEventsRequest,
     ListTracesRequest,
 )
-from remora.v1.memory_service_pb2 import ListMemoryItemsRequest, SearchMessagesRequest
+from remora.v1.memory_service_pb2 import ListMemoryItemsRequest, ListReceiptsRequest, SearchMessagesRequest
 from remora.v1.store_service_pb2 import ListNamespacesRequest
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.vector_service_pb2 import ListCollectionsRequest
@@ -44,6 +44,7 @@ ListRequest: TypeAlias = (
     | ListSpansRequest
     | ListTracesRequest
     | ListMemoryItemsRequest
+    | ListReceiptsRequest
     | ListMessagesRequest
     | ListNamespacesRequest
     | ListStepsRequest

@@ -36,6 +36,7 @@ from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.filtered_messages import filtered_page
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.nouns.receipts import contents_of
 from remora_server.storage.nouns.windows import Windows
 
 CountTokens = Callable[[list[str]], list[int]]
@@ -138,8 +139,9 @@ class Messages:
             pruned_messages=plan.pruned,
             deleted_messages=plan.removed,
         )
+        gone = self._records.changes(write, contents_of(plan))
         return Planned(
-            [*before, *changes.message_changes(conversation_id, plan, counts)],
+            [*before, *gone, *changes.message_changes(conversation_id, plan, counts)],
             outcome,
             plan.head.user_id,
             plan.head.update_time,

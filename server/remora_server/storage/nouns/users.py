@@ -57,8 +57,8 @@ def _nobodys_parts(kind: Kind) -> str:
 class Users:
     """Clears a user's messages everywhere, and forgets users."""
 
-    def __init__(self, context: StoreContext, on_erased: Callable[[str], None]) -> None:
-        """`on_erased` is told of every user whose messages are gone."""
+    def __init__(self, context: StoreContext, on_erased: Callable[[str, str, int], None]) -> None:
+        """`on_erased` is told of every user whose messages are gone: the tenant, the user and the revision."""
         self._on_erased = on_erased
         self._database = context.database
         self._commits = context.commits
@@ -85,7 +85,10 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            return Planned(moves, outcome, user_id, tell=lambda _: self._on_erased(user_id)) if moves else None
+            return Planned(moves, outcome, user_id, tell=tell) if moves else None
+
+        def tell(revision: int) -> None:
+            self._on_erased(write.tenant_id, user_id, revision)
 
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 

@@ -571,6 +571,29 @@ CONVERSATION_WINDOWS = Kind(
     conversation="conversation_id",
 )
 """Where windows begin that have moved. A window is not exported: it moves again where its messages are imported."""
+RECEIPTS = Kind(
+    number=22,
+    name="receipts",
+    message=record_pb2.StoredReceipt,
+    partition=["id"],
+    columns=["conversation_id", "create_time"],
+    orders=[["create_time"]],
+    user="user_id",
+)
+"""Receipts, which name contents. Neither is exported: they are of the replies of this store."""
+BY_RECEIPT_TIME = 1
+"""The order of receipts by their create time, then in the order of writing."""
+RECEIPT_CONTENTS = Kind(
+    number=23,
+    name="receipt_contents",
+    message=record_pb2.ReceiptContent,
+    partition=["user_id", "sequence"],
+    key=["revision", "digest"],
+    conversation="conversation_id",
+    user="user_id",
+    is_cleared=True,
+)
+"""Messages as replies had them, and requests: what is erased goes from here, and receipts no longer find it."""
 
 
 def parts_of(kind: Kind) -> Kind:
@@ -628,6 +651,8 @@ KINDS = Kinds(
     CHANNEL_BLOBS,
     CHECKPOINT_WRITES,
     CHECKPOINT_PARTS,
+    RECEIPTS,
+    RECEIPT_CONTENTS,
 )
 
 

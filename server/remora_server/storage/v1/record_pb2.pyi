@@ -975,3 +975,206 @@ class BodyPart(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BodyPart: _TypeAlias = BodyPart  # noqa: Y015
+
+@_typing.final
+class StoredReceipt(_message.Message):
+    """What a reply of AssembleContext or SearchMessages was made of. The lists that begin with `item_` are parallel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _TextForm:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _TextFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[StoredReceipt._TextForm.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        TEXT_FORM_UNSPECIFIED: StoredReceipt._TextForm.ValueType  # 0
+        """None."""
+        TEXT_FORM_EARLIER: StoredReceipt._TextForm.ValueType  # 1
+        """A message that quotes the recalled ones."""
+        TEXT_FORM_TRANSCRIPT: StoredReceipt._TextForm.ValueType  # 2
+        """The whole as one text."""
+
+    class TextForm(_TextForm, metaclass=_TextFormEnumTypeWrapper):
+        """What text a reply has."""
+
+    TEXT_FORM_UNSPECIFIED: StoredReceipt.TextForm.ValueType  # 0
+    """None."""
+    TEXT_FORM_EARLIER: StoredReceipt.TextForm.ValueType  # 1
+    """A message that quotes the recalled ones."""
+    TEXT_FORM_TRANSCRIPT: StoredReceipt.TextForm.ValueType  # 2
+    """The whole as one text."""
+
+    ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    IS_CONTEXT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    REPLY_FIELD_NUMBER: _builtins.int
+    TEXT_FORM_FIELD_NUMBER: _builtins.int
+    TEXT_DIGEST_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
+    ITEM_SCOPES_FIELD_NUMBER: _builtins.int
+    ITEM_SEQUENCES_FIELD_NUMBER: _builtins.int
+    ITEM_REVISIONS_FIELD_NUMBER: _builtins.int
+    ITEM_IDS_FIELD_NUMBER: _builtins.int
+    ITEM_DIGESTS_FIELD_NUMBER: _builtins.int
+    ITEM_RESTS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The receipt."""
+    user_id: _builtins.str
+    """Whose it is; empty: of a search of the whole tenant."""
+    conversation_id: _builtins.str
+    """The conversation of the request; empty if it names none."""
+    conversation_uid: _builtins.int
+    """Its uid; 0 if the request names none."""
+    create_time: _builtins.int
+    """When the reply was made, in microseconds since 1970."""
+    is_context: _builtins.bool
+    """Whether it is of AssembleContext; if not, of SearchMessages."""
+    revision: _builtins.int
+    """The revision that the reply showed."""
+    request: _builtins.bytes
+    """The request, if it names no conversation."""
+    request_digest: _builtins.int
+    """The digest of the request, if it is a content of the conversation."""
+    reply: _builtins.bytes
+    """The reply without its items and texts."""
+    text_form: Global___StoredReceipt.TextForm.ValueType
+    """Which text the reply had."""
+    text_digest: _builtins.int
+    """The digest of that text."""
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReceiptScope]:
+        """The scopes of the items, each once."""
+
+    @_builtins.property
+    def item_scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of each item: its scope, by index."""
+
+    @_builtins.property
+    def item_sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of each item: the message's sequence."""
+
+    @_builtins.property
+    def item_revisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of each item: the message's revision."""
+
+    @_builtins.property
+    def item_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of each item: the message's id."""
+
+    @_builtins.property
+    def item_digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of each item: the digest of the message in wire form."""
+
+    @_builtins.property
+    def item_rests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Of each item: what the reply had beside the message."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        conversation_uid: _builtins.int = ...,
+        create_time: _builtins.int = ...,
+        is_context: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        request: _builtins.bytes = ...,
+        request_digest: _builtins.int = ...,
+        reply: _builtins.bytes = ...,
+        text_form: Global___StoredReceipt.TextForm.ValueType = ...,
+        text_digest: _builtins.int = ...,
+        scopes: _abc.Iterable[Global___ReceiptScope] | None = ...,
+        item_scopes: _abc.Iterable[_builtins.int] | None = ...,
+        item_sequences: _abc.Iterable[_builtins.int] | None = ...,
+        item_revisions: _abc.Iterable[_builtins.int] | None = ...,
+        item_ids: _abc.Iterable[_builtins.str] | None = ...,
+        item_digests: _abc.Iterable[_builtins.int] | None = ...,
+        item_rests: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "create_time", b"create_time", "id", b"id", "is_context", b"is_context", "item_digests", b"item_digests", "item_ids", b"item_ids", "item_rests", b"item_rests", "item_revisions", b"item_revisions", "item_scopes", b"item_scopes", "item_sequences", b"item_sequences", "reply", b"reply", "request", b"request", "request_digest", b"request_digest", "revision", b"revision", "scopes", b"scopes", "text_digest", b"text_digest", "text_form", b"text_form", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredReceipt: _TypeAlias = StoredReceipt  # noqa: Y015
+
+@_typing.final
+class ReceiptScope(_message.Message):
+    """One user's part of a conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_UID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """The conversation's id."""
+    conversation_uid: _builtins.int
+    """The conversation; 0: of no message, but of the request."""
+    user_id: _builtins.str
+    """The user."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        conversation_uid: _builtins.int = ...,
+        user_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "conversation_uid", b"conversation_uid", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReceiptScope: _TypeAlias = ReceiptScope  # noqa: Y015
+
+@_typing.final
+class ReceiptContent(_message.Message):
+    """A message as a reply had it, or a request, which receipts name by its digest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """The conversation."""
+    user_id: _builtins.str
+    """The user."""
+    sequence: _builtins.int
+    """The message's sequence; 0: it is a request, or the system text of one."""
+    revision: _builtins.int
+    """The message's revision; 0 likewise."""
+    digest: _builtins.int
+    """The digest of `data`."""
+    data: _builtins.bytes
+    """It, in wire form."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        revision: _builtins.int = ...,
+        digest: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "data", b"data", "digest", b"digest", "revision", b"revision", "sequence", b"sequence", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReceiptContent: _TypeAlias = ReceiptContent  # noqa: Y015

@@ -278,6 +278,8 @@ export class UploadNamedError extends FailedPreconditionError {}
 export class CheckpointValueNotFoundError extends NotFoundError {}
 
 /** There is no such span. */
+export class ReceiptNotFoundError extends NotFoundError {}
+
 export class SpanNotFoundError extends NotFoundError {}
 
 /** Another write came first: read again, and decide again. */
@@ -370,6 +372,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   SEARCH_TOO_LARGE: SearchTooLargeError,
   SERVER_STOPPING: ServerStoppingError,
   SLOW_READER: SlowReaderError,
+  RECEIPT_NOT_FOUND: ReceiptNotFoundError,
   SPAN_NOT_FOUND: SpanNotFoundError,
   STORE_DAMAGED: StoreDamagedError,
   STORE_FAILED: StoreFailedError,

@@ -26,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/memory_service.proto.
  */
 export const file_remora_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSLsAgoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnBhZ2VfdG9rZW4YCiABKAlCBwoFc2NvcGVCBwoFcXVlcnki6gEKDVNlYXJjaE9wdGlvbnMSCQoBaxgBIAEoBRIjCgdwcm9maWxlGAIgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSFgoJdGhyZXNob2xkGAMgASgBSACIAQESKAoGZmlsdGVyGAQgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VGaWx0ZXISIwoHd2VpZ2h0cxgFIAEoCzISLnJlbW9yYS52MS5XZWlnaHRzEjQKEXJlY2VuY3lfaGFsZl9saWZlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl90aHJlc2hvbGQitQIKDU1lc3NhZ2VGaWx0ZXISDQoFcm9sZXMYASADKAkSLgoKc2VudF9hZnRlchgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VudF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDnJlY2VpdmVkX2FmdGVyGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9yZWNlaXZlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBXdoZXJlGAkgASgLMhEucmVtb3JhLnYxLkZpbHRlckoECAIQBVIKYWZ0ZXJfdGltZVILYmVmb3JlX3RpbWVSCmNvbmRpdGlvbnMihwQKB1dlaWdodHMSEwoGY29zaW5lGAEgASgBSACIAQESEQoEYm0yNRgCIAEoAUgBiAEBEhMKBmFuc3dlchgDIAEoAUgCiAEBEhEKBG5leHQYBCABKAFIA4gBARIUCgdzcGVha2VyGAUgASgBSASIAQESFQoIdGVtcG9yYWwYBiABKAFIBYgBARIRCgRkYXRlGAcgASgBSAaIAQESFAoHc2Vzc2lvbhgIIAEoAUgHiAEBEhEKBGxhdGUYCSABKAFICIgBARIUCgdwYXNzYWdlGAogASgBSAmIAQESEwoGbmVhcmJ5GAsgASgBSAqIAQESEgoFbmFtZWQYDCABKAFIC4gBARISCgVleGFjdBgNIAEoAUgMiAEBEhIKBW5ld2VyGA4gASgBSA2IAQESFwoKaWRlbnRpZmllchgPIAEoAUgOiAEBEhQKB3JlY2VuY3kYECABKAFID4gBAUIJCgdfY29zaW5lQgcKBV9ibTI1QgkKB19hbnN3ZXJCBwoFX25leHRCCgoIX3NwZWFrZXJCCwoJX3RlbXBvcmFsQgcKBV9kYXRlQgoKCF9zZXNzaW9uQgcKBV9sYXRlQgoKCF9wYXNzYWdlQgkKB19uZWFyYnlCCAoGX25hbWVkQggKBl9leGFjdEIICgZfbmV3ZXJCDQoLX2lkZW50aWZpZXJCCgoIX3JlY2VuY3kivwEKFlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2USHAoEaGl0cxgBIAMoCzIOLnJlbW9yYS52MS5IaXQSEAoIcmV2aXNpb24YAiABKAQSJAoFaW5kZXgYAyABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZRIjCgdwcm9maWxlGAQgASgOMhIucmVtb3JhLnYxLlByb2ZpbGUSEQoJdHJ1bmNhdGVkGAUgASgIEhcKD25leHRfcGFnZV90b2tlbhgGIAEoCSJ8CgNIaXQSIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRINCgVzY29yZRgDIAEoARIoCgpjb21wb25lbnRzGAQgAygLMhQucmVtb3JhLnYxLkNvbXBvbmVudCI4CglDb21wb25lbnQSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIOCgZ3ZWlnaHQYAyABKAEidwoKSW5kZXhTdGF0ZRINCgVtb2RlbBgBIAEoCRIPCgdwZW5kaW5nGAIgASgDEhIKCndvcmRzX29ubHkYAyABKAgSNQoRd29yZHNfb25seV9yZWFzb24YBCABKA4yGi5yZW1vcmEudjEuV29yZHNPbmx5UmVhc29uIoMEChZBc3NlbWJsZUNvbnRleHRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg0KBXF1ZXJ5GAMgASgJEhIKCm1heF90b2tlbnMYBCABKAUSJQoIZW5jb2RpbmcYBSABKAsyEy5yZW1vcmEudjEuRW5jb2RpbmcSHAoPcmVjZW50X21lc3NhZ2VzGAYgASgFSACIAQESKAoGc2VhcmNoGAcgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSGQoRc2VhcmNoX3VzZXJfc2NvcGUYCCABKAgSHwoFbWVyZ2UYCSABKA4yEC5yZW1vcmEudjEuTWVyZ2USJwoJcmVuZGVyaW5nGAogASgOMhQucmVtb3JhLnYxLlJlbmRlcmluZxIUCgxtaW5fcmV2aXNpb24YCyABKAQSLQoKaW5kZXhfd2FpdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCg9xdWVyeV9lbWJlZGRpbmcYDSABKAsyFC5yZW1vcmEudjEuRW1iZWRkaW5nEg4KBnN5c3RlbRgOIAEoCRIVCg1hbGxvd19wYXJ0aWFsGA8gASgIEhkKEWluY2x1ZGVfdW5yZWxhdGVkGBAgASgIQhIKEF9yZWNlbnRfbWVzc2FnZXMiswIKF0Fzc2VtYmxlQ29udGV4dFJlc3BvbnNlEh4KBWl0ZW1zGAEgAygLMg8ucmVtb3JhLnYxLkl0ZW0SDAoEdGV4dBgCIAEoCRITCgt0b2tlbnNfdXNlZBgDIAEoBRIXCg9vdmVyaGVhZF90b2tlbnMYBCABKAUSEAoIbGVmdF9vdXQYBSABKAUSFwoPdW5jb3VudGVkX3BhcnRzGAYgASgFEg0KBWV4YWN0GAcgASgIEhAKCHJldmlzaW9uGAggASgEEiQKBWluZGV4GAkgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUSIwoHZWFybGllchgKIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKCnVuYW5zd2VyZWQYCyABKAUSEQoJdW5yZWxhdGVkGAwgASgFIsoCChdSZWFkQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIcCg9yZWNlbnRfbWVzc2FnZXMYAyABKAVIAYgBARIOCgR0ZXh0GAQgASgJSAASKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gAEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIfCgVtZXJnZRgHIAEoDjIQLnJlbW9yYS52MS5NZXJnZRIUCgxtaW5fcmV2aXNpb24YCCABKAQSLQoKaW5kZXhfd2FpdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVxdWVyeUISChBfcmVjZW50X21lc3NhZ2VzIt0BChhSZWFkQ29udmVyc2F0aW9uUmVzcG9uc2USKAoIbWVzc2FnZXMYASADKAsyFi5yZW1vcmEudjEuUmVhZE1lc3NhZ2USLQoMY29udmVyc2F0aW9uGAIgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIdChVmaXJzdF9yZWNlbnRfc2VxdWVuY2UYAyABKAQSEQoJdHJ1bmNhdGVkGAQgASgIEhAKCHJldmlzaW9uGAUgASgEEiQKBWluZGV4GAYgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUiUAoLUmVhZE1lc3NhZ2USIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKBXNjb3JlGAIgASgBSACIAQFCCAoGX3Njb3JlIm4KF0dldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ9ChhHZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHY29udGVudBgBIAEoDBINCgVmb3VuZBgCIAEoCBIvCgt1cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBCABKAQioAEKF1NldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEg8KB3VzZXJfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIl0KGFNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikgIKGEVkaXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHY29udGVudBgCIAEoCRIqCgRtb2RlGAMgASgOMhwucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlNb2RlEi4KBmZvcm1hdBgEIAEoDjIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5Rm9ybWF0EhMKC2pzb25fc2NoZW1hGAUgASgJEg8KB3VzZXJfaWQYBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCRIhCgZvcmlnaW4YCCABKAsyES5yZW1vcmEudjEuT3JpZ2luIl4KGUVkaXRXb3JraW5nTWVtb3J5UmVzcG9uc2USLwoLdXBkYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAIgASgEIpIBChpEZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQAobRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQihQEKFUFkZE1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEiQKBWl0ZW1zGAIgAygLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW0SEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIjcKFkFkZE1lbW9yeUl0ZW1zUmVzcG9uc2USCwoDaWRzGAEgAygJEhAKCHJldmlzaW9uGAIgASgEIq4BChhTZWFyY2hNZW1vcnlJdGVtc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRINCgVxdWVyeRgCIAEoCRIJCgFrGAMgASgFEhYKCXRocmVzaG9sZBgEIAEoAUgAiAEBEisKBmZpbHRlchgFIAEoCzIbLnJlbW9yYS52MS5NZW1vcnlJdGVtRmlsdGVyEhQKDG1pbl9yZXZpc2lvbhgGIAEoBEIMCgpfdGhyZXNob2xkIo4BChlTZWFyY2hNZW1vcnlJdGVtc1Jlc3BvbnNlEiYKBGhpdHMYASADKAsyGC5yZW1vcmEudjEuTWVtb3J5SXRlbUhpdBIRCgl0cnVuY2F0ZWQYAiABKAgSEAoIcmV2aXNpb24YAyABKAQSJAoFaW5kZXgYBCABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZSJDCg1NZW1vcnlJdGVtSGl0EiMKBGl0ZW0YASABKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRINCgVzY29yZRgCIAEoASJOChRHZXRNZW1vcnlJdGVtUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEg8KB2l0ZW1faWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIk4KFUdldE1lbW9yeUl0ZW1SZXNwb25zZRIjCgRpdGVtGAEgASgLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW0SEAoIcmV2aXNpb24YAiABKAQikwEKFkxpc3RNZW1vcnlJdGVtc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5yZW1vcmEudjEuTWVtb3J5SXRlbUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIUCgxtaW5fcmV2aXNpb24YBSABKAQiagoXTGlzdE1lbW9yeUl0ZW1zUmVzcG9uc2USJAoFaXRlbXMYASADKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQixwEKGERlbGV0ZU1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEicKA2lkcxgCIAEoCzIYLnJlbW9yYS52MS5NZW1vcnlJdGVtSWRzSAASLQoGZmlsdGVyGAMgASgLMhsucmVtb3JhLnYxLk1lbW9yeUl0ZW1GaWx0ZXJIABISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW5CCwoJc2VsZWN0aW9uIkQKGURlbGV0ZU1lbW9yeUl0ZW1zUmVzcG9uc2USFQoNZGVsZXRlZF9pdGVtcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLLAQoESXRlbRIjCgdtZXNzYWdlGAEgASgLMhIucmVtb3JhLnYxLk1lc3NhZ2USFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEiMKB3NlY3Rpb24YAyABKA4yEi5yZW1vcmEudjEuU2VjdGlvbhISCgVzY29yZRgEIAEoAUgAiAEBEg4KBnRva2VucxgFIAEoBRIOCgZyZWFzb24YBiABKAkSEQoJdW5jb3VudGVkGAcgAygJEg8KB3BhcnRpYWwYCCABKAhCCAoGX3Njb3JlKpwBCg9Xb3Jkc09ubHlSZWFzb24SIQodV09SRFNfT05MWV9SRUFTT05fVU5TUEVDSUZJRUQQABIdChlXT1JEU19PTkxZX1JFQVNPTl9QUk9GSUxFEAESHgoaV09SRFNfT05MWV9SRUFTT05fTk9fTU9ERUwQAhInCiNXT1JEU19PTkxZX1JFQVNPTl9NT0RFTF9VTlJFQUNIQUJMRRADKngKB1Byb2ZpbGUSFwoTUFJPRklMRV9VTlNQRUNJRklFRBAAEhIKDlBST0ZJTEVfSFlCUklEEAESEgoOUFJPRklMRV9WRUNUT1IQAhITCg9QUk9GSUxFX0xFWElDQUwQAxIXChNQUk9GSUxFX0hZQlJJRF9MQVRFEAQqYAoHU2VjdGlvbhIXChNTRUNUSU9OX1VOU1BFQ0lGSUVEEAASEgoOU0VDVElPTl9SRUNFTlQQARIUChBTRUNUSU9OX1JFQ0FMTEVEEAISEgoOU0VDVElPTl9TWVNURU0QAypsCgVNZXJnZRIVChFNRVJHRV9VTlNQRUNJRklFRBAAEhAKDE1FUkdFX0FQUEVORBABEhEKDU1FUkdFX1BSRVBFTkQQAhIUChBNRVJHRV9JTlRFUkxFQVZFEAMSEQoNTUVSR0VfRUFSTElFUhAEKlgKCVJlbmRlcmluZxIZChVSRU5ERVJJTkdfVU5TUEVDSUZJRUQQABIWChJSRU5ERVJJTkdfTUVTU0FHRVMQARIYChRSRU5ERVJJTkdfVFJBTlNDUklQVBACMoUJCg1NZW1vcnlTZXJ2aWNlEloKDlNlYXJjaE1lc3NhZ2VzEiAucmVtb3JhLnYxLlNlYXJjaE1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1Jlc3BvbnNlIgOQAgESXQoPQXNzZW1ibGVDb250ZXh0EiEucmVtb3JhLnYxLkFzc2VtYmxlQ29udGV4dFJlcXVlc3QaIi5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVzcG9uc2UiA5ACARJgChBSZWFkQ29udmVyc2F0aW9uEiIucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXF1ZXN0GiMucmVtb3JhLnYxLlJlYWRDb252ZXJzYXRpb25SZXNwb25zZSIDkAIBEmAKEEdldFdvcmtpbmdNZW1vcnkSIi5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlcXVlc3QaIy5yZW1vcmEudjEuR2V0V29ya2luZ01lbW9yeVJlc3BvbnNlIgOQAgESWwoQU2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5TZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USXgoRRWRpdFdvcmtpbmdNZW1vcnkSIy5yZW1vcmEudjEuRWRpdFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiQucmVtb3JhLnYxLkVkaXRXb3JraW5nTWVtb3J5UmVzcG9uc2USZAoTRGVsZXRlV29ya2luZ01lbW9yeRIlLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBomLnJlbW9yYS52MS5EZWxldGVXb3JraW5nTWVtb3J5UmVzcG9uc2USVQoOQWRkTWVtb3J5SXRlbXMSIC5yZW1vcmEudjEuQWRkTWVtb3J5SXRlbXNSZXF1ZXN0GiEucmVtb3JhLnYxLkFkZE1lbW9yeUl0ZW1zUmVzcG9uc2USYwoRU2VhcmNoTWVtb3J5SXRlbXMSIy5yZW1vcmEudjEuU2VhcmNoTWVtb3J5SXRlbXNSZXF1ZXN0GiQucmVtb3JhLnYxLlNlYXJjaE1lbW9yeUl0ZW1zUmVzcG9uc2UiA5ACARJXCg1HZXRNZW1vcnlJdGVtEh8ucmVtb3JhLnYxLkdldE1lbW9yeUl0ZW1SZXF1ZXN0GiAucmVtb3JhLnYxLkdldE1lbW9yeUl0ZW1SZXNwb25zZSIDkAIBEl0KD0xpc3RNZW1vcnlJdGVtcxIhLnJlbW9yYS52MS5MaXN0TWVtb3J5SXRlbXNSZXF1ZXN0GiIucmVtb3JhLnYxLkxpc3RNZW1vcnlJdGVtc1Jlc3BvbnNlIgOQAgESXgoRRGVsZXRlTWVtb3J5SXRlbXMSIy5yZW1vcmEudjEuRGVsZXRlTWVtb3J5SXRlbXNSZXF1ZXN0GiQucmVtb3JhLnYxLkRlbGV0ZU1lbW9yeUl0ZW1zUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_memory_item, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
+  fileDesc("Ch5yZW1vcmEvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSI9ChFDb252ZXJzYXRpb25TY29wZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCSINCgtUZW5hbnRTY29wZSKFAwoVU2VhcmNoTWVzc2FnZXNSZXF1ZXN0EjQKDGNvbnZlcnNhdGlvbhgBIAEoCzIcLnJlbW9yYS52MS5Db252ZXJzYXRpb25TY29wZUgAEhEKB3VzZXJfaWQYAiABKAlIABIoCgZ0ZW5hbnQYAyABKAsyFi5yZW1vcmEudjEuVGVuYW50U2NvcGVIABIOCgR0ZXh0GAQgASgJSAESKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gBEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIPCgdleHBsYWluGAcgASgIEhQKDG1pbl9yZXZpc2lvbhgIIAEoBBItCgppbmRleF93YWl0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnBhZ2VfdG9rZW4YCiABKAkSFwoPd2l0aG91dF9yZWNlaXB0GAsgASgIQgcKBXNjb3BlQgcKBXF1ZXJ5IuoBCg1TZWFyY2hPcHRpb25zEgkKAWsYASABKAUSIwoHcHJvZmlsZRgCIAEoDjISLnJlbW9yYS52MS5Qcm9maWxlEhYKCXRocmVzaG9sZBgDIAEoAUgAiAEBEigKBmZpbHRlchgEIAEoCzIYLnJlbW9yYS52MS5NZXNzYWdlRmlsdGVyEiMKB3dlaWdodHMYBSABKAsyEi5yZW1vcmEudjEuV2VpZ2h0cxI0ChFyZWNlbmN5X2hhbGZfbGlmZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIMCgpfdGhyZXNob2xkIrUCCg1NZXNzYWdlRmlsdGVyEg0KBXJvbGVzGAEgAygJEi4KCnNlbnRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlbnRfYmVmb3JlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5yZWNlaXZlZF9hZnRlchgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPcmVjZWl2ZWRfYmVmb3JlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgV3aGVyZRgJIAEoCzIRLnJlbW9yYS52MS5GaWx0ZXJKBAgCEAVSCmFmdGVyX3RpbWVSC2JlZm9yZV90aW1lUgpjb25kaXRpb25zIocECgdXZWlnaHRzEhMKBmNvc2luZRgBIAEoAUgAiAEBEhEKBGJtMjUYAiABKAFIAYgBARITCgZhbnN3ZXIYAyABKAFIAogBARIRCgRuZXh0GAQgASgBSAOIAQESFAoHc3BlYWtlchgFIAEoAUgEiAEBEhUKCHRlbXBvcmFsGAYgASgBSAWIAQESEQoEZGF0ZRgHIAEoAUgGiAEBEhQKB3Nlc3Npb24YCCABKAFIB4gBARIRCgRsYXRlGAkgASgBSAiIAQESFAoHcGFzc2FnZRgKIAEoAUgJiAEBEhMKBm5lYXJieRgLIAEoAUgKiAEBEhIKBW5hbWVkGAwgASgBSAuIAQESEgoFZXhhY3QYDSABKAFIDIgBARISCgVuZXdlchgOIAEoAUgNiAEBEhcKCmlkZW50aWZpZXIYDyABKAFIDogBARIUCgdyZWNlbmN5GBAgASgBSA+IAQFCCQoHX2Nvc2luZUIHCgVfYm0yNUIJCgdfYW5zd2VyQgcKBV9uZXh0QgoKCF9zcGVha2VyQgsKCV90ZW1wb3JhbEIHCgVfZGF0ZUIKCghfc2Vzc2lvbkIHCgVfbGF0ZUIKCghfcGFzc2FnZUIJCgdfbmVhcmJ5QggKBl9uYW1lZEIICgZfZXhhY3RCCAoGX25ld2VyQg0KC19pZGVudGlmaWVyQgoKCF9yZWNlbmN5ItMBChZTZWFyY2hNZXNzYWdlc1Jlc3BvbnNlEhwKBGhpdHMYASADKAsyDi5yZW1vcmEudjEuSGl0EhAKCHJldmlzaW9uGAIgASgEEiQKBWluZGV4GAMgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUSIwoHcHJvZmlsZRgEIAEoDjISLnJlbW9yYS52MS5Qcm9maWxlEhEKCXRydW5jYXRlZBgFIAEoCBIXCg9uZXh0X3BhZ2VfdG9rZW4YBiABKAkSEgoKcmVjZWlwdF9pZBgHIAEoCSJ8CgNIaXQSIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRINCgVzY29yZRgDIAEoARIoCgpjb21wb25lbnRzGAQgAygLMhQucmVtb3JhLnYxLkNvbXBvbmVudCI4CglDb21wb25lbnQSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIOCgZ3ZWlnaHQYAyABKAEidwoKSW5kZXhTdGF0ZRINCgVtb2RlbBgBIAEoCRIPCgdwZW5kaW5nGAIgASgDEhIKCndvcmRzX29ubHkYAyABKAgSNQoRd29yZHNfb25seV9yZWFzb24YBCABKA4yGi5yZW1vcmEudjEuV29yZHNPbmx5UmVhc29uIpwEChZBc3NlbWJsZUNvbnRleHRSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEg0KBXF1ZXJ5GAMgASgJEhIKCm1heF90b2tlbnMYBCABKAUSJQoIZW5jb2RpbmcYBSABKAsyEy5yZW1vcmEudjEuRW5jb2RpbmcSHAoPcmVjZW50X21lc3NhZ2VzGAYgASgFSACIAQESKAoGc2VhcmNoGAcgASgLMhgucmVtb3JhLnYxLlNlYXJjaE9wdGlvbnMSGQoRc2VhcmNoX3VzZXJfc2NvcGUYCCABKAgSHwoFbWVyZ2UYCSABKA4yEC5yZW1vcmEudjEuTWVyZ2USJwoJcmVuZGVyaW5nGAogASgOMhQucmVtb3JhLnYxLlJlbmRlcmluZxIUCgxtaW5fcmV2aXNpb24YCyABKAQSLQoKaW5kZXhfd2FpdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCg9xdWVyeV9lbWJlZGRpbmcYDSABKAsyFC5yZW1vcmEudjEuRW1iZWRkaW5nEg4KBnN5c3RlbRgOIAEoCRIVCg1hbGxvd19wYXJ0aWFsGA8gASgIEhkKEWluY2x1ZGVfdW5yZWxhdGVkGBAgASgIEhcKD3dpdGhvdXRfcmVjZWlwdBgRIAEoCEISChBfcmVjZW50X21lc3NhZ2VzIscCChdBc3NlbWJsZUNvbnRleHRSZXNwb25zZRIeCgVpdGVtcxgBIAMoCzIPLnJlbW9yYS52MS5JdGVtEgwKBHRleHQYAiABKAkSEwoLdG9rZW5zX3VzZWQYAyABKAUSFwoPb3ZlcmhlYWRfdG9rZW5zGAQgASgFEhAKCGxlZnRfb3V0GAUgASgFEhcKD3VuY291bnRlZF9wYXJ0cxgGIAEoBRINCgVleGFjdBgHIAEoCBIQCghyZXZpc2lvbhgIIAEoBBIkCgVpbmRleBgJIAEoCzIVLnJlbW9yYS52MS5JbmRleFN0YXRlEiMKB2VhcmxpZXIYCiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRISCgp1bmFuc3dlcmVkGAsgASgFEhEKCXVucmVsYXRlZBgMIAEoBRISCgpyZWNlaXB0X2lkGA0gASgJIsoCChdSZWFkQ29udmVyc2F0aW9uUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIcCg9yZWNlbnRfbWVzc2FnZXMYAyABKAVIAYgBARIOCgR0ZXh0GAQgASgJSAASKQoJZW1iZWRkaW5nGAUgASgLMhQucmVtb3JhLnYxLkVtYmVkZGluZ0gAEikKB29wdGlvbnMYBiABKAsyGC5yZW1vcmEudjEuU2VhcmNoT3B0aW9ucxIfCgVtZXJnZRgHIAEoDjIQLnJlbW9yYS52MS5NZXJnZRIUCgxtaW5fcmV2aXNpb24YCCABKAQSLQoKaW5kZXhfd2FpdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVxdWVyeUISChBfcmVjZW50X21lc3NhZ2VzIt0BChhSZWFkQ29udmVyc2F0aW9uUmVzcG9uc2USKAoIbWVzc2FnZXMYASADKAsyFi5yZW1vcmEudjEuUmVhZE1lc3NhZ2USLQoMY29udmVyc2F0aW9uGAIgASgLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIdChVmaXJzdF9yZWNlbnRfc2VxdWVuY2UYAyABKAQSEQoJdHJ1bmNhdGVkGAQgASgIEhAKCHJldmlzaW9uGAUgASgEEiQKBWluZGV4GAYgASgLMhUucmVtb3JhLnYxLkluZGV4U3RhdGUiUAoLUmVhZE1lc3NhZ2USIwoHbWVzc2FnZRgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlEhIKBXNjb3JlGAIgASgBSACIAQFCCAoGX3Njb3JlIm4KF0dldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ9ChhHZXRXb3JraW5nTWVtb3J5UmVzcG9uc2USDwoHY29udGVudBgBIAEoDBINCgVmb3VuZBgCIAEoCBIvCgt1cGRhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBCABKAQioAEKF1NldFdvcmtpbmdNZW1vcnlSZXF1ZXN0EiwKBXNjb3BlGAEgASgLMh0ucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlTY29wZRIPCgdjb250ZW50GAIgASgMEg8KB3VzZXJfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIl0KGFNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikgIKGEVkaXRXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHY29udGVudBgCIAEoCRIqCgRtb2RlGAMgASgOMhwucmVtb3JhLnYxLldvcmtpbmdNZW1vcnlNb2RlEi4KBmZvcm1hdBgEIAEoDjIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5Rm9ybWF0EhMKC2pzb25fc2NoZW1hGAUgASgJEg8KB3VzZXJfaWQYBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCRIhCgZvcmlnaW4YCCABKAsyES5yZW1vcmEudjEuT3JpZ2luIl4KGUVkaXRXb3JraW5nTWVtb3J5UmVzcG9uc2USLwoLdXBkYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAIgASgEIpIBChpEZWxldGVXb3JraW5nTWVtb3J5UmVxdWVzdBIsCgVzY29wZRgBIAEoCzIdLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5U2NvcGUSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQAobRGVsZXRlV29ya2luZ01lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQihQEKFUFkZE1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEiQKBWl0ZW1zGAIgAygLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW0SEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIjcKFkFkZE1lbW9yeUl0ZW1zUmVzcG9uc2USCwoDaWRzGAEgAygJEhAKCHJldmlzaW9uGAIgASgEIq4BChhTZWFyY2hNZW1vcnlJdGVtc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRINCgVxdWVyeRgCIAEoCRIJCgFrGAMgASgFEhYKCXRocmVzaG9sZBgEIAEoAUgAiAEBEisKBmZpbHRlchgFIAEoCzIbLnJlbW9yYS52MS5NZW1vcnlJdGVtRmlsdGVyEhQKDG1pbl9yZXZpc2lvbhgGIAEoBEIMCgpfdGhyZXNob2xkIo4BChlTZWFyY2hNZW1vcnlJdGVtc1Jlc3BvbnNlEiYKBGhpdHMYASADKAsyGC5yZW1vcmEudjEuTWVtb3J5SXRlbUhpdBIRCgl0cnVuY2F0ZWQYAiABKAgSEAoIcmV2aXNpb24YAyABKAQSJAoFaW5kZXgYBCABKAsyFS5yZW1vcmEudjEuSW5kZXhTdGF0ZSJDCg1NZW1vcnlJdGVtSGl0EiMKBGl0ZW0YASABKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRINCgVzY29yZRgCIAEoASJOChRHZXRNZW1vcnlJdGVtUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEg8KB2l0ZW1faWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIk4KFUdldE1lbW9yeUl0ZW1SZXNwb25zZRIjCgRpdGVtGAEgASgLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW0SEAoIcmV2aXNpb24YAiABKAQikwEKFkxpc3RNZW1vcnlJdGVtc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5yZW1vcmEudjEuTWVtb3J5SXRlbUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIUCgxtaW5fcmV2aXNpb24YBSABKAQiagoXTGlzdE1lbW9yeUl0ZW1zUmVzcG9uc2USJAoFaXRlbXMYASADKAsyFS5yZW1vcmEudjEuTWVtb3J5SXRlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQixwEKGERlbGV0ZU1lbW9yeUl0ZW1zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEicKA2lkcxgCIAEoCzIYLnJlbW9yYS52MS5NZW1vcnlJdGVtSWRzSAASLQoGZmlsdGVyGAMgASgLMhsucmVtb3JhLnYxLk1lbW9yeUl0ZW1GaWx0ZXJIABISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW5CCwoJc2VsZWN0aW9uIkQKGURlbGV0ZU1lbW9yeUl0ZW1zUmVzcG9uc2USFQoNZGVsZXRlZF9pdGVtcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCJOChFHZXRSZWNlaXB0UmVxdWVzdBISCgpyZWNlaXB0X2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIksKEkdldFJlY2VpcHRSZXNwb25zZRIjCgdyZWNlaXB0GAEgASgLMhIucmVtb3JhLnYxLlJlY2VpcHQSEAoIcmV2aXNpb24YAiABKAQifAoTTGlzdFJlY2VpcHRzUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIUCgxtaW5fcmV2aXNpb24YBSABKAQiZwoUTGlzdFJlY2VpcHRzUmVzcG9uc2USJAoIcmVjZWlwdHMYASADKAsyEi5yZW1vcmEudjEuUmVjZWlwdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiUQoUUmVwbGF5Q29udGV4dFJlcXVlc3QSEgoKcmVjZWlwdF9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCLZAQoVUmVwbGF5Q29udGV4dFJlc3BvbnNlEjUKB2NvbnRleHQYASABKAsyIi5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVzcG9uc2VIABIzCgZzZWFyY2gYAiABKAsyIS5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZUgAEiYKBmVyYXNlZBgDIAMoCzIWLnJlbW9yYS52MS5SZWNlaXB0SXRlbRIRCglpZGVudGljYWwYBCABKAgSEAoIcmV2aXNpb24YBSABKARCBwoFcmVwbHkicQoTRGlmZkNvbnRleHRzUmVxdWVzdBIZChFiZWZvcmVfcmVjZWlwdF9pZBgBIAEoCRIYChBhZnRlcl9yZWNlaXB0X2lkGAIgASgJEg8KB3VzZXJfaWQYAyABKAkSFAoMbWluX3JldmlzaW9uGAQgASgEItIBChREaWZmQ29udGV4dHNSZXNwb25zZRIpCgdjYW1lX2luGAEgAygLMhgucmVtb3JhLnYxLkNvbnRleHRDaGFuZ2USKgoId2VudF9vdXQYAiADKAsyGC5yZW1vcmEudjEuQ29udGV4dENoYW5nZRIpCgdjaGFuZ2VkGAMgAygLMhgucmVtb3JhLnYxLkNvbnRleHRDaGFuZ2USEQoJdW5jaGFuZ2VkGAQgASgFEhMKC2RpZmZlcmVuY2VzGAUgAygJEhAKCHJldmlzaW9uGAYgASgEImsKDUNvbnRleHRDaGFuZ2USJgoGYmVmb3JlGAEgASgLMhYucmVtb3JhLnYxLlJlY2VpcHRJdGVtEiUKBWFmdGVyGAIgASgLMhYucmVtb3JhLnYxLlJlY2VpcHRJdGVtEgsKA3doeRgDIAEoCSK3AwoHUmVjZWlwdBIKCgJpZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAYgASgEEjQKB2NvbnRleHQYByABKAsyIS5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVxdWVzdEgAEjIKBnNlYXJjaBgIIAEoCzIgLnJlbW9yYS52MS5TZWFyY2hNZXNzYWdlc1JlcXVlc3RIABISCgppc19jb250ZXh0GAkgASgIEiUKBWl0ZW1zGAogAygLMhYucmVtb3JhLnYxLlJlY2VpcHRJdGVtEhIKCml0ZW1fY291bnQYCyABKAUSEwoLdG9rZW5zX3VzZWQYDCABKAUSFwoPb3ZlcmhlYWRfdG9rZW5zGA0gASgFEhAKCGxlZnRfb3V0GA4gASgFQgkKB3JlcXVlc3QingIKC1JlY2VpcHRJdGVtEhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIYChBjb252ZXJzYXRpb25fdWlkGAIgASgEEhIKCm1lc3NhZ2VfaWQYAyABKAkSEAoIc2VxdWVuY2UYBCABKAQSGAoQbWVzc2FnZV9yZXZpc2lvbhgFIAEoBBIjCgdzZWN0aW9uGAYgASgOMhIucmVtb3JhLnYxLlNlY3Rpb24SEgoFc2NvcmUYByABKAFIAIgBARIOCgZ0b2tlbnMYCCABKAUSDgoGcmVhc29uGAkgASgJEg8KB3BhcnRpYWwYCiABKAgSKAoKY29tcG9uZW50cxgLIAMoCzIULnJlbW9yYS52MS5Db21wb25lbnRCCAoGX3Njb3JlIssBCgRJdGVtEiMKB21lc3NhZ2UYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIXCg9jb252ZXJzYXRpb25faWQYAiABKAkSIwoHc2VjdGlvbhgDIAEoDjISLnJlbW9yYS52MS5TZWN0aW9uEhIKBXNjb3JlGAQgASgBSACIAQESDgoGdG9rZW5zGAUgASgFEg4KBnJlYXNvbhgGIAEoCRIRCgl1bmNvdW50ZWQYByADKAkSDwoHcGFydGlhbBgIIAEoCEIICgZfc2NvcmUqnAEKD1dvcmRzT25seVJlYXNvbhIhCh1XT1JEU19PTkxZX1JFQVNPTl9VTlNQRUNJRklFRBAAEh0KGVdPUkRTX09OTFlfUkVBU09OX1BST0ZJTEUQARIeChpXT1JEU19PTkxZX1JFQVNPTl9OT19NT0RFTBACEicKI1dPUkRTX09OTFlfUkVBU09OX01PREVMX1VOUkVBQ0hBQkxFEAMqeAoHUHJvZmlsZRIXChNQUk9GSUxFX1VOU1BFQ0lGSUVEEAASEgoOUFJPRklMRV9IWUJSSUQQARISCg5QUk9GSUxFX1ZFQ1RPUhACEhMKD1BST0ZJTEVfTEVYSUNBTBADEhcKE1BST0ZJTEVfSFlCUklEX0xBVEUQBCpgCgdTZWN0aW9uEhcKE1NFQ1RJT05fVU5TUEVDSUZJRUQQABISCg5TRUNUSU9OX1JFQ0VOVBABEhQKEFNFQ1RJT05fUkVDQUxMRUQQAhISCg5TRUNUSU9OX1NZU1RFTRADKmwKBU1lcmdlEhUKEU1FUkdFX1VOU1BFQ0lGSUVEEAASEAoMTUVSR0VfQVBQRU5EEAESEQoNTUVSR0VfUFJFUEVORBACEhQKEE1FUkdFX0lOVEVSTEVBVkUQAxIRCg1NRVJHRV9FQVJMSUVSEAQqWAoJUmVuZGVyaW5nEhkKFVJFTkRFUklOR19VTlNQRUNJRklFRBAAEhYKElJFTkRFUklOR19NRVNTQUdFUxABEhgKFFJFTkRFUklOR19UUkFOU0NSSVBUEAIy2gsKDU1lbW9yeVNlcnZpY2USWgoOU2VhcmNoTWVzc2FnZXMSIC5yZW1vcmEudjEuU2VhcmNoTWVzc2FnZXNSZXF1ZXN0GiEucmVtb3JhLnYxLlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2UiA5ACARJdCg9Bc3NlbWJsZUNvbnRleHQSIS5yZW1vcmEudjEuQXNzZW1ibGVDb250ZXh0UmVxdWVzdBoiLnJlbW9yYS52MS5Bc3NlbWJsZUNvbnRleHRSZXNwb25zZSIDkAIBEmAKEFJlYWRDb252ZXJzYXRpb24SIi5yZW1vcmEudjEuUmVhZENvbnZlcnNhdGlvblJlcXVlc3QaIy5yZW1vcmEudjEuUmVhZENvbnZlcnNhdGlvblJlc3BvbnNlIgOQAgESYAoQR2V0V29ya2luZ01lbW9yeRIiLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVxdWVzdBojLnJlbW9yYS52MS5HZXRXb3JraW5nTWVtb3J5UmVzcG9uc2UiA5ACARJbChBTZXRXb3JraW5nTWVtb3J5EiIucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXF1ZXN0GiMucmVtb3JhLnYxLlNldFdvcmtpbmdNZW1vcnlSZXNwb25zZRJeChFFZGl0V29ya2luZ01lbW9yeRIjLnJlbW9yYS52MS5FZGl0V29ya2luZ01lbW9yeVJlcXVlc3QaJC5yZW1vcmEudjEuRWRpdFdvcmtpbmdNZW1vcnlSZXNwb25zZRJkChNEZWxldGVXb3JraW5nTWVtb3J5EiUucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXF1ZXN0GiYucmVtb3JhLnYxLkRlbGV0ZVdvcmtpbmdNZW1vcnlSZXNwb25zZRJVCg5BZGRNZW1vcnlJdGVtcxIgLnJlbW9yYS52MS5BZGRNZW1vcnlJdGVtc1JlcXVlc3QaIS5yZW1vcmEudjEuQWRkTWVtb3J5SXRlbXNSZXNwb25zZRJjChFTZWFyY2hNZW1vcnlJdGVtcxIjLnJlbW9yYS52MS5TZWFyY2hNZW1vcnlJdGVtc1JlcXVlc3QaJC5yZW1vcmEudjEuU2VhcmNoTWVtb3J5SXRlbXNSZXNwb25zZSIDkAIBElcKDUdldE1lbW9yeUl0ZW0SHy5yZW1vcmEudjEuR2V0TWVtb3J5SXRlbVJlcXVlc3QaIC5yZW1vcmEudjEuR2V0TWVtb3J5SXRlbVJlc3BvbnNlIgOQAgESXQoPTGlzdE1lbW9yeUl0ZW1zEiEucmVtb3JhLnYxLkxpc3RNZW1vcnlJdGVtc1JlcXVlc3QaIi5yZW1vcmEudjEuTGlzdE1lbW9yeUl0ZW1zUmVzcG9uc2UiA5ACARJeChFEZWxldGVNZW1vcnlJdGVtcxIjLnJlbW9yYS52MS5EZWxldGVNZW1vcnlJdGVtc1JlcXVlc3QaJC5yZW1vcmEudjEuRGVsZXRlTWVtb3J5SXRlbXNSZXNwb25zZRJOCgpHZXRSZWNlaXB0EhwucmVtb3JhLnYxLkdldFJlY2VpcHRSZXF1ZXN0Gh0ucmVtb3JhLnYxLkdldFJlY2VpcHRSZXNwb25zZSIDkAIBElQKDExpc3RSZWNlaXB0cxIeLnJlbW9yYS52MS5MaXN0UmVjZWlwdHNSZXF1ZXN0Gh8ucmVtb3JhLnYxLkxpc3RSZWNlaXB0c1Jlc3BvbnNlIgOQAgESVwoNUmVwbGF5Q29udGV4dBIfLnJlbW9yYS52MS5SZXBsYXlDb250ZXh0UmVxdWVzdBogLnJlbW9yYS52MS5SZXBsYXlDb250ZXh0UmVzcG9uc2UiA5ACARJUCgxEaWZmQ29udGV4dHMSHi5yZW1vcmEudjEuRGlmZkNvbnRleHRzUmVxdWVzdBofLnJlbW9yYS52MS5EaWZmQ29udGV4dHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_memory_item, file_remora_v1_message, file_remora_v1_text_service, file_remora_v1_working_memory]);
 
 /**
  * One user's part of one conversation.
@@ -171,6 +171,13 @@ export type SearchMessagesRequest = Message<"remora.v1.SearchMessagesRequest"> &
    * @generated from field: string page_token = 10;
    */
   pageToken: string;
+
+  /**
+   * Whether the reply leaves no receipt.
+   *
+   * @generated from field: bool without_receipt = 11;
+   */
+  withoutReceipt: boolean;
 };
 
 /**
@@ -499,6 +506,13 @@ export type SearchMessagesResponse = Message<"remora.v1.SearchMessagesResponse">
    * @generated from field: string next_page_token = 6;
    */
   nextPageToken: string;
+
+  /**
+   * The receipt of this reply; empty if it leaves none.
+   *
+   * @generated from field: string receipt_id = 7;
+   */
+  receiptId: string;
 };
 
 /**
@@ -758,6 +772,13 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
    * @generated from field: bool include_unrelated = 16;
    */
   includeUnrelated: boolean;
+
+  /**
+   * Whether the reply leaves no receipt.
+   *
+   * @generated from field: bool without_receipt = 17;
+   */
+  withoutReceipt: boolean;
 };
 
 /**
@@ -861,6 +882,13 @@ export type AssembleContextResponse = Message<"remora.v1.AssembleContextResponse
    * @generated from field: int32 unrelated = 12;
    */
   unrelated: number;
+
+  /**
+   * The receipt of this reply; empty if it leaves none.
+   *
+   * @generated from field: string receipt_id = 13;
+   */
+  receiptId: string;
 };
 
 /**
@@ -1803,6 +1831,592 @@ export const DeleteMemoryItemsResponseSchema: GenMessage<DeleteMemoryItemsRespon
   messageDesc(file_remora_v1_memory_service, 33);
 
 /**
+ * The request of GetReceipt.
+ *
+ * @generated from message remora.v1.GetReceiptRequest
+ */
+export type GetReceiptRequest = Message<"remora.v1.GetReceiptRequest"> & {
+  /**
+   * Required. The receipt, 1 to 128 bytes.
+   *
+   * @generated from field: string receipt_id = 1;
+   */
+  receiptId: string;
+
+  /**
+   * If given, the receipt must be this user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetReceiptRequest.
+ * Use `create(GetReceiptRequestSchema)` to create a new message.
+ */
+export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 34);
+
+/**
+ * The reply of GetReceipt.
+ *
+ * @generated from message remora.v1.GetReceiptResponse
+ */
+export type GetReceiptResponse = Message<"remora.v1.GetReceiptResponse"> & {
+  /**
+   * The receipt.
+   *
+   * @generated from field: remora.v1.Receipt receipt = 1;
+   */
+  receipt?: Receipt | undefined;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.GetReceiptResponse.
+ * Use `create(GetReceiptResponseSchema)` to create a new message.
+ */
+export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 35);
+
+/**
+ * The request of ListReceipts.
+ *
+ * @generated from message remora.v1.ListReceiptsRequest
+ */
+export type ListReceiptsRequest = Message<"remora.v1.ListReceiptsRequest"> & {
+  /**
+   * Only receipts of this user, up to 512 bytes. Empty: of any.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any.
+   *
+   * @generated from field: string conversation_id = 2;
+   */
+  conversationId: string;
+
+  /**
+   * Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; the other fields must be the same.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 5;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListReceiptsRequest.
+ * Use `create(ListReceiptsRequestSchema)` to create a new message.
+ */
+export const ListReceiptsRequestSchema: GenMessage<ListReceiptsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 36);
+
+/**
+ * The reply of ListReceipts.
+ *
+ * @generated from message remora.v1.ListReceiptsResponse
+ */
+export type ListReceiptsResponse = Message<"remora.v1.ListReceiptsResponse"> & {
+  /**
+   * The page.
+   *
+   * @generated from field: repeated remora.v1.Receipt receipts = 1;
+   */
+  receipts: Receipt[];
+
+  /**
+   * For the next page; empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ListReceiptsResponse.
+ * Use `create(ListReceiptsResponseSchema)` to create a new message.
+ */
+export const ListReceiptsResponseSchema: GenMessage<ListReceiptsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 37);
+
+/**
+ * The request of ReplayContext.
+ *
+ * @generated from message remora.v1.ReplayContextRequest
+ */
+export type ReplayContextRequest = Message<"remora.v1.ReplayContextRequest"> & {
+  /**
+   * Required. The receipt, 1 to 128 bytes.
+   *
+   * @generated from field: string receipt_id = 1;
+   */
+  receiptId: string;
+
+  /**
+   * If given, the receipt must be this user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 3;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ReplayContextRequest.
+ * Use `create(ReplayContextRequestSchema)` to create a new message.
+ */
+export const ReplayContextRequestSchema: GenMessage<ReplayContextRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 38);
+
+/**
+ * The reply of ReplayContext.
+ *
+ * @generated from message remora.v1.ReplayContextResponse
+ */
+export type ReplayContextResponse = Message<"remora.v1.ReplayContextResponse"> & {
+  /**
+   * The reply that the receipt is of.
+   *
+   * @generated from oneof remora.v1.ReplayContextResponse.reply
+   */
+  reply: {
+    /**
+     * Of AssembleContext.
+     *
+     * @generated from field: remora.v1.AssembleContextResponse context = 1;
+     */
+    value: AssembleContextResponse;
+    case: "context";
+  } | {
+    /**
+     * Of SearchMessages.
+     *
+     * @generated from field: remora.v1.SearchMessagesResponse search = 2;
+     */
+    value: SearchMessagesResponse;
+    case: "search";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The items that are missing, because they were erased since.
+   *
+   * @generated from field: repeated remora.v1.ReceiptItem erased = 3;
+   */
+  erased: ReceiptItem[];
+
+  /**
+   * Whether the reply is, byte for byte, what was given then. If nothing was erased, it is, except that a later version of
+   * the server may render `text` and `earlier` in another way.
+   *
+   * @generated from field: bool identical = 4;
+   */
+  identical: boolean;
+
+  /**
+   * The revision that was read.
+   *
+   * @generated from field: uint64 revision = 5;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ReplayContextResponse.
+ * Use `create(ReplayContextResponseSchema)` to create a new message.
+ */
+export const ReplayContextResponseSchema: GenMessage<ReplayContextResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 39);
+
+/**
+ * The request of DiffContexts.
+ *
+ * @generated from message remora.v1.DiffContextsRequest
+ */
+export type DiffContextsRequest = Message<"remora.v1.DiffContextsRequest"> & {
+  /**
+   * Required. The receipt to compare from, 1 to 128 bytes.
+   *
+   * @generated from field: string before_receipt_id = 1;
+   */
+  beforeReceiptId: string;
+
+  /**
+   * Required. The receipt to compare with, 1 to 128 bytes.
+   *
+   * @generated from field: string after_receipt_id = 2;
+   */
+  afterReceiptId: string;
+
+  /**
+   * If given, both receipts must be this user's.
+   *
+   * @generated from field: string user_id = 3;
+   */
+  userId: string;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 4;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.DiffContextsRequest.
+ * Use `create(DiffContextsRequestSchema)` to create a new message.
+ */
+export const DiffContextsRequestSchema: GenMessage<DiffContextsRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 40);
+
+/**
+ * The reply of DiffContexts. Items are the same if they are the same message, whatever its revision.
+ *
+ * @generated from message remora.v1.DiffContextsResponse
+ */
+export type DiffContextsResponse = Message<"remora.v1.DiffContextsResponse"> & {
+  /**
+   * Items that only the later receipt has, in its order.
+   *
+   * @generated from field: repeated remora.v1.ContextChange came_in = 1;
+   */
+  cameIn: ContextChange[];
+
+  /**
+   * Items that only the earlier receipt has, in its order.
+   *
+   * @generated from field: repeated remora.v1.ContextChange went_out = 2;
+   */
+  wentOut: ContextChange[];
+
+  /**
+   * Items that both have, with another text, section, score or cost; in the order of the later receipt.
+   *
+   * @generated from field: repeated remora.v1.ContextChange changed = 3;
+   */
+  changed: ContextChange[];
+
+  /**
+   * How many items both have unchanged.
+   *
+   * @generated from field: int32 unchanged = 4;
+   */
+  unchanged: number;
+
+  /**
+   * What differs between the requests and between the replies as a whole, for people.
+   *
+   * @generated from field: repeated string differences = 5;
+   */
+  differences: string[];
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 6;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.DiffContextsResponse.
+ * Use `create(DiffContextsResponseSchema)` to create a new message.
+ */
+export const DiffContextsResponseSchema: GenMessage<DiffContextsResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 41);
+
+/**
+ * An item that differs between two contexts.
+ *
+ * @generated from message remora.v1.ContextChange
+ */
+export type ContextChange = Message<"remora.v1.ContextChange"> & {
+  /**
+   * The item as the earlier receipt has it, if it does.
+   *
+   * @generated from field: remora.v1.ReceiptItem before = 1;
+   */
+  before?: ReceiptItem | undefined;
+
+  /**
+   * The item as the later receipt has it, if it does.
+   *
+   * @generated from field: remora.v1.ReceiptItem after = 2;
+   */
+  after?: ReceiptItem | undefined;
+
+  /**
+   * Why it came in, went out or changed, for people.
+   *
+   * @generated from field: string why = 3;
+   */
+  why: string;
+};
+
+/**
+ * Describes the message remora.v1.ContextChange.
+ * Use `create(ContextChangeSchema)` to create a new message.
+ */
+export const ContextChangeSchema: GenMessage<ContextChange> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 42);
+
+/**
+ * What a reply of AssembleContext or SearchMessages was made of.
+ *
+ * @generated from message remora.v1.Receipt
+ */
+export type Receipt = Message<"remora.v1.Receipt"> & {
+  /**
+   * The receipt.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Whose it is: the user whose messages were read. Empty: a search of the whole tenant.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * The conversation of the context or the search; empty if it was a search of a user or of the tenant.
+   *
+   * @generated from field: string conversation_id = 3;
+   */
+  conversationId: string;
+
+  /**
+   * When the reply was made.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 4;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When the receipt expires.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 5;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * The revision that the reply showed.
+   *
+   * @generated from field: uint64 revision = 6;
+   */
+  revision: bigint;
+
+  /**
+   * What was asked for; unset in lists, and if it was erased.
+   *
+   * @generated from oneof remora.v1.Receipt.request
+   */
+  request: {
+    /**
+     * Of AssembleContext.
+     *
+     * @generated from field: remora.v1.AssembleContextRequest context = 7;
+     */
+    value: AssembleContextRequest;
+    case: "context";
+  } | {
+    /**
+     * Of SearchMessages.
+     *
+     * @generated from field: remora.v1.SearchMessagesRequest search = 8;
+     */
+    value: SearchMessagesRequest;
+    case: "search";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Whether the reply is a context; if not, it is of a search.
+   *
+   * @generated from field: bool is_context = 9;
+   */
+  isContext: boolean;
+
+  /**
+   * What the reply was made of, in its order; empty in lists.
+   *
+   * @generated from field: repeated remora.v1.ReceiptItem items = 10;
+   */
+  items: ReceiptItem[];
+
+  /**
+   * How many items there are.
+   *
+   * @generated from field: int32 item_count = 11;
+   */
+  itemCount: number;
+
+  /**
+   * AssembleContext: as in its reply.
+   *
+   * @generated from field: int32 tokens_used = 12;
+   */
+  tokensUsed: number;
+
+  /**
+   * AssembleContext: as in its reply.
+   *
+   * @generated from field: int32 overhead_tokens = 13;
+   */
+  overheadTokens: number;
+
+  /**
+   * AssembleContext: as in its reply.
+   *
+   * @generated from field: int32 left_out = 14;
+   */
+  leftOut: number;
+};
+
+/**
+ * Describes the message remora.v1.Receipt.
+ * Use `create(ReceiptSchema)` to create a new message.
+ */
+export const ReceiptSchema: GenMessage<Receipt> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 43);
+
+/**
+ * One message of a receipt.
+ *
+ * @generated from message remora.v1.ReceiptItem
+ */
+export type ReceiptItem = Message<"remora.v1.ReceiptItem"> & {
+  /**
+   * Its conversation; empty if it is the system text of the request.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * The uid of the conversation; 0 if there is none.
+   *
+   * @generated from field: uint64 conversation_uid = 2;
+   */
+  conversationUid: bigint;
+
+  /**
+   * The message; empty if it is the system text of the request.
+   *
+   * @generated from field: string message_id = 3;
+   */
+  messageId: string;
+
+  /**
+   * Its sequence; 0 if it is the system text of the request.
+   *
+   * @generated from field: uint64 sequence = 4;
+   */
+  sequence: bigint;
+
+  /**
+   * The revision that the message had.
+   *
+   * @generated from field: uint64 message_revision = 5;
+   */
+  messageRevision: bigint;
+
+  /**
+   * AssembleContext: which part of the context it belongs to.
+   *
+   * @generated from field: remora.v1.Section section = 6;
+   */
+  section: Section;
+
+  /**
+   * Its score, if it was found by the query.
+   *
+   * @generated from field: optional double score = 7;
+   */
+  score?: number | undefined;
+
+  /**
+   * AssembleContext: its cost as rendered.
+   *
+   * @generated from field: int32 tokens = 8;
+   */
+  tokens: number;
+
+  /**
+   * AssembleContext: why it was chosen, for people.
+   *
+   * @generated from field: string reason = 9;
+   */
+  reason: string;
+
+  /**
+   * AssembleContext: whether its text was truncated.
+   *
+   * @generated from field: bool partial = 10;
+   */
+  partial: boolean;
+
+  /**
+   * SearchMessages with `explain`: the components of the score.
+   *
+   * @generated from field: repeated remora.v1.Component components = 11;
+   */
+  components: Component[];
+};
+
+/**
+ * Describes the message remora.v1.ReceiptItem.
+ * Use `create(ReceiptItemSchema)` to create a new message.
+ */
+export const ReceiptItemSchema: GenMessage<ReceiptItem> = /*@__PURE__*/
+  messageDesc(file_remora_v1_memory_service, 44);
+
+/**
  * One message of a context.
  *
  * @generated from message remora.v1.Item
@@ -1870,7 +2484,7 @@ export type Item = Message<"remora.v1.Item"> & {
  * Use `create(ItemSchema)` to create a new message.
  */
 export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
-  messageDesc(file_remora_v1_memory_service, 34);
+  messageDesc(file_remora_v1_memory_service, 45);
 
 /**
  * Why a ranking is by words alone.
@@ -2104,6 +2718,12 @@ export const RenderingSchema: GenEnum<Rendering> = /*@__PURE__*/
  * once and by its vector when it has been embedded; `index_wait` bounds how long a call waits for vectors, and `index`
  * says how many are missing.
  *
+ * Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
+ * reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
+ * be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
+ * `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
+ * user is deleted, as does the request with its texts. Receipts are not exported.
+ *
  * Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
  * are the user's alone: no call finds those of another one. DeleteUser deletes them.
  *
@@ -2238,6 +2858,50 @@ export const MemoryService: GenService<{
     methodKind: "unary";
     input: typeof DeleteMemoryItemsRequestSchema;
     output: typeof DeleteMemoryItemsResponseSchema;
+  },
+  /**
+   * Gets the receipt of an assembled context or of a search. It sees the receipt of every reply that was received before.
+   * NOT_FOUND, RECEIPT_NOT_FOUND if there is none: it has expired, its user was deleted, or the server ended before it
+   * was written.
+   *
+   * @generated from rpc remora.v1.MemoryService.GetReceipt
+   */
+  getReceipt: {
+    methodKind: "unary";
+    input: typeof GetReceiptRequestSchema;
+    output: typeof GetReceiptResponseSchema;
+  },
+  /**
+   * Lists receipts by their create time, the newest first, without their items and their requests.
+   *
+   * @generated from rpc remora.v1.MemoryService.ListReceipts
+   */
+  listReceipts: {
+    methodKind: "unary";
+    input: typeof ListReceiptsRequestSchema;
+    output: typeof ListReceiptsResponseSchema;
+  },
+  /**
+   * Gives the reply of a receipt again, from the messages as they were then. Nothing is searched and nothing is ranked. What
+   * was erased since is left out and named. NOT_FOUND, RECEIPT_NOT_FOUND as GetReceipt.
+   *
+   * @generated from rpc remora.v1.MemoryService.ReplayContext
+   */
+  replayContext: {
+    methodKind: "unary";
+    input: typeof ReplayContextRequestSchema;
+    output: typeof ReplayContextResponseSchema;
+  },
+  /**
+   * Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
+   * GetReceipt.
+   *
+   * @generated from rpc remora.v1.MemoryService.DiffContexts
+   */
+  diffContexts: {
+    methodKind: "unary";
+    input: typeof DiffContextsRequestSchema;
+    output: typeof DiffContextsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_memory_service, 0);

@@ -1,0 +1,228 @@
+"""Receipts: what a reply of AssembleContext or SearchMessages was made of, and that reply again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from msgspec import Struct
+
+from remora_server.domain.calls import Read, Write
+from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.quotation import Quotation
+from remora_server.domain.renderings import EARLIER
+from remora_server.domain.workflows import PartPosition
+
+
+class TextForm(Enum):
+    """What text a reply has that quotes its messages: it is rendered again, and never kept."""
+
+    NONE = 0
+    EARLIER = 1
+    TRANSCRIPT = 2
+
+
+class ReplyItem(Struct, frozen=True):
+    """A message of a reply, in wire form. `rest` is what the reply has beside it; `uid` is the conversation's, 0 where
+    the message is of none, but was made from the request.
+    """
+
+    conversation_id: str
+    uid: int
+    encoded: bytes
+    rest: bytes
+
+
+class ReceiptDraft(Struct, frozen=True):
+    """A receipt that is to be written. `reply` is the reply without its items and texts; `create_time` is in
+    microseconds. An empty user is that of the conversation, or nobody.
+    """
+
+    id: str
+    tenant_id: str
+    user_id: str
+    conversation_id: str
+    uid: int
+    create_time: int
+    revision: int
+    is_context: bool
+    request: bytes
+    reply: bytes
+    items: tuple[ReplyItem, ...]
+    text_form: TextForm = TextForm.NONE
+    text: str = ""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it holds."""
+        return len(self.request) + len(self.reply) + sum(len(item.encoded) + len(item.rest) for item in self.items)
+
+
+class ReceiptItem(Struct, frozen=True):
+    """A message that a receipt names: `digest` is that of its wire form then."""
+
+    conversation_id: str
+    uid: int
+    user_id: str
+    message_id: str
+    sequence: int
+    revision: int
+    digest: int
+    rest: bytes
+
+
+class Receipt(Struct, frozen=True):
+    """A receipt. `request` is None where it was erased."""
+
+    id: str
+    user_id: str
+    conversation_id: str
+    uid: int
+    create_time: int
+    expire_time: int
+    revision: int
+    is_context: bool
+    request: bytes | None
+    reply: bytes
+    items: tuple[ReceiptItem, ...]
+    text_form: TextForm = TextForm.NONE
+    text_digest: int = 0
+
+
+class ReceiptQuery(Struct, frozen=True):
+    """Which receipts to list, the newest first."""
+
+    user_id: str = ""
+    conversation_id: str = ""
+    limit: int = 100
+    after: PartPosition | None = None
+
+
+class ReceiptPage(Struct, frozen=True):
+    """Receipts without their requests. `following`: where the next page begins; None at the end."""
+
+    receipts: tuple[Receipt, ...]
+    following: PartPosition | None
+    revision: int
+
+
+class ReceiptStore(Protocol):
+    """Keeps receipts, and with them the messages as they were: see `domain.store`."""
+
+    def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
+        """Write receipts of one tenant, which expire after so many microseconds. What was erased meanwhile is not
+        written.
+        """
+
+    def get(self, read: Read, receipt_id: str, user_id: str) -> tuple[Receipt, int]:
+        """A receipt, and the revision that this shows. Raises ReceiptNotFound."""
+
+    def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
+        """A page of receipts."""
+
+    def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
+        """The messages of a receipt in wire form, None for each that was erased."""
+
+
+def digest(data: bytes) -> int:
+    """What receipts name a content by, beside whose it is: 64 bits."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def text_of(form: TextForm, conversation_id: str, messages: Mapping[str, Sequence[ContextMessage]]) -> str:
+    """The text of a reply that has these messages, by the names of their sections (`context.Section`)."""
+    if form is TextForm.EARLIER:
+        recalled = messages.get("RECALLED", ())
+        return EARLIER + "".join(Quotation(conversation_id).lines(recalled).lines) if recalled else ""
+    quotation = Quotation()
+    system = [quotation.line(message) for message in messages.get("SYSTEM", ())]
+    others = [message for name, given in messages.items() if name != "SYSTEM" for message in given]
+    return "".join([*system, *quotation.lines(others).lines])
+
+
+class Standing(Struct, frozen=True):
+    """What of an item is compared: where it stands in a context and what it costs."""
+
+    item: ReceiptItem
+    section: str
+    score: float | None
+    tokens: int
+    reason: str
+    partial: bool
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.item.uid, self.item.sequence
+
+
+class Change(Struct, frozen=True):
+    """An item that differs: its indexes before and after, where it is in, and why."""
+
+    before: int | None
+    after: int | None
+    why: str
+
+
+class ContextDifference(Struct, frozen=True):
+    """What differs between two contexts."""
+
+    came_in: tuple[Change, ...]
+    went_out: tuple[Change, ...]
+    changed: tuple[Change, ...]
+    unchanged: int
+
+
+def compare(before: Sequence[Standing], after: Sequence[Standing], *, erased: frozenset[int]) -> ContextDifference:
+    """What differs. `erased`: the indexes of what was in before and is erased by now."""
+    old = {standing.place: number for number, standing in enumerate(before)}
+    new = {standing.place: number for number, standing in enumerate(after)}
+    both = [(old[place], number) for place, number in new.items() if place in old]
+    changes = [(here, there, _change(before[here], after[there])) for here, there in both]
+    return ContextDifference(
+        came_in=tuple(Change(None, number, after[number].reason) for place, number in new.items() if place not in old),
+        went_out=tuple(
+            Change(number, None, _why_out(before[number], after, is_erased=number in erased))
+            for place, number in old.items()
+            if place not in new
+        ),
+        changed=tuple(Change(here, there, why) for here, there, why in changes if why),
+        unchanged=sum(not why for _, _, why in changes),
+    )
+
+
+def _change(before: Standing, after: Standing) -> str:
+    """What of an item is other than before, in words; empty if nothing is."""
+    told = []
+    if before.item.revision != after.item.revision:
+        told.append(f"the message was replaced at revision {after.item.revision}")
+    elif before.item.digest != after.item.digest:
+        told.append("its text was truncated to another length")
+    if before.section != after.section:
+        told.append(f"it was {before.section.lower()} and is {after.section.lower()}")
+    if before.score != after.score:
+        told.append(f"its score was {_told(before.score)} and is {_told(after.score)}")
+    if before.tokens != after.tokens:
+        told.append(f"it cost {before.tokens} tokens and costs {after.tokens}")
+    return "; ".join(told)
+
+
+def _told(score: float | None) -> str:
+    return "none" if score is None else f"{score:.3f}"
+
+
+def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> str:
+    if is_erased:
+        return "the message was erased"
+    if gone.section == "SYSTEM":
+        return "another system text takes its place" if _of(after, "SYSTEM") else "there is no system text"
+    if gone.section == "RECENT":
+        newest = [standing.item.sequence for standing in _of(after, "RECENT")]
+        return f"the recent messages begin later, at sequence {min(newest)}" if newest else "no message is recent"
+    found = len(_of(after, gone.section))
+    return f"the query found others: {found} are in" if found else "nothing of its section is in"
+
+
+def _of(standings: Sequence[Standing], section: str) -> list[Standing]:
+    return [standing for standing in standings if standing.section == section]

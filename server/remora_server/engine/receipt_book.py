@@ -1,0 +1,150 @@
+"""The thread that writes receipts behind the replies that they are of."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from itertools import islice
+
+from remora_server import _native, failpoints
+from remora_server.domain.calls import Write
+from remora_server.domain.errors import DeadlineExceeded, RemoraError, RequestTooLarge, StoreFailed
+from remora_server.domain.receipts import ReceiptDraft, ReceiptStore
+from remora_server.locking import Level, new_condition
+from remora_server.supervision import LongLived
+
+MOST_WAITING, MOST_WAITING_BYTES = 1_024, 32 << 20
+BATCH, BATCH_BYTES = 64, 1 << 20
+LINGER_SECONDS = 0.02
+"""How long a receipt waits for others, to be written with them."""
+RETRY_SECONDS = 1.0
+DAY = 86_400_000_000
+
+logger = logging.getLogger(__name__)
+
+
+class ReceiptBook:
+    """Takes receipts and writes them in the background, from `start` to `close`.
+
+    What waits is bounded, and lost if the process is killed. While writes are refused, no receipts are taken.
+    """
+
+    def __init__(self, store: ReceiptStore, days: int) -> None:
+        """Receipts last so many days; of 0, none are taken."""
+        self._store = store
+        self._lifetime = days * DAY
+        self._waiting: deque[ReceiptDraft] = deque()
+        self._bytes = 0
+        self._taken = self._done = self._settling = 0
+        self._refused = self._stopping = False
+        self._changed = new_condition(Level.LEAF)
+        self._thread = LongLived("receipts", self._run)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._thread.end()
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    @property
+    def failure(self) -> str:
+        """Why its thread is not running; empty if it is."""
+        return self._thread.failure
+
+    def new_id(self) -> str:
+        """The id of a receipt to be left; empty if none can be left now."""
+        is_full = len(self._waiting) >= MOST_WAITING or self._bytes >= MOST_WAITING_BYTES
+        if is_full or not self._lifetime or self._refused or self._stopping:
+            return ""
+        return _native.new_id()
+
+    def leave(self, draft: ReceiptDraft) -> None:
+        """Have a receipt written. This is brief."""
+        with self._changed:
+            self._waiting.append(draft)
+            self._bytes += draft.size
+            self._taken += 1
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
+
+    def settle(self, deadline: float | None) -> None:
+        """Wait until what was left before is written, unless writes are refused now. Raises DeadlineExceeded."""
+        with self._changed:
+            target = self._taken
+            self._settling += 1
+            self._changed.notify_all()
+            try:
+                while self._done < target and not self._refused:
+                    patience = None if deadline is None else deadline - time.monotonic()
+                    if patience is not None and patience <= 0:
+                        raise DeadlineExceeded
+                    self._changed.wait(patience)
+            finally:
+                self._settling -= 1
+
+    def _run(self) -> None:
+        while batch := self._next():
+            failpoints.hit("receipts_turn")
+            self._try(batch)
+
+    def _next(self) -> list[ReceiptDraft]:
+        """The receipts that are written next, which stay in the queue until they are; none at the end."""
+        with self._changed:
+            while not self._waiting and not self._stopping:
+                self._changed.wait()
+            if not self._stopping and not self._settling and len(self._waiting) < BATCH:
+                self._changed.wait(LINGER_SECONDS)
+            return self._batch()
+
+    def _batch(self) -> list[ReceiptDraft]:
+        """Those of the first one's tenant, up to the first of another."""
+        batch: list[ReceiptDraft] = []
+        size = 0
+        for draft in islice(self._waiting, BATCH):
+            size += draft.size
+            if batch and (draft.tenant_id != batch[0].tenant_id or size > BATCH_BYTES):
+                break
+            batch.append(draft)
+        return batch
+
+    def _try(self, batch: list[ReceiptDraft]) -> None:
+        try:
+            self._store.write(Write(batch[0].tenant_id, method="WriteReceipts"), batch, self._lifetime)
+        except (RequestTooLarge, StoreFailed) as error:
+            self._refuse(error, is_final=isinstance(error, StoreFailed))
+            self._drop(len(batch))
+        except RemoraError as error:
+            self._refuse(error, is_final=False)
+            self._pause(len(batch))
+        else:
+            self._refused = False
+            self._drop(len(batch))
+
+    def _refuse(self, error: RemoraError, *, is_final: bool) -> None:
+        if not self._refused:
+            logger.warning("receipts cannot be written", extra={"reason": type(error).__name__})
+        self._refused = is_final or not isinstance(error, RequestTooLarge)
+
+    def _pause(self, count: int) -> None:
+        """Wait before the next attempt; at the end there is none."""
+        with self._changed:
+            self._changed.notify_all()
+            if not self._stopping:
+                self._changed.wait(RETRY_SECONDS)
+        if self._stopping:
+            self._drop(count)
+
+    def _drop(self, count: int) -> None:
+        """Take the first ones out of the queue."""
+        with self._changed:
+            for _ in range(count):
+                self._bytes -= self._waiting.popleft().size
+            self._done += count
+            self._changed.notify_all()

@@ -1,0 +1,351 @@
+"""Receipts of the local store, and the messages that they name, as these were.
+
+A content belongs to its conversation and its user, and is removed with its message. Receipts name contents by digests,
+so that contexts which have the same messages share them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from remora.v1.message_pb2 import Message
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
+from remora_server.domain.messages import Plan
+from remora_server.domain.receipts import (
+    Receipt,
+    ReceiptDraft,
+    ReceiptItem,
+    ReceiptPage,
+    ReceiptQuery,
+    ReplyItem,
+    TextForm,
+    digest,
+)
+from remora_server.storage.commit.commands import Planned
+from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.conversations import Conversations
+from remora_server.storage.nouns.loading import AcceptedConversation
+from remora_server.storage.nouns.run_parts import position_of, stored_position
+from remora_server.storage.records.queries import Condition, RecordsQuery
+from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.records import Put, RemovePartitions
+from remora_server.storage.schema.kinds import BY_RECEIPT_TIME, RECEIPT_CONTENTS, RECEIPTS
+from remora_server.storage.v1.record_pb2 import ReceiptContent, ReceiptScope, StoredReceipt
+
+_ONLY = b""
+"""The key of the one record of a receipt's partition."""
+MARGIN = 86_400_000_000
+"""By how many microseconds a content outlives the receipt that it is written for, so that the next ones share it."""
+MOST_KNOWN, MOST_ERASED = 16_384, 16_384
+OF_REQUEST = 0
+"""The sequence of contents that are no messages."""
+
+_Accepted: TypeAlias = Mapping[str, AcceptedConversation | None]
+
+
+class _Content(Struct, frozen=True):
+    """A message or a request as it is kept, and the message's id."""
+
+    message: ReceiptContent
+    uid: int
+    message_id: str = ""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.uid, self.message.digest
+
+
+class _Known(Struct, frozen=True):
+    """What is known of a content that was written: what names it, and until when it is there."""
+
+    user_id: str
+    message_id: str
+    sequence: int
+    revision: int
+    expire_time: int
+
+
+class _Drawn(Struct, frozen=True):
+    """A receipt as it is stored, and the contents that are missing for it."""
+
+    stored: StoredReceipt
+    expire_time: int
+    contents: list[_Content]
+
+
+def contents_of(plan: Plan) -> Iterator[RemovePartitions]:
+    """What goes with the messages that a plan removes."""
+    for removal in plan.removals:
+        if removal.sequences is None:
+            prefix = RECEIPT_CONTENTS.encode_partition(removal.user_id)
+            yield RemovePartitions(RECEIPT_CONTENTS, plan.head.uid, prefix, is_prefix=True)
+        for sequence in removal.sequences or ():
+            partition = RECEIPT_CONTENTS.encode_partition(removal.user_id, sequence)
+            yield RemovePartitions(RECEIPT_CONTENTS, plan.head.uid, partition)
+
+
+class Receipts:
+    """Writes and reads receipts. One thread at a time writes."""
+
+    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+        self._commands = context.commands
+        self._loader = context.loader
+        self._locks = context.locks
+        self._records = context.records
+        self._conversations = conversations
+        self._known: OrderedDict[tuple[int, int], _Known] = OrderedDict()
+        self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """At which revisions users were erased of late: a receipt of before is not written any more."""
+
+    def erased(self, tenant_id: str, user_id: str, revision: int) -> None:
+        """A user's messages are gone, or all of the user. Called under the locks of its records."""
+        self._erased[tenant_id, user_id] = revision
+        while len(self._erased) > MOST_ERASED:
+            self._erased.popitem(last=False)
+
+    def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
+        drawn = [each for draft in drafts if (each := self._drawn(write, draft, lifetime)) is not None]
+        written: dict[tuple[int, int], _Known] = {}
+
+        def plan(found: _Accepted, now: int) -> Planned | None:
+            kept = [each for each in drawn if self._is_owned(write, each.stored)]
+            puts = [_put(each) for each in kept]
+            for content, expire_time in self._alive(kept, found):
+                puts.append(Put(RECEIPT_CONTENTS, content.uid, content.message, expire_time=expire_time))
+                written[content.identity] = _known(content, expire_time)
+            return Planned(self._records.changes(write, puts), Outcome(revision=0, time=now)) if puts else None
+
+        self._commands.run(write, self._held(write, drawn), plan)
+        self._remember(written)
+
+    def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
+        """Whether its user was not erased after the reply."""
+        return self._erased.get((write.tenant_id, stored.user_id), 0) <= stored.revision
+
+    @contextmanager
+    def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:
+        """The conversations whose contents are to be written, under their locks, and under those of the receipts."""
+        ids = {content.message.conversation_id for each in drawn for content in each.contents}
+        places = [_place(each.stored.id) for each in drawn]
+        with self._locks.all_of(write, ids), self._records.held_places(write, places):
+            yield {each: self._loader.accepted(write, each) for each in sorted(ids)}
+
+    @staticmethod
+    def _alive(drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
+        """The contents, each once, of what was not erased since it was read, and until when they last."""
+        wanted = {content.identity: (content, each.expire_time + MARGIN) for each in drawn for content in each.contents}
+        parts: dict[tuple[str, str], list[tuple[_Content, int]]] = defaultdict(list)
+        for content, expire_time in wanted.values():
+            parts[content.message.conversation_id, content.message.user_id].append((content, expire_time))
+        for (conversation_id, user_id), contents in parts.items():
+            view = found[conversation_id]
+            if view is None:
+                continue
+            here = [each for each in contents if each[0].uid == view.head.uid]
+            there = view.find(user_id, [content.message_id for content, _ in here])
+            for (content, expire_time), place in zip(here, there, strict=True):
+                sequence = content.message.sequence
+                if sequence == OF_REQUEST or (place is not None and place[0] == sequence):
+                    yield content, expire_time
+
+    def _remember(self, written: Mapping[tuple[int, int], _Known]) -> None:
+        for identity, known in written.items():
+            self._known[identity] = known
+            self._known.move_to_end(identity)
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn | None:
+        """A receipt with what is missing for it; None if its conversation is gone."""
+        expire_time = draft.create_time + lifetime
+        owner = self._owner(write, draft)
+        if owner is None:
+            return None
+        stored = StoredReceipt(
+            id=draft.id,
+            user_id=owner.user_id,
+            conversation_id=draft.conversation_id,
+            conversation_uid=owner.conversation_uid,
+            create_time=draft.create_time,
+            is_context=draft.is_context,
+            revision=draft.revision,
+            reply=draft.reply,
+            text_form=_TEXT_FORMS[draft.text_form],
+            text_digest=digest(draft.text.encode()) if draft.text else 0,
+            item_rests=[item.rest for item in draft.items],
+        )
+        missing = list(self._name_items(stored, owner, draft.items, expire_time))
+        if draft.conversation_id:
+            stored.request_digest = digest(draft.request)
+            request = _of_request(owner, draft.request, stored.request_digest)
+            missing += [] if self._has(request.identity, expire_time) else [request]
+        else:
+            stored.request = draft.request
+        return _Drawn(stored, expire_time, missing)
+
+    def _owner(self, write: Write, draft: ReceiptDraft) -> ReceiptScope | None:
+        """Whose a receipt is; None if its conversation is gone."""
+        scope = ReceiptScope(conversation_id=draft.conversation_id, conversation_uid=draft.uid, user_id=draft.user_id)
+        if not draft.conversation_id or (draft.uid and draft.user_id):
+            return scope
+        try:
+            head = self._conversations.published(Read(write.tenant_id), draft.conversation_id)
+        except ConversationNotFound:
+            return None
+        scope.conversation_uid, scope.user_id = head.uid, draft.user_id or head.user_id
+        return scope
+
+    def _name_items(
+        self, stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], expire_time: int
+    ) -> Iterator[_Content]:
+        """Put the names of items into a receipt, and give the contents that are missing."""
+        scopes: dict[tuple[int, str], int] = {}
+        names: list[tuple[int, int, int, str, int]] = []
+        for item in items:
+            uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
+            known = self._known.get((uid, marked))
+            if known is None or known.expire_time < expire_time:
+                content = _content(item, owner, uid, marked)
+                known = _known(content, 0)
+                yield content
+            scope = scopes.get((uid, known.user_id))
+            if scope is None:
+                scope = scopes[uid, known.user_id] = len(scopes)
+                stored.scopes.add(conversation_id=item.conversation_id, conversation_uid=uid, user_id=known.user_id)
+            names.append((scope, known.sequence, known.revision, known.message_id, marked))
+        for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
+            getattr(stored, field).extend(values)
+
+    def _has(self, identity: tuple[int, int], expire_time: int) -> bool:
+        known = self._known.get(identity)
+        return known is not None and known.expire_time >= expire_time
+
+    def get(self, read: Read, receipt_id: str, user_id: str) -> tuple[Receipt, int]:
+        found, revision = self._records.get(read, _place(receipt_id), _ONLY)
+        if found is None or (user_id and user_id != found.user_id):
+            raise ReceiptNotFound(receipt_id)
+        stored = StoredReceipt.FromString(found.body)
+        return _receipt(found, stored, self._request(read, stored)), revision
+
+    def _request(self, read: Read, stored: StoredReceipt) -> bytes | None:
+        if not stored.conversation_uid:
+            return stored.request
+        place = _place_of(stored.conversation_uid, stored.user_id, OF_REQUEST)
+        return self._content(read, place, RECEIPT_CONTENTS.encode_key(0, stored.request_digest))
+
+    def _content(self, read: Read, place: Partition, key: bytes) -> bytes | None:
+        found, _ = self._records.get(read, place, key)
+        return None if found is None else ReceiptContent.FromString(found.body).data
+
+    def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
+        where = [Condition("conversation_id", "=", query.conversation_id)] if query.conversation_id else []
+        found = self._records.query(
+            read,
+            RecordsQuery(
+                RECEIPTS,
+                user_id=query.user_id or None,
+                where=tuple(where),
+                order=BY_RECEIPT_TIME,
+                descending=True,
+                after=stored_position(query.after),
+                limit=query.limit,
+            ),
+        )
+        receipts = [_receipt(each.record, StoredReceipt.FromString(each.record.body), None) for each in found.records]
+        following = position_of(found.records[-1].position) if found.more and found.records else None
+        return ReceiptPage(tuple(receipts), following, found.revision)
+
+    def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
+        return [
+            self._content(
+                read,
+                _place_of(item.uid, item.user_id, item.sequence),
+                RECEIPT_CONTENTS.encode_key(item.revision, item.digest),
+            )
+            for item in receipt.items
+        ]
+
+
+_TEXT_FORMS = {
+    TextForm.NONE: StoredReceipt.TEXT_FORM_UNSPECIFIED,
+    TextForm.EARLIER: StoredReceipt.TEXT_FORM_EARLIER,
+    TextForm.TRANSCRIPT: StoredReceipt.TEXT_FORM_TRANSCRIPT,
+}
+_ITEM_FIELDS = ("item_scopes", "item_sequences", "item_revisions", "item_ids", "item_digests")
+
+
+def _place(receipt_id: str) -> Partition:
+    return Partition(RECEIPTS, 0, RECEIPTS.encode_partition(receipt_id))
+
+
+def _place_of(uid: int, user_id: str, sequence: int) -> Partition:
+    """Where the contents of a message stand."""
+    return Partition(RECEIPT_CONTENTS, uid, RECEIPT_CONTENTS.encode_partition(user_id, sequence))
+
+
+def _put(drawn: _Drawn) -> Put:
+    return Put(RECEIPTS, 0, drawn.stored, expire_time=drawn.expire_time)
+
+
+def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Content:
+    """A message of a reply as it is kept. One without a place was made from the request."""
+    message = Message.FromString(item.encoded)
+    content = ReceiptContent(
+        conversation_id=item.conversation_id if item.uid else owner.conversation_id,
+        user_id=message.user_id if item.uid else owner.user_id,
+        sequence=message.sequence,
+        revision=message.revision,
+        digest=marked,
+        data=item.encoded,
+    )
+    return _Content(content, uid, message.id)
+
+
+def _of_request(owner: ReceiptScope, request: bytes, marked: int) -> _Content:
+    content = ReceiptContent(conversation_id=owner.conversation_id, user_id=owner.user_id, digest=marked, data=request)
+    return _Content(content, owner.conversation_uid)
+
+
+def _known(content: _Content, expire_time: int) -> _Known:
+    message = content.message
+    return _Known(message.user_id, content.message_id, message.sequence, message.revision, expire_time)
+
+
+def _receipt(found: Record, stored: StoredReceipt, request: bytes | None) -> Receipt:
+    return Receipt(
+        id=stored.id,
+        user_id=stored.user_id,
+        conversation_id=stored.conversation_id,
+        uid=stored.conversation_uid,
+        create_time=stored.create_time,
+        expire_time=found.expire_time or 0,
+        revision=stored.revision,
+        is_context=stored.is_context,
+        request=request,
+        reply=stored.reply,
+        items=tuple(_items(stored)),
+        text_form=TextForm(stored.text_form),
+        text_digest=stored.text_digest,
+    )
+
+
+def _items(stored: StoredReceipt) -> Iterable[ReceiptItem]:
+    columns = (getattr(stored, field) for field in (*_ITEM_FIELDS, "item_rests"))
+    for number, sequence, revision, message_id, marked, rest in zip(*columns, strict=True):
+        scope = stored.scopes[number]
+        yield ReceiptItem(
+            conversation_id=scope.conversation_id,
+            uid=scope.conversation_uid,
+            user_id=scope.user_id,
+            message_id=message_id,
+            sequence=sequence,
+            revision=revision,
+            digest=marked,
+            rest=rest,
+        )

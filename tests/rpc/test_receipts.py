@@ -1,0 +1,283 @@
+"""Receipts of contexts and searches: what they say, the same reply again, and what is gone with what was erased."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.input.callers import DirectCaller, ask, direct_caller
+
+from remora.v1 import conversation_service_pb2 as conversations
+from remora.v1 import memory_service_pb2 as pb
+from remora.v1 import user_service_pb2 as users
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.message_pb2 import Message
+from remora_server.domain.status import ModelStatus
+
+TEXTS = [
+    ("user", "The meeting with the tax office is on Tuesday."),
+    ("assistant", "Noted: the tax office, Tuesday."),
+    ("user", "My sister lives in Lisbon with two cats."),
+    ("assistant", "How nice. What are the cats called?"),
+    ("user", "Fado and Pastel."),
+    ("assistant", "Lovely names."),
+]
+QUERY = "When is the meeting with the tax office?"
+SECRET = "tax office"
+
+
+@pytest.fixture
+def caller() -> Iterator[DirectCaller]:
+    with direct_caller(ModelStatus("m", 3)) as made:
+        _create(made)
+        yield made
+
+
+def _create(caller: DirectCaller) -> None:
+    ask(
+        caller,
+        "CreateConversation",
+        conversations.CreateConversationRequest(conversation=Conversation(id="c", user_id="u")),
+    )
+    messages = [Message(id=str(number), role=role, text=text) for number, (role, text) in enumerate(TEXTS)]
+    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="c", messages=messages))
+
+
+def assemble(caller: DirectCaller, **fields: object) -> pb.AssembleContextResponse:
+    given = {"conversation_id": "c", "max_tokens": 60, "query": QUERY, "search": pb.SearchOptions(k=3), **fields}
+    reply = ask(caller, "AssembleContext", pb.AssembleContextRequest(**given))  # type: ignore[arg-type]
+    assert isinstance(reply, pb.AssembleContextResponse)
+    return reply
+
+
+def search(caller: DirectCaller, **fields: object) -> pb.SearchMessagesResponse:
+    given = {"conversation": pb.ConversationScope(conversation_id="c"), "text": "cats", **fields}
+    reply = ask(caller, "SearchMessages", pb.SearchMessagesRequest(**given))  # type: ignore[arg-type]
+    assert isinstance(reply, pb.SearchMessagesResponse)
+    return reply
+
+
+def receipt(caller: DirectCaller, receipt_id: str) -> pb.Receipt:
+    reply = ask(caller, "GetReceipt", pb.GetReceiptRequest(receipt_id=receipt_id))
+    assert isinstance(reply, pb.GetReceiptResponse)
+    return reply.receipt
+
+
+def replay(caller: DirectCaller, receipt_id: str) -> pb.ReplayContextResponse:
+    reply = ask(caller, "ReplayContext", pb.ReplayContextRequest(receipt_id=receipt_id))
+    assert isinstance(reply, pb.ReplayContextResponse)
+    return reply
+
+
+def diff(caller: DirectCaller, before: str, after: str) -> pb.DiffContextsResponse:
+    request = pb.DiffContextsRequest(before_receipt_id=before, after_receipt_id=after)
+    reply = ask(caller, "DiffContexts", request)
+    assert isinstance(reply, pb.DiffContextsResponse)
+    return reply
+
+
+def delete_messages(caller: DirectCaller, *ids: str) -> None:
+    ask(caller, "DeleteMessages", conversations.DeleteMessagesRequest(conversation_id="c", message_ids=ids))
+
+
+def append(caller: DirectCaller, *messages: Message) -> None:
+    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="c", messages=messages))
+
+
+def test_a_receipt_says_what_a_context_was_made_of(caller: DirectCaller) -> None:
+    context = assemble(caller)
+
+    found = receipt(caller, context.receipt_id)
+
+    assert (found.user_id, found.conversation_id, found.revision) == ("u", "c", context.revision)
+    assert (found.tokens_used, found.overhead_tokens) == (context.tokens_used, context.overhead_tokens)
+    assert (found.context.query, found.context.max_tokens) == (QUERY, 60)
+    assert [(item.message_id, item.sequence, item.message_revision) for item in found.items] == [
+        (item.message.id, item.message.sequence, item.message.revision) for item in context.items
+    ]
+    assert [(item.section, item.score, item.tokens, item.reason) for item in found.items] == [
+        (item.section, item.score, item.tokens, item.reason) for item in context.items
+    ]
+
+
+def test_a_receipt_says_what_a_search_found(caller: DirectCaller) -> None:
+    reply = search(caller, explain=True)
+
+    found = receipt(caller, reply.receipt_id)
+
+    assert (found.user_id, found.conversation_id, found.search.text) == ("u", "c", "cats")
+    assert [(item.message_id, item.score) for item in found.items] == [
+        (hit.message.id, hit.score) for hit in reply.hits
+    ]
+    assert found.items[0].components == reply.hits[0].components
+
+
+@pytest.mark.parametrize("rendering", [pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT])
+@pytest.mark.parametrize("system", ["", "Be brief."])
+def test_a_context_is_replayed_to_the_byte(
+    caller: DirectCaller, rendering: pb.Rendering.ValueType, system: str
+) -> None:
+    context = assemble(caller, rendering=rendering, system=system)
+    append(caller, Message(id="0", role="user", text="The meeting is off."), Message(role="user", text="And now?"))
+
+    again = replay(caller, context.receipt_id)
+
+    assert again.identical
+    assert again.context.SerializeToString() == context.SerializeToString()
+
+
+def test_a_replay_is_the_reply_on_the_wire(caller: DirectCaller) -> None:
+    request = pb.AssembleContextRequest(conversation_id="c", max_tokens=60, query=QUERY, search=pb.SearchOptions(k=3))
+    encoded = caller.call("AssembleContext", request.SerializeToString()).reply
+    receipt_id = pb.AssembleContextResponse.FromString(encoded).receipt_id
+
+    again = caller.call("ReplayContext", pb.ReplayContextRequest(receipt_id=receipt_id).SerializeToString()).reply
+
+    assert encoded in again
+
+
+def test_a_search_is_replayed_to_the_byte(caller: DirectCaller) -> None:
+    reply = search(caller, options=pb.SearchOptions(k=1), explain=True)
+    delete_messages(caller, "5")
+
+    again = replay(caller, reply.receipt_id)
+
+    assert again.identical
+    assert again.search.SerializeToString() == reply.SerializeToString()
+
+
+def test_a_truncated_context_is_replayed_to_the_byte(caller: DirectCaller) -> None:
+    append(caller, Message(role="user", text="word " * 200))
+    context = assemble(caller, max_tokens=40, allow_partial=True)
+    assert any(item.partial for item in context.items)
+
+    assert replay(caller, context.receipt_id).context.SerializeToString() == context.SerializeToString()
+
+
+def test_what_was_deleted_is_named_and_left_out(caller: DirectCaller) -> None:
+    context = assemble(caller)
+    assert SECRET in context.earlier.text
+    delete_messages(caller, "0", "1")
+
+    again = replay(caller, context.receipt_id)
+
+    assert not again.identical
+    assert {item.message_id for item in again.erased} == {"0", "1"} & {item.message.id for item in context.items}
+    assert SECRET not in again.context.SerializeToString().decode("utf-8", "replace")
+
+
+def test_a_deleted_conversation_takes_its_messages_and_requests_along(caller: DirectCaller) -> None:
+    context = assemble(caller)
+    receipt(caller, context.receipt_id)
+    ask(caller, "DeleteConversation", conversations.DeleteConversationRequest(conversation_id="c"))
+
+    found = receipt(caller, context.receipt_id)
+    again = replay(caller, context.receipt_id)
+
+    assert found.WhichOneof("request") is None
+    assert len(again.erased) == len(found.items) == len(context.items)
+    assert not again.context.items
+
+
+def test_a_deleted_user_takes_its_receipts_along(caller: DirectCaller) -> None:
+    context = assemble(caller)
+    ask(caller, "DeleteUser", users.DeleteUserRequest(user_id="u"))
+
+    answer = caller.call("GetReceipt", pb.GetReceiptRequest(receipt_id=context.receipt_id).SerializeToString())
+
+    assert answer.reason == "RECEIPT_NOT_FOUND"
+
+
+def test_nothing_of_what_was_erased_is_kept(caller: DirectCaller) -> None:
+    context = assemble(caller)
+    receipt(caller, context.receipt_id)
+    ask(caller, "DeleteConversation", conversations.DeleteConversationRequest(conversation_id="c"))
+
+    caller.store.commits.settle()
+    tables = ("receipts", "receipt_contents")
+    bodies = [body for table in tables for (body,) in caller.store.database.rows(f"SELECT body FROM {table}")]
+
+    assert bodies
+    assert not [body for body in bodies if SECRET.encode() in body]
+
+
+def test_a_receipt_of_another_user_is_not_found(caller: DirectCaller) -> None:
+    context = assemble(caller)
+
+    for method, request in (
+        ("GetReceipt", pb.GetReceiptRequest(receipt_id=context.receipt_id, user_id="v")),
+        ("ReplayContext", pb.ReplayContextRequest(receipt_id=context.receipt_id, user_id="v")),
+    ):
+        assert caller.call(method, request.SerializeToString()).reason == "RECEIPT_NOT_FOUND"
+
+
+def test_a_receipt_of_another_tenant_is_not_found(caller: DirectCaller) -> None:
+    context = assemble(caller)
+    other = DirectCaller(caller.methods, caller.store, (("remora-tenant", "other"),))
+
+    answer = other.call("GetReceipt", pb.GetReceiptRequest(receipt_id=context.receipt_id).SerializeToString())
+
+    assert answer.reason == "RECEIPT_NOT_FOUND"
+    assert not ask(other, "ListReceipts", pb.ListReceiptsRequest()).receipts
+
+
+def test_receipts_are_listed_newest_first_in_pages(caller: DirectCaller) -> None:
+    ids = [assemble(caller).receipt_id, search(caller).receipt_id, assemble(caller).receipt_id]
+    elsewhere = search(caller, conversation=None, user_id="u").receipt_id
+
+    first = ask(caller, "ListReceipts", pb.ListReceiptsRequest(user_id="u", conversation_id="c", page_size=2))
+    assert isinstance(first, pb.ListReceiptsResponse)
+    rest = ask(
+        caller,
+        "ListReceipts",
+        pb.ListReceiptsRequest(user_id="u", conversation_id="c", page_size=2, page_token=first.next_page_token),
+    )
+    everything = ask(caller, "ListReceipts", pb.ListReceiptsRequest())
+
+    assert [found.id for found in (*first.receipts, *rest.receipts)] == ids[::-1]
+    assert [found.id for found in everything.receipts] == [elsewhere, *ids[::-1]]
+    assert [found.item_count > 0 for found in first.receipts] == [True, True]
+
+
+def test_a_request_can_leave_no_receipt(caller: DirectCaller) -> None:
+    assert not assemble(caller, without_receipt=True).receipt_id
+    assert not search(caller, without_receipt=True).receipt_id
+    assert not ask(caller, "ListReceipts", pb.ListReceiptsRequest()).receipts
+
+
+def test_a_difference_says_what_came_in_and_what_went_out_and_why(caller: DirectCaller) -> None:
+    before = assemble(caller, search=None, query="", max_tokens=50)
+    append(caller, Message(id="new", role="user", text="Do they purr?"))
+    after = assemble(caller, search=None, query="", max_tokens=40)
+
+    found = diff(caller, before.receipt_id, after.receipt_id)
+
+    kept = {item.message.id for item in before.items} & {item.message.id for item in after.items}
+    assert [change.after.message_id for change in found.came_in] == ["new"]
+    assert {change.before.message_id for change in found.went_out} == {item.message.id for item in before.items} - kept
+    assert all("the recent messages begin later" in change.why for change in found.went_out)
+    assert found.unchanged == len(kept)
+    assert "the budget was 50 tokens and is 40" in found.differences
+
+
+def test_a_difference_says_that_a_message_was_erased_or_replaced(caller: DirectCaller) -> None:
+    before = assemble(caller, search=None, query="", max_tokens=200)
+    delete_messages(caller, "3")
+    append(caller, Message(id="4", role="user", text="Fado and Nata."))
+    after = assemble(caller, search=None, query="", max_tokens=200)
+
+    found = diff(caller, before.receipt_id, after.receipt_id)
+
+    assert [(change.before.message_id, change.why) for change in found.went_out] == [("3", "the message was erased")]
+    assert [change.after.message_id for change in found.changed] == ["4"]
+    assert "the message was replaced at revision" in found.changed[0].why
+
+
+def test_contexts_share_the_messages_that_both_have(caller: DirectCaller) -> None:
+    for _ in range(5):
+        receipt(caller, assemble(caller, search=None).receipt_id)
+
+    caller.store.commits.settle()
+    [(contents,)] = caller.store.database.rows("SELECT count(*) FROM receipt_contents WHERE partition IS NOT NULL")
+
+    assert contents == len(assemble(caller, search=None).items) + 1  # and the request
