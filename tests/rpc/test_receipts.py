@@ -69,6 +69,12 @@ def replay(caller: DirectCaller, receipt_id: str) -> pb.ReplayContextResponse:
     return reply
 
 
+def listed(caller: DirectCaller, **fields: object) -> pb.ListReceiptsResponse:
+    reply = ask(caller, "ListReceipts", pb.ListReceiptsRequest(**fields))  # type: ignore[arg-type]
+    assert isinstance(reply, pb.ListReceiptsResponse)
+    return reply
+
+
 def diff(caller: DirectCaller, before: str, after: str) -> pb.DiffContextsResponse:
     request = pb.DiffContextsRequest(before_receipt_id=before, after_receipt_id=after)
     reply = ask(caller, "DiffContexts", request)
@@ -218,21 +224,16 @@ def test_a_receipt_of_another_tenant_is_not_found(caller: DirectCaller) -> None:
     answer = other.call("GetReceipt", pb.GetReceiptRequest(receipt_id=context.receipt_id).SerializeToString())
 
     assert answer.reason == "RECEIPT_NOT_FOUND"
-    assert not ask(other, "ListReceipts", pb.ListReceiptsRequest()).receipts
+    assert not listed(other).receipts
 
 
 def test_receipts_are_listed_newest_first_in_pages(caller: DirectCaller) -> None:
     ids = [assemble(caller).receipt_id, search(caller).receipt_id, assemble(caller).receipt_id]
     elsewhere = search(caller, conversation=None, user_id="u").receipt_id
 
-    first = ask(caller, "ListReceipts", pb.ListReceiptsRequest(user_id="u", conversation_id="c", page_size=2))
-    assert isinstance(first, pb.ListReceiptsResponse)
-    rest = ask(
-        caller,
-        "ListReceipts",
-        pb.ListReceiptsRequest(user_id="u", conversation_id="c", page_size=2, page_token=first.next_page_token),
-    )
-    everything = ask(caller, "ListReceipts", pb.ListReceiptsRequest())
+    first = listed(caller, user_id="u", conversation_id="c", page_size=2)
+    rest = listed(caller, user_id="u", conversation_id="c", page_size=2, page_token=first.next_page_token)
+    everything = listed(caller)
 
     assert [found.id for found in (*first.receipts, *rest.receipts)] == ids[::-1]
     assert [found.id for found in everything.receipts] == [elsewhere, *ids[::-1]]
@@ -242,7 +243,7 @@ def test_receipts_are_listed_newest_first_in_pages(caller: DirectCaller) -> None
 def test_a_request_can_leave_no_receipt(caller: DirectCaller) -> None:
     assert not assemble(caller, without_receipt=True).receipt_id
     assert not search(caller, without_receipt=True).receipt_id
-    assert not ask(caller, "ListReceipts", pb.ListReceiptsRequest()).receipts
+    assert not listed(caller).receipts
 
 
 def test_a_difference_says_what_came_in_and_what_went_out_and_why(caller: DirectCaller) -> None:

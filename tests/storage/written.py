@@ -17,8 +17,8 @@ from remora_server.storage.v1 import record_pb2
 
 OF_SERVER = (BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS, RECEIPTS, RECEIPT_CONTENTS)
 OF_CALLERS = [kind for kind in KINDS if kind not in OF_SERVER]
-"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are moved by
-the server, and receipts follow its replies.
+"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are
+moved by the server, and receipts follow its replies.
 """
 
 

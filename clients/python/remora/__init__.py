@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remora._async.conversation import AsyncConversation
     from remora._async.history import AsyncHistory
     from remora._async.memory_items import AsyncMemoryItems
+    from remora._async.receipts import AsyncReceipts
     from remora._async.user import AsyncUser
     from remora._async.vectors import AsyncVectors
     from remora._async.workflows import AsyncWorkflows
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from remora._sync.conversation import Conversation
     from remora._sync.history import History
     from remora._sync.memory_items import MemoryItems
+    from remora._sync.receipts import Receipts
     from remora._sync.user import User
     from remora._sync.vectors import Vectors
     from remora._sync.workflows import Workflows
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from remora.media import Image, Media
     from remora.memory_items import MemoryItem, MemoryItemHit, MemoryItemSearchResult
     from remora.messages import Appended, AppendedMessage, Message, MessageExtras, MessageLike
+    from remora.receipts import ContextChange, ContextDiff, Receipt, ReceiptItem, Replay
     from remora.roles import Role
     from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
     from remora.short_term import DeleteOldest, Flush, Trim, Window
@@ -81,6 +84,7 @@ __all__ = [
     "AsyncConversation",
     "AsyncHistory",
     "AsyncMemoryItems",
+    "AsyncReceipts",
     "AsyncRemora",
     "AsyncUser",
     "AsyncVectors",
@@ -92,6 +96,8 @@ __all__ = [
     "Component",
     "Condition",
     "Context",
+    "ContextChange",
+    "ContextDiff",
     "Conversation",
     "ConversationFields",
     "ConversationRecord",
@@ -123,11 +129,15 @@ __all__ = [
     "MessageLike",
     "Not",
     "PathCondition",
+    "Receipt",
+    "ReceiptItem",
+    "Receipts",
     "Remora",
     "RemoraError",
     "Remove",
     "RemoveAll",
     "Replace",
+    "Replay",
     "Role",
     "SearchOptions",
     "SearchResult",
@@ -164,6 +174,7 @@ _NAMES = {
     "_async.conversation": ("AsyncConversation",),
     "_async.history": ("AsyncHistory",),
     "_async.memory_items": ("AsyncMemoryItems",),
+    "_async.receipts": ("AsyncReceipts",),
     "_async.user": ("AsyncUser",),
     "_async.vectors": ("AsyncVectors",),
     "_async.workflows": ("AsyncWorkflows",),
@@ -172,6 +183,7 @@ _NAMES = {
     "_sync.conversation": ("Conversation",),
     "_sync.history": ("History",),
     "_sync.memory_items": ("MemoryItems",),
+    "_sync.receipts": ("Receipts",),
     "_sync.user": ("User",),
     "_sync.vectors": ("Vectors",),
     "_sync.workflows": ("Workflows",),
@@ -199,6 +211,7 @@ _NAMES = {
     "media": ("Image", "Media"),
     "memory_items": ("MemoryItem", "MemoryItemHit", "MemoryItemSearchResult"),
     "messages": ("Appended", "AppendedMessage", "Message", "MessageExtras", "MessageLike"),
+    "receipts": ("ContextChange", "ContextDiff", "Receipt", "ReceiptItem", "Replay"),
     "roles": ("Role",),
     "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),
     "short_term": ("DeleteOldest", "Flush", "Trim", "Window"),

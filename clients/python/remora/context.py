@@ -33,7 +33,7 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
 }
 PREVIEW = 60
 """How many characters of a message `print(context)` shows."""
-_SECTIONS: Mapping[int, Section] = {
+SECTIONS: Mapping[int, Section] = {
     memory_service_pb2.SECTION_SYSTEM: "system",
     memory_service_pb2.SECTION_RECALLED: "recalled",
     memory_service_pb2.SECTION_RECENT: "recent",
@@ -73,7 +73,7 @@ class Item(View):
     _decoders: ClassVar[Decoders] = {
         **unchanged("conversation_id", "tokens", "reason", "partial"),
         "message": lambda wire: Message.from_proto(wire.message),
-        "section": lambda wire: _SECTIONS.get(wire.section, "recent"),
+        "section": lambda wire: SECTIONS.get(wire.section, "recent"),
         "uncounted": lambda wire: tuple(wire.uncounted),
         "score": lambda wire: wire.score if wire.HasField("score") else None,
     }
@@ -99,6 +99,7 @@ class Context:
         exact: Whether everything was counted, exactly in the encoding.
         revision: The revision that the context shows.
         index: The state of the index, and how it was used.
+        receipt_id: The receipt of this context, for `Remora.receipts`; empty if it left none.
     """
 
     items: tuple[Item, ...]
@@ -114,6 +115,7 @@ class Context:
     exact: bool
     revision: int
     index: IndexState
+    receipt_id: str = ""
 
     @property
     def messages(self) -> list[Any]:
@@ -171,6 +173,7 @@ class Context:
             exact=response.exact,
             revision=response.revision,
             index=IndexState.from_proto(response.index),
+            receipt_id=response.receipt_id,
         )
 
 

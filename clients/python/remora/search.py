@@ -208,6 +208,7 @@ class SearchResult:
             them.
         next_page_token: The `page_token` of the next page, with the same query and options; empty at the end, which is
             after 1,000 hits at the latest.
+        receipt_id: The receipt of this page, for `Remora.receipts`; empty if it left none.
     """
 
     hits: tuple[Hit, ...]
@@ -216,6 +217,7 @@ class SearchResult:
     revision: int
     truncated: bool = False
     next_page_token: str = ""
+    receipt_id: str = ""
 
     def __getitem__(self, position: int) -> Hit:
         return self.hits[position]
@@ -236,6 +238,7 @@ class SearchResult:
             revision=response.revision,
             truncated=response.truncated,
             next_page_token=response.next_page_token,
+            receipt_id=response.receipt_id,
         )
 
 

@@ -10,6 +10,7 @@ from keyword import iskeyword
 COMMANDS: Mapping[str, str] = {
     "serve": "start a server; SIGTERM or SIGINT stops it",
     "search": "find messages by meaning and words",
+    "context": "show what contexts and searches were made of, and how two of them differ",
     "log": "show conversations, or the messages of one",
     "export": "write a tenant's data as lines of JSON",
     "import": "read an export, or OpenAI chat messages as JSONL, into a store",

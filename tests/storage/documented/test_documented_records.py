@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from tests.storage.opening import WRITE, open_store
 from tests.storage.test_formats import FORMATS, unpacked
 
 from remora.v1.memory_service_pb2 import SetWorkingMemoryRequest
+from remora.v1.message_pb2 import Message as WireMessage
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.receipts import ReceiptDraft, ReplyItem
 from remora_server.domain.windows import WHOLE, Window
 from remora_server.storage.records.records import Put
 from remora_server.storage.records.uploads import Upload, Uploaded
@@ -73,12 +76,27 @@ def uploaded(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 @pytest.fixture(scope="module")
-def moved(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """A store with a conversation whose window has moved."""
-    data = tmp_path_factory.mktemp("moved") / "data"
+def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A store with what the server writes by itself: a window that has moved, and a receipt with a message."""
+    data = tmp_path_factory.mktemp("of_server") / "data"
     store = open_store(data)
     uid = store.conversations.create(WRITE, ConversationDraft("trip")).revision
     store.windows.move(WRITE, "trip", uid, WHOLE, Window(7, 3))
+    system = ReplyItem("", 0, WireMessage(role="system", text="Be brief.").SerializeToString(), b"")
+    draft = ReceiptDraft(
+        id="r",
+        tenant_id=WRITE.tenant_id,
+        user_id="ann",
+        conversation_id="trip",
+        uid=uid,
+        create_time=time.time_ns() // 1_000,
+        revision=uid,
+        is_context=True,
+        request=b"",
+        reply=b"",
+        items=(system,),
+    )
+    store.receipts.write(WRITE, [draft], lifetime=1_000_000_000)
     store.close()
     return read(data)
 
@@ -176,9 +194,9 @@ def test_the_kinds_are_documented() -> None:
     ]
 
 
-def test_partition_and_key_follow_from_the_body(written: Written, uploaded: Written, moved: Written) -> None:
+def test_partition_and_key_follow_from_the_body(written: Written, uploaded: Written, of_server: Written) -> None:
     documented = {row["number"]: row for row in table("Kinds")}
-    puts = [change.content for store in (written, uploaded, moved) for change in store.changes("put_record")]
+    puts = [change.content for store in (written, uploaded, of_server) for change in store.changes("put_record")]
     with_bodies = [put for put in puts if not put.upload_id]
 
     assert {str(put.kind) for put in with_bodies} == documented.keys()

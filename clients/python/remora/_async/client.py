@@ -11,6 +11,7 @@ from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.conversation import AsyncConversation
 from remora._async.history import AsyncHistory
+from remora._async.receipts import AsyncReceipts
 from remora._async.stubs import AsyncStubs
 from remora._async.user import AsyncUser
 from remora._async.vectors import AsyncVectors
@@ -185,6 +186,11 @@ class AsyncRemora:
     def history(self) -> AsyncHistory:
         """What agents did: entries with their steps, timeline events, traces and logs."""
         return AsyncHistory(self._calls)
+
+    @property
+    def receipts(self) -> AsyncReceipts:
+        """What contexts and searches were made of, the same replies again, and how two of them differ."""
+        return AsyncReceipts(self._calls)
 
     def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> AsyncVectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.

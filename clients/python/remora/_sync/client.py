@@ -15,6 +15,7 @@ from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._sync.conversation import Conversation
 from remora._sync.history import History
+from remora._sync.receipts import Receipts
 from remora._sync.stubs import Stubs
 from remora._sync.user import User
 from remora._sync.vectors import Vectors
@@ -185,6 +186,11 @@ class Remora:
     def history(self) -> History:
         """What agents did: entries with their steps, timeline events, traces and logs."""
         return History(self._calls)
+
+    @property
+    def receipts(self) -> Receipts:
+        """What contexts and searches were made of, the same replies again, and how two of them differ."""
+        return Receipts(self._calls)
 
     def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> Vectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.

@@ -1,0 +1,98 @@
+"""`remora context`: receipts as a person reads them, and as scripts do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from tests.patience import PATIENCE
+
+from remora import Remora
+from remora.testing import serve
+from remora_server.main import main
+
+HOSTILE = "\x1b[31mred"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A server, and what two contexts and a search of it left."""
+
+    endpoint: str
+    before: str
+    after: str
+    search: str
+    replaced: str
+
+    def run(self, *arguments: str) -> int:
+        return main(["context", *arguments, "--endpoint", self.endpoint])
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[Shown]:
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("trip", user_id="sarah")
+        chat.append({"role": "user", "content": "Which train goes to Lisbon?"})
+        chat.append({"role": "assistant", "content": f"The night train. {HOSTILE}"})
+        before, search = chat.context(200), chat.search("Lisbon")
+        [first, *_] = chat.messages()
+        chat.append({"role": "user", "content": "Which boat goes to Lisbon?", "id": first.id})
+        chat.append({"role": "user", "content": "And back?"})
+        yield Shown(endpoint, before.receipt_id, chat.context(100).receipt_id, search.receipt_id, first.id)
+
+
+def test_a_context_is_shown_as_it_was_and_steers_no_terminal(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("show", shown.before) == 0
+
+    output = capsys.readouterr().out
+    assert output.startswith("context of trip at revision ")
+    assert "of 200 tokens" in output
+    assert "Which train goes to Lisbon?" in output
+    assert "boat" not in output
+    assert "␛[31mred" in output
+
+
+def test_a_search_is_shown_with_its_query_and_scores(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("show", shown.search) == 0
+
+    output = capsys.readouterr().out
+    assert "asked: Lisbon" in output
+    assert "found  score " in output
+
+
+def test_a_difference_says_why(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("diff", shown.before, shown.after) == 0
+
+    output = capsys.readouterr().out
+    assert "the budget was 200 tokens and is 100" in output
+    assert "~ recent" in output
+    assert "the message was replaced at revision" in output
+    assert "+ recent" in output
+    assert "And back?" in output
+    assert output.splitlines()[-1] == "1 unchanged"
+
+
+def test_scripts_get_json(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("show", shown.before, "--json") == 0
+    receipt = json.loads(capsys.readouterr().out)
+    assert shown.run("diff", shown.before, shown.after, "--json") == 0
+    difference = json.loads(capsys.readouterr().out)
+
+    assert (receipt["kind"], receipt["conversation_id"], receipt["max_tokens"]) == ("context", "trip", 200)
+    assert receipt["items"][0]["text"] == "Which train goes to Lisbon?"
+    assert [change["message_id"] for change in difference["changed"]] == [shown.replaced]
+
+
+def test_receipts_are_listed(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("list", "--conversation", "trip") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [shown.after, shown.search, shown.before]
+
+
+def test_a_receipt_that_is_not_there_is_an_error(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("show", "other") == 1
+
+    assert "other" in capsys.readouterr().err
