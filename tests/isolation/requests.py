@@ -1240,7 +1240,7 @@ class Requests:
     def diff_contexts(self) -> Asked:
         (before, old), (after, new) = self._receipt(), self._receipt()
         request = {"before_receipt_id": before, "after_receipt_id": after}
-        return Asked(request, old.visible | new.visible, RECEIPT_GONE)
+        return Asked(request, old.visible | new.visible, RECEIPT_GONE, sent=old.sent + new.sent)
 
     def _scope(self) -> tuple[Json, int, frozenset[str]]:
         if self.choice.random() < 0.5:

@@ -26,6 +26,7 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Write
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.storage.nouns.messages import Messages
+from remora_server.storage.schema.kinds import RECEIPT_CONTENTS, RECEIPTS
 
 TENANTS = range(3)
 SEED = 7
@@ -105,7 +106,8 @@ def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identit
 
     assert answered(acting) == set(METHODS)
     assert sidecar.stop() == 0
-    assert {name for _, name in written_kinds(sidecar.directory / "data")} == {kind.name for kind in OF_CALLERS}
+    written = {name for _, name in written_kinds(sidecar.directory / "data")}
+    assert written == {kind.name for kind in (*OF_CALLERS, RECEIPTS, RECEIPT_CONTENTS)}
     log = sidecar.log.read_bytes()
     assert log.count(b'"method": "AppendMessages"') > operations // 50
     assert canaries(log) == set()

@@ -41,6 +41,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "CONVERSATION_NOT_FOUND",
         {"conversation_id": "c"},
     ),
+    (errors.ReceiptNotFound("r"), grpc.StatusCode.NOT_FOUND, "RECEIPT_NOT_FOUND", {"receipt_id": "r"}),
     (errors.WorkflowRunNotFound("r"), grpc.StatusCode.NOT_FOUND, "WORKFLOW_RUN_NOT_FOUND", {"run_id": "r"}),
     (errors.WorkflowStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "WORKFLOW_STEP_NOT_FOUND", {"step_id": "s"}),
     (errors.TimelineEventNotFound("e"), grpc.StatusCode.NOT_FOUND, "TIMELINE_EVENT_NOT_FOUND", {"event_id": "e"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +25,8 @@ TEXTS = [
 ]
 QUERY = "When is the meeting with the tax office?"
 SECRET = "tax office"
+RECEIPTS = 500
+WORDS = "tax office meeting Tuesday Lisbon cats sister Fado Pastel lovely train boat ticket passport beach".split()
 
 
 @pytest.fixture
@@ -282,3 +285,34 @@ def test_contexts_share_the_messages_that_both_have(caller: DirectCaller) -> Non
     [(contents,)] = caller.store.database.rows("SELECT count(*) FROM receipt_contents WHERE partition IS NOT NULL")
 
     assert contents == len(assemble(caller, search=None).items) + 1  # and the request
+
+
+def test_what_was_given_is_given_again_whatever_was_written_since(caller: DirectCaller) -> None:
+    chance = random.Random(5)
+    given: dict[str, bytes] = {}
+    for turn in range(RECEIPTS):
+        text = " ".join(chance.choices(WORDS, k=chance.randint(1, 30)))
+        append(caller, Message(id=str(chance.randrange(60)), role=chance.choice(["user", "assistant"]), text=text))
+        if turn % 5 == 4:
+            found = search(caller, text=chance.choice(WORDS), options=pb.SearchOptions(k=chance.randint(1, 9)))
+            given[found.receipt_id] = found.SerializeToString()
+            continue
+        context = assemble(
+            caller,
+            query=chance.choice(WORDS),
+            max_tokens=chance.randint(150, 600),
+            allow_partial=True,
+            rendering=chance.choice([pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT]),
+            system=chance.choice(["", "Be brief."]),
+            merge=chance.choice(pb.Merge.values()),
+        )
+        given[context.receipt_id] = context.SerializeToString()
+
+    again = {name: replay(caller, name) for name in given}
+
+    assert len(given) == RECEIPTS
+    assert all(reply.identical for reply in again.values())
+    assert {
+        name: (reply.context if reply.HasField("context") else reply.search).SerializeToString()
+        for name, reply in again.items()
+    } == given

@@ -82,7 +82,7 @@ def _show(given: dict[str, Any]) -> None:
         left_out = f"; {receipt.left_out:,} messages did not fit" if receipt.left_out else ""
         _print(f"{receipt.tokens_used:,}{budget} tokens, {receipt.overhead_tokens:,} around the messages{left_out}")
     for item in receipt.items:
-        _print(_about(item), style="dim")
+        _print("  ".join([*_standing(item), item.reason]).rstrip(), style="dim")
         message = messages.get(_place(item))
         print_set_in(output(), Text("(erased)", "red") if message is None else message_line(message))
 
@@ -101,7 +101,7 @@ def _diff(given: dict[str, Any]) -> None:
     for mark, style, changes in (("-", "red", found.went_out), ("+", "green", found.came_in), ("~", "", found.changed)):
         for change in changes:
             item = _item(change)
-            _print(f"{mark} {_about(item)}: {change.why}", style=style)
+            _print(f"{mark} {'  '.join([*_standing(item), change.why])}", style=style)
             message = (before if change.after is None else after).get(_place(item))
             print_set_in(output(), Text("(erased)", "red") if message is None else message_line(message))
     _print(f"{found.unchanged:,} unchanged", style="dim")
@@ -119,13 +119,12 @@ def _what(receipt: Receipt) -> str:
     return f"{kind} of user {receipt.user_id}" if receipt.user_id else f"{kind} of all users"
 
 
-def _about(item: ReceiptItem) -> str:
-    """Why a message is in, and what it costs."""
+def _standing(item: ReceiptItem) -> list[str]:
+    """Where a message stands, and what it costs."""
     score = "" if item.score is None else f"score {item.score:.3f}"
     tokens = f"{item.tokens:,} tokens" if item.tokens else ""
     partial = "truncated" if item.partial else ""
-    told = (item.section or "found", score, tokens, partial, item.reason)
-    return "  ".join(filter(None, told))
+    return [told for told in (item.section or "found", score, tokens, partial) if told]
 
 
 def _messages(replay: Replay) -> Mapping[Place, Message]:

@@ -197,7 +197,7 @@ def _change(before: Standing, after: Standing) -> str:
     told = []
     if before.item.revision != after.item.revision:
         told.append(f"the message was replaced at revision {after.item.revision}")
-    elif before.item.digest != after.item.digest:
+    elif before.item.digest != after.item.digest and (before.partial or after.partial):
         told.append("its text was truncated to another length")
     if before.section != after.section:
         told.append(f"it was {before.section.lower()} and is {after.section.lower()}")

@@ -33,6 +33,11 @@ from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 
+QUOTED = 80
+"""How many characters of a query are quoted."""
+_TOLD_OTHERWISE = {"max_tokens", "query", "min_revision"}
+"""Fields of a request whose difference is told in words of its own, or by the revisions that were read."""
+
 
 class Settling(Protocol):
     """Waits for receipts that are still to be written: `engine.receipt_book.ReceiptBook`."""
@@ -224,12 +229,21 @@ def _context_differences(before: Receipt, after: Receipt) -> Iterator[str]:
     if before.request is not None and after.request is not None:
         if old.max_tokens != new.max_tokens:
             yield f"the budget was {old.max_tokens} tokens and is {new.max_tokens}"
+        if old.query != new.query:
+            yield f"the query was {_quoted(old.query)} and is {_quoted(new.query)}"
         for field in pb.AssembleContextRequest.DESCRIPTOR.fields:
-            if field.name != "max_tokens" and _value(old, field) != _value(new, field):
+            if field.name not in _TOLD_OTHERWISE and _value(old, field) != _value(new, field):
                 yield f"`{field.name}` of the request differs"
     then, now = (pb.AssembleContextResponse.FromString(receipt.reply) for receipt in (before, after))
     if then.tokens_used != now.tokens_used:
         yield f"{then.tokens_used} tokens were used, then {now.tokens_used}"
+
+
+def _quoted(query: str) -> str:
+    """The beginning of a query; none is the text of the newest message of the role user."""
+    if not query:
+        return "the newest user message"
+    return f"`{query}`" if len(query) <= QUOTED else f"`{query[:QUOTED]}…`"
 
 
 def _value(request: ProtobufMessage, field: FieldDescriptor) -> object:
