@@ -143,7 +143,7 @@ container-test: $(READY) ## Build the image without a container engine (root, bu
 	tools/test_container.sh
 
 .PHONY: check
-check: lint check-generated check-native check-tests check-wheels check-npm ## Check everything, as CI does
+check: lint check-generated check-native check-deploy check-tests check-wheels check-npm ## Check everything, as CI does
 
 ##@ Parts of `make check`
 
@@ -193,6 +193,11 @@ check-native: build
 check-tests: $(READY) $(BUF) $(TYPESCRIPT)
 	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'" \
 		"TypeScript's tests" tools/test_typescript.sh "Go's tests" tools/test_go.sh
+
+.PHONY: check-deploy
+check-deploy:
+	@if command -v helm >/dev/null; then tools/write_kubernetes.sh --check; \
+	else echo "check-deploy is skipped: helm is not installed. The tests read the manifests without it."; fi
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)

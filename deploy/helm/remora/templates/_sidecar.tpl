@@ -1,0 +1,85 @@
+{{/* The sidecar: an init container that stays. */}}
+{{- define "remora.sidecar" -}}
+{{- $values := .Values.remora -}}
+name: remora
+image: {{ include "remora.image" . }}
+imagePullPolicy: {{ $values.image.pullPolicy }}
+restartPolicy: Always
+args:
+  - serve
+  - --listen=unix:/run/remora/remora.sock
+  {{- if $values.tcp.enabled }}
+  - --listen=0.0.0.0:{{ $values.tcp.port }}
+  - --token-file=/run/secrets/remora/tokens
+  {{- end }}
+  - --health-listen=0.0.0.0:{{ $values.healthPort }}
+  - --data=/var/lib/remora
+  {{- range $name, $value := $values.settings }}
+  {{- $flag := printf "--%s" (replace "_" "-" $name) }}
+  {{- if not (kindIs "bool" $value) }}
+  - {{ printf "%s=%s" $flag (toString $value) | quote }}
+  {{- else if $value }}
+  - {{ $flag }}
+  {{- end }}
+  {{- end }}
+ports:
+  - {name: remora-health, containerPort: {{ $values.healthPort }}}
+  {{- if $values.tcp.enabled }}
+  - {name: remora-grpc, containerPort: {{ $values.tcp.port }}}
+  {{- end }}
+startupProbe:
+  httpGet: {path: /readyz, port: remora-health}
+  periodSeconds: 1
+  timeoutSeconds: 5
+  failureThreshold: 300
+readinessProbe:
+  httpGet: {path: /readyz, port: remora-health}
+  periodSeconds: 5
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet: {path: /livez, port: remora-health}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+resources:
+  {{- toYaml $values.resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities: {drop: [ALL]}
+  readOnlyRootFilesystem: true
+volumeMounts:
+  - {name: remora-socket, mountPath: /run/remora}
+  - {name: remora-data, mountPath: /var/lib/remora}
+  {{- if $values.tcp.enabled }}
+  - {name: remora-tokens, mountPath: /run/secrets/remora, readOnly: true}
+  {{- end }}
+{{- end -}}
+
+{{- define "remora.image" -}}
+{{- $image := .Values.remora.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default (include "remora.version" .) $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* This chart's appVersion: a dependent chart has its own. */}}
+{{- define "remora.version" -}}0.1.0{{- end -}}
+
+{{/* The volumes of the socket, the data and the tokens. */}}
+{{- define "remora.volumes" -}}
+{{- $values := .Values.remora -}}
+- name: remora-socket
+  emptyDir: {medium: Memory, sizeLimit: 1Mi}
+- name: remora-data
+  {{- if $values.data.claim }}
+  persistentVolumeClaim: {claimName: {{ $values.data.claim }}}
+  {{- else }}
+  emptyDir: {sizeLimit: {{ $values.data.sizeLimit }}}
+  {{- end }}
+{{- if $values.tcp.enabled }}
+- name: remora-tokens
+  secret: {secretName: {{ $values.tcp.tokenSecret }}, defaultMode: 0440}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,227 @@
+"""The manifests name what exists: settings, pages, ports, volumes. Users apply these files without helm."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from subprocess import PIPE
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from tests.deploy.dockerfile import ROOT, instruction
+from tests.patience import PATIENCE
+
+from remora.address import ENDPOINT_VARIABLE
+from remora.testing import serve
+from remora_server.commands.root import root_parser
+from remora_server.settings.settings import KEYS, load
+
+Object = dict[str, Any]
+
+FILES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+AGENT = ROOT / "deploy" / "helm" / "agent" / "files" / "agent.py"
+CHART = ROOT / "deploy" / "helm" / "remora"
+
+
+def objects(kind: str) -> Iterator[Object]:
+    """The objects of a kind in all files."""
+    for file in FILES:
+        for each in yaml.safe_load_all(file.read_text("utf-8")):
+            if each and each["kind"] == kind:
+                yield each
+
+
+PODS = [deployment["spec"]["template"]["spec"] for deployment in objects("Deployment")]
+
+
+def sidecar(pod: Object) -> Object:
+    [found] = [each for each in pod["initContainers"] if each["name"] == "remora"]
+    return dict(found)
+
+
+def probes(pod: Object) -> dict[str, Object]:
+    """What the probes ask for, by their names."""
+    return {name: sidecar(pod)[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+
+
+def agent(endpoint: str) -> subprocess.Popen[str]:
+    """The example's agent as a process."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
+    return subprocess.Popen([sys.executable, AGENT], env=clean | {ENDPOINT_VARIABLE: endpoint}, stdout=PIPE, text=True)
+
+
+def mounts(container: Object) -> dict[str, str]:
+    return {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def image_user() -> str:
+    return instruction("USER", "without-model").argument
+
+
+def served(pod: Object) -> dict[str, Any]:
+    """The settings that the sidecar's command line gives."""
+    given = vars(root_parser().parse_args(sidecar(pod)["args"]))
+    return {name: value for name, value in given.items() if name in {key.name for key in KEYS} and value is not None}
+
+
+def test_there_are_files_with_and_without_a_volume_and_over_tcp() -> None:
+    assert [file.stem for file in FILES] == ["sidecar", "tcp", "volume"]
+    assert len(PODS) == 3
+
+
+@pytest.mark.parametrize("pod", PODS)
+def test_the_sidecar_starts_before_the_agent_and_stays(pod: Object) -> None:
+    first = pod["initContainers"][0]
+
+    assert (first["name"], first["restartPolicy"]) == ("remora", "Always")
+
+
+@pytest.mark.parametrize("pod", PODS)
+def test_the_sidecars_command_line_is_understood(pod: Object) -> None:
+    settings = load(served(pod), {}).settings
+
+    assert settings.listen[0] == "unix:/run/remora/remora.sock"
+    assert str(settings.data) == "/var/lib/remora"
+
+
+@pytest.mark.parametrize("pod", PODS)
+def test_probes_ask_on_the_port_that_serves_them(pod: Object) -> None:
+    ports = {port["name"]: port["containerPort"] for port in sidecar(pod)["ports"]}
+    asked = probes(pod)
+
+    assert asked["startupProbe"] == asked["readinessProbe"]
+    assert {probe["port"] for probe in asked.values()} == {"remora-health"}
+    assert load(served(pod), {}).settings.health_listen == f"0.0.0.0:{ports['remora-health']}"
+
+
+def test_a_server_answers_what_probes_and_prometheus_ask_for() -> None:
+    paths = {probe["path"] for pod in PODS for probe in probes(pod).values()}
+    scraped = {
+        each["spec"]["template"]["metadata"]["annotations"]["prometheus.io/path"] for each in objects("Deployment")
+    }
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+
+    with serve("--model", "none", "--health-listen", address):
+        answers = {path: urlopen(f"http://{address}{path}", timeout=PATIENCE).status for path in paths | scraped}
+
+    assert answers == {"/readyz": 200, "/livez": 200, "/metrics": 200}
+
+
+def test_prometheus_is_told_where_the_metrics_are() -> None:
+    for deployment in objects("Deployment"):
+        template = deployment["spec"]["template"]
+        port = sidecar(template["spec"])["ports"][0]["containerPort"]
+        assert template["metadata"]["annotations"] == {
+            "prometheus.io/scrape": "true", "prometheus.io/port": str(port), "prometheus.io/path": "/metrics",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("pod", PODS)
+def test_agent_and_sidecar_share_the_socket_and_its_user(pod: Object) -> None:
+    [agent] = pod["containers"]
+    endpoints = [each["value"] for each in agent["env"] if each["name"] == ENDPOINT_VARIABLE]
+
+    assert endpoints == [f"unix:{mounts(agent)['remora-socket']}/remora.sock"]
+    assert mounts(agent)["remora-socket"] == mounts(sidecar(pod))["remora-socket"]
+    assert "runAsUser" not in agent["securityContext"] | sidecar(pod)["securityContext"]
+    assert f"{pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" == image_user()
+
+
+@pytest.mark.parametrize("pod", PODS)
+def test_every_mount_has_its_volume_and_only_volumes_are_written(pod: Object) -> None:
+    volumes = {volume["name"] for volume in pod["volumes"]}
+
+    for container in (*pod["containers"], *pod["initContainers"]):
+        assert mounts(container).keys() <= volumes
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True,
+        }  # fmt: skip
+    assert set(instruction("VOLUME", "without-model").words()) <= set(mounts(sidecar(pod)).values())
+
+
+def test_the_agent_remembers_what_it_said_and_ends_at_sigterm() -> None:
+    with serve("--model", "none") as endpoint, agent(endpoint) as process:
+        assert process.stdout
+        said = process.stdout.readline()
+        process.terminate()
+        code = process.wait(PATIENCE)
+
+    assert (said, code) == ("I remember 1 messages.\n", 0)
+
+
+def test_the_agent_of_the_manifests_is_the_one_in_the_chart() -> None:
+    scripts = [each["data"]["agent.py"] for each in objects("ConfigMap")]
+
+    assert {"\n".join(line.rstrip() for line in script.splitlines()) for script in scripts} == {
+        AGENT.read_text().rstrip()
+    }
+
+
+def test_a_volume_that_stays_is_claimed_and_used_by_one_pod_at_a_time() -> None:
+    [claim] = objects("PersistentVolumeClaim")
+    [deployment] = [each for each in objects("Deployment") if "strategy" in each["spec"]]
+    volumes = {volume["name"]: volume for volume in deployment["spec"]["template"]["spec"]["volumes"]}
+
+    assert volumes["remora-data"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_a_port_for_other_pods_asks_for_tokens_and_names_who_may_call() -> None:
+    [policy] = objects("NetworkPolicy")
+    [pod] = [pod for pod in PODS if "token_file" in served(pod)]
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tokens"]
+    probes, calls = policy["spec"]["ingress"]
+
+    assert volume["secret"]["defaultMode"] == 0o440
+    assert str(served(pod)["token_file"]).startswith(mounts(sidecar(pod))["remora-tokens"])
+    assert probes["ports"] == [{"protocol": "TCP", "port": 9090}]
+    assert calls["from"]
+    assert served(pod)["listen"][1] == f"0.0.0.0:{calls['ports'][0]['port']}"
+
+
+def test_the_schema_knows_every_value_of_the_chart() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+
+    assert values.keys() == schema["properties"].keys() - {"global"}
+    for name, value in values.items():
+        known = schema["properties"][name].get("properties")
+        assert known is None or value.keys() == known.keys()
+
+
+def test_the_charts_settings_are_settings() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+    reserved = schema["properties"]["settings"]["propertyNames"]["not"]["enum"]
+
+    assert {*values["settings"], *reserved} <= {key.name for key in KEYS}
+
+
+def test_charts_and_image_have_one_version() -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
+    version = cargo["workspace"]["package"]["version"]
+    charts = [yaml.safe_load(file.read_text("utf-8")) for file in sorted(CHART.parent.glob("*/Chart.yaml"))]
+
+    assert [(chart["version"], chart["appVersion"]) for chart in charts] == [(version, version)] * 2
+    assert f'"remora.version" -}}}}{version}{{{{' in (CHART / "templates" / "_sidecar.tpl").read_text("utf-8")
+    assert {sidecar(pod)["image"] for pod in PODS} == {f"remora:{version}"}
+
+
+def test_compose_starts_the_server_with_settings_and_the_agent_with_its_socket() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yaml").read_text("utf-8"))["services"]
+
+    given = vars(root_parser().parse_args(services["remora"]["command"]))
+
+    assert given["health_listen"] == "0.0.0.0:9090"
+    assert (ROOT / services["agent"]["volumes"][0].split(":")[0]).is_file()
+    assert services["remora"]["volumes"][1] == services["agent"]["volumes"][1] == "socket:/run/remora"
