@@ -22,7 +22,7 @@ write() {
 }
 
 write sidecar persistence.enabled=false
-write volume persistence.enabled=true remora.data.claim=memory-data
+write volume persistence.enabled=true remora.data.claim=memory-data remora.backups.claim=memory-backups
 write tcp remora.tcp.enabled=true remora.tcp.tokenSecret=remora-tokens \
     "remora.tcp.clients[0].podSelector.matchLabels.remora-client=yes"
 

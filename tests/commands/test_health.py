@@ -16,6 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from tests.commands.terminal import remora
+from tests.patience import eventually
 
 from remora.testing import serve
 from remora_server.main import main
@@ -36,7 +37,7 @@ def test_the_port_of_probes_answers_as_well() -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
 
     with serve("--model", "none", "--health-listen", address):
-        assert main(["health", "--endpoint", address]) == 0
+        eventually(lambda: main(["health", "--endpoint", address]) == 0)
 
 
 def test_where_nothing_listens_the_answer_is_one_line_and_a_failure(tmp_path: Path) -> None:

@@ -9,14 +9,17 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
 from subprocess import PIPE
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 import yaml
 from tests.deploy.dockerfile import ROOT, instruction
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora.address import ENDPOINT_VARIABLE
 from remora.testing import serve
@@ -26,6 +29,7 @@ from remora_server.settings.settings import KEYS, load
 Object = dict[str, Any]
 
 FILES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+OK = int(HTTPStatus.OK)
 AGENT = ROOT / "deploy" / "helm" / "agent" / "files" / "agent.py"
 CHART = ROOT / "deploy" / "helm" / "remora"
 
@@ -55,6 +59,16 @@ def agent(endpoint: str) -> subprocess.Popen[str]:
     """The example's agent as a process."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("REMORA_")}
     return subprocess.Popen([sys.executable, AGENT], env=clean | {ENDPOINT_VARIABLE: endpoint}, stdout=PIPE, text=True)
+
+
+def status(url: str) -> int:
+    """What a page answers: 503 while the server starts."""
+    try:
+        with urlopen(url, timeout=PATIENCE) as page:
+            return int(page.status)
+    except HTTPError as error:
+        with error:
+            return error.code
 
 
 def mounts(container: Object) -> dict[str, str]:
@@ -111,9 +125,11 @@ def test_a_server_answers_what_probes_and_prometheus_ask_for() -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
 
     with serve("--model", "none", "--health-listen", address):
-        answers = {path: urlopen(f"http://{address}{path}", timeout=PATIENCE).status for path in paths | scraped}
+        answers = {
+            path: eventually(partial(status, f"http://{address}{path}"), until=OK.__eq__) for path in paths | scraped
+        }
 
-    assert answers == {"/readyz": 200, "/livez": 200, "/metrics": 200}
+    assert answers == {"/readyz": OK, "/livez": OK, "/metrics": OK}
 
 
 def test_prometheus_is_told_where_the_metrics_are() -> None:
@@ -166,13 +182,15 @@ def test_the_agent_of_the_manifests_is_the_one_in_the_chart() -> None:
     }
 
 
-def test_a_volume_that_stays_is_claimed_and_used_by_one_pod_at_a_time() -> None:
-    [claim] = objects("PersistentVolumeClaim")
+def test_volumes_that_stay_are_claimed_and_the_data_is_used_by_one_pod_at_a_time() -> None:
+    claims = {each["metadata"]["name"]: each["spec"]["accessModes"] for each in objects("PersistentVolumeClaim")}
     [deployment] = [each for each in objects("Deployment") if "strategy" in each["spec"]]
-    volumes = {volume["name"]: volume for volume in deployment["spec"]["template"]["spec"]["volumes"]}
+    pod = deployment["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume.get("persistentVolumeClaim") for volume in pod["volumes"]}
 
-    assert volumes["remora-data"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-    assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    assert claims[volumes["remora-data"]["claimName"]] == ["ReadWriteOncePod"]
+    assert claims[volumes["remora-backups"]["claimName"]] == ["ReadWriteOnce"]
+    assert mounts(sidecar(pod))["remora-backups"] == "/backups"
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
 
 

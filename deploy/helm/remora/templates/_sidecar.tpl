@@ -50,6 +50,9 @@ securityContext:
 volumeMounts:
   - {name: remora-socket, mountPath: /run/remora}
   - {name: remora-data, mountPath: /var/lib/remora}
+  {{- if $values.backups.claim }}
+  - {name: remora-backups, mountPath: /backups}
+  {{- end }}
   {{- if $values.tcp.enabled }}
   - {name: remora-tokens, mountPath: /run/secrets/remora, readOnly: true}
   {{- end }}
@@ -67,7 +70,7 @@ volumeMounts:
 {{/* This chart's appVersion: a dependent chart has its own. */}}
 {{- define "remora.version" -}}0.1.0{{- end -}}
 
-{{/* The volumes of the socket, the data and the tokens. */}}
+{{/* The volumes of the socket, the data, the backups and the tokens. */}}
 {{- define "remora.volumes" -}}
 {{- $values := .Values.remora -}}
 - name: remora-socket
@@ -78,6 +81,10 @@ volumeMounts:
   {{- else }}
   emptyDir: {sizeLimit: {{ $values.data.sizeLimit }}}
   {{- end }}
+{{- if $values.backups.claim }}
+- name: remora-backups
+  persistentVolumeClaim: {claimName: {{ $values.backups.claim }}}
+{{- end }}
 {{- if $values.tcp.enabled }}
 - name: remora-tokens
   secret: {secretName: {{ $values.tcp.tokenSecret }}, defaultMode: 0440}
