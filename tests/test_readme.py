@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from remora import Remora
 from remora.testing import serve
+from remora_server.commands import COMMANDS
+from remora_server.commands.parsing import CommandParser
 from remora_server.commands.root import root_parser
 from remora_server.settings.settings import load
 
@@ -79,8 +83,84 @@ def test_every_command_that_a_page_shows_is_understood() -> None:
         root_parser().parse_args(command)  # ends in SystemExit for what it does not know
 
 
+def spans(page: Path) -> list[str]:
+    """Code within sentences."""
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", page.read_text("utf-8"))
+
+
+def options_of(command: str) -> set[str]:
+    """The options of a command and of its own commands."""
+    parsers, found = [subparsers(root_parser())[command]], set[str]()
+    while parsers:
+        parser = parsers.pop()
+        if isinstance(parser, CommandParser):
+            parser.load()
+        found |= {option for action in parser._actions for option in action.option_strings}
+        parsers += subparsers(parser).values()
+    return found
+
+
+def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    choices = [each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    return {name: each for group in choices for name, each in group.items()}
+
+
+def test_every_command_that_a_sentence_names_exists_with_its_options() -> None:
+    texts = [(page.name, text) for page in PAGES for text in spans(page)]
+    named = [(name, found[1], found[2]) for name, text in texts if (found := re.search(r"\bremora ([a-z]+)(.*)", text))]
+
+    assert len(named) > 15
+    for place, command, rest in named:
+        options = set(re.findall(r"(?<!\S)--[a-z-]+", rest))
+        assert command in COMMANDS, f"{place}: remora {command}"
+        assert options <= options_of(command), f"{place}: remora {command}{rest}"
+
+
+def test_every_verb_of_make_that_a_page_names_exists() -> None:
+    verbs = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    shown = [line for page in PAGES for line in (*spans(page), *console_lines(page)) if line.startswith("make ")]
+
+    assert len(shown) > 5
+    assert [line for line in shown if line.split()[1] not in verbs] == []
+
+
+@pytest.mark.parametrize(
+    "file", sorted(re.findall(r"kubectl apply -f (\S+)", (ROOT / "docs/kubernetes.md").read_text()))
+)
+def test_the_manifests_that_a_page_applies_are_there(file: str) -> None:
+    assert (ROOT / file).is_file()
+
+
+def test_the_job_that_restores_a_backup_runs_a_command_that_exists() -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "operation.md").read_text("utf-8"), re.DOTALL)
+    pod = yaml.safe_load(block)["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+
+    given = vars(root_parser().parse_args(container["args"]))
+
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert mounts[str(given["data"])] == "data"
+    assert mounts[str(Path(given["backup"]).parent)] == "backups"
+    assert {volume["name"] for volume in pod["volumes"]} == {*mounts.values()}
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8"))
 
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_section_finds_it(page: Path) -> None:
+    links = re.findall(r"\]\(([^):#]*)#([^)]+)\)", page.read_text("utf-8"))
+
+    for file, anchor in links:
+        target = (page.parent / file) if file else page
+        headings = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+        assert anchor in {slug(heading) for heading in headings}, f"{file}#{anchor}"
