@@ -78,7 +78,12 @@ class Asking:
         self._recollection = Recollection(store.index, PerTenant[Embedder | None](embedder))
         tokens = NativeTokenCounter()
         self._assembler = ContextAssembler(
-            store.conversations, store.messages, self._recollection, tokens, StoredMessageReader()
+            store.conversations,
+            store.messages,
+            self._recollection,
+            tokens,
+            StoredMessageReader(),
+            windows=store.windows,
         )
 
     def ask(self, queries: Iterable[Query], size: int, options: SearchOptions) -> list[Asked]:

@@ -96,6 +96,8 @@ const (
 	StoreFull Reason = "STORE_FULL"
 	// StreamUnsupported: The server's transport does not carry streams that wait for events.
 	StreamUnsupported Reason = "STREAM_UNSUPPORTED"
+	// SummaryOutdated: The window has moved since a summary was planned, or a message that it covers has changed: plan it again.
+	SummaryOutdated Reason = "SUMMARY_OUTDATED"
 	// TenantMismatch: The token is of another tenant than the one that was named beside it.
 	TenantMismatch Reason = "TENANT_MISMATCH"
 	// TimelineEventExists: Another timeline event has the id: events never change.

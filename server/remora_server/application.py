@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 from msgspec.structs import replace
 
 from remora_server import wire
+from remora_server.chat_model import open_chat_model
 from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.chat_models import ChatModel
 from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import ServedModels
 from remora_server.domain.reading import ConversationReader
@@ -30,9 +33,11 @@ from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
 from remora_server.domain.status import ProcessStatus
 from remora_server.domain.store import Store
+from remora_server.domain.summarizing import Summarizing, WindowReader
 from remora_server.domain.text_vectors import TextVectors
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
+from remora_server.engine.authors import Author
 from remora_server.engine.encoder import LocalEmbedder
 from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
@@ -83,6 +88,9 @@ WAITING_SHARE = 4
 """Of so many threads, one may be held by a search that waits for vectors of messages."""
 ENDPOINT_SHARE = 2
 """Of so many threads, one may be held by a call that waits for an endpoint of embeddings."""
+
+SUMMARY_REQUESTS = 3
+"""A summary may take as long as so many requests to the chat model, with the pauses between."""
 
 ENDPOINT_CHARACTERS = 1 << 20
 """Of the texts that are taken for an endpoint at once, whose requests have bounds of their own."""
@@ -135,13 +143,17 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     store = open_store(_store_options(settings, operator), count_tokens=count, models=served)
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
-    overflow = _start_overflow(store, tokens, closing)
+    chat = None if settings.chat is None else open_chat_model(settings.chat)
+    overflow = _start_overflow(store, tokens, _author(settings, models, chat, tokens, closing), closing)
+    if chat is not None:
+        closing.callback(chat.close)  # what waits for it ends before those that wait
     receipts = ReceiptBook(store.receipts, settings.receipt_days)
     closing.callback(receipts.close)
     receipts.start()
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    failures = partial(_failures, store, [server, *probes], [overflow, receipts, *indexers])
+    behind: list[Failing] = [overflow, receipts, *indexers, *([chat] if chat else [])]
+    failures = partial(_failures, store, [server, *probes], behind)
     process = partial(_as_it_is_now, _started(), failures)
     handlers = _handlers(store, embedders, tokens, receipts, window_failure=overflow.failure_of, process=process)
     server.start(
@@ -187,20 +199,42 @@ def _metrics(
     return Metrics(SERVICES, sources).page
 
 
-def _start_overflow(store: Store, tokens: NativeTokenCounter, closing: ExitStack) -> Overflow:
-    overflow = Overflow(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+def _window_reader(store: Store, tokens: NativeTokenCounter) -> WindowReader:
+    return WindowReader(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+
+
+def _author(
+    settings: Settings, models: Models, chat: ChatModel | None, tokens: NativeTokenCounter, closing: ExitStack
+) -> Author:
+    """Who writes summaries: the chat model, or else nobody, with the built-in model of vectors where it is in use."""
+    if chat is not None:
+        return Author(tokens, chat, timeout=SUMMARY_REQUESTS * settings.chat_timeout)
+    if models.builtin is None:
+        return Author(tokens)
+    encoder = models.builtin.in_background(Priority.IDLE)
+    closing.callback(encoder.close)
+    return Author(tokens, encoder=encoder)
+
+
+def _start_overflow(store: Store, tokens: NativeTokenCounter, author: Author, closing: ExitStack) -> Overflow:
+    overflow = Overflow(_window_reader(store, tokens), store.windows, tokens, author)
     store.windows.listen(overflow)
     closing.callback(overflow.close)
     overflow.start()
     return overflow
 
 
-def _failures(
-    store: Store, serving: Sequence[Server | Probes], behind: Sequence[Indexer | Overflow | ReceiptBook]
-) -> tuple[str, ...]:
-    """What does not work now, and why. Without an indexer searches go by words, without overflow windows grow: the
-    server is ready all the same.
+class Failing(Protocol):
+    """Something that may fail while the server is ready all the same: without an indexer searches go by words, without
+    overflow or the chat model windows grow.
     """
+
+    @property
+    def failure(self) -> str: ...
+
+
+def _failures(store: Store, serving: Sequence[Server | Probes], behind: Sequence[Failing]) -> tuple[str, ...]:
+    """What does not work now, and why."""
     threads = [store.health.background_failure(), *(each.failure for each in behind)]
     found = [store.health.failure(), *(each.failure() for each in serving), *threads]
     return tuple(failure for failure in found if failure)
@@ -318,7 +352,10 @@ def _handlers(
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
     recollection = Recollection(store.index, embedders.of_tenants)
-    assembler = ContextAssembler(store.conversations, store.messages, recollection, tokens, StoredMessageReader())
+    assembler = ContextAssembler(
+        store.conversations, store.messages, recollection, tokens, StoredMessageReader(), windows=store.windows
+    )
+    summarizing = Summarizing(_window_reader(store, tokens), store.windows, tokens)
     reader = ConversationReader(store.conversations, store.messages, recollection, wire.listed)
     return [
         ConversationHandlers(store.conversations, page_tokens),
@@ -334,7 +371,7 @@ def _handlers(
         ItemHandlers(store.items, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
-        WindowHandlers(store.windows, window_failure),
+        WindowHandlers(store.windows, summarizing, window_failure),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),
         ReceiptHandlers(store.receipts, receipts, StoredMessageReader(), page_tokens),

@@ -36,6 +36,8 @@ POINTS = frozenset({
     "indexer_turn",
     "overflow_turn",
     "receipts_turn",
+    "summary_turn",
+    "summary_written",
     "health_turn",
     "panics_turn",
     "endpoint_request",

@@ -16,7 +16,17 @@ from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
 from remora_server.domain.costs import UNKNOWN_PARTS
 from remora_server.domain.images import Detail, Image
-from remora_server.domain.short_term import HALF, DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
+from remora_server.domain.short_term import (
+    HALF,
+    KEEP_MESSAGES,
+    DeleteOldest,
+    Flush,
+    Overflow,
+    ShortTermPolicy,
+    Summarize,
+    Trim,
+    default_summary_tokens,
+)
 from remora_server.domain.tokens import encoding_named
 
 LIST_FIELD = 1
@@ -162,6 +172,9 @@ def _policy(policy: ShortTermPolicy) -> short_term_pb2.ShortTermPolicy:
             made.delete_oldest.messages = messages
         case Flush(ratio):
             made.flush.ratio = ratio
+        case Summarize(max_summary_tokens, keep_messages, prompt, by_client):
+            made.summarize.max_summary_tokens, made.summarize.keep_messages = max_summary_tokens, keep_messages
+            made.summarize.prompt, made.summarize.by_client = prompt, by_client
     return made
 
 
@@ -176,6 +189,10 @@ def _overflow(given: short_term_pb2.ShortTermPolicy) -> Overflow:
             return DeleteOldest(given.delete_oldest.messages or 1)
         case "flush":
             return Flush(given.flush.ratio if given.flush.HasField("ratio") else HALF)
+        case "summarize":
+            own = given.summarize
+            tokens = own.max_summary_tokens or default_summary_tokens(given.max_tokens)
+            return Summarize(tokens, own.keep_messages or KEEP_MESSAGES, own.prompt, own.by_client)
         case _:
             return Trim(given.trim.keep_tokens or given.max_tokens // 2)
 

@@ -105,7 +105,7 @@ def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
 
 def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
-    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader())
+    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store)
     reader = ConversationReader(store, store, store, wire.listed)
     handlers = MemoryHandlers(store, assembler, reader, COUNTER, PageTokens(b"key"), FakeReceipts())
     call = Call("AssembleContext", "acme", deadline=math.inf)

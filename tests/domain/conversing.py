@@ -26,6 +26,7 @@ from remora_server.domain.search import (
     WordsOnly,
 )
 from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
+from remora_server.domain.windows import WHOLE, Summary, Window
 
 READ = Read("acme")
 CONVERSATION = "c1"
@@ -90,6 +91,7 @@ class Conversations:
     messages: Sequence[ContextMessage]
     ranking: Sequence[tuple[str, int]] = ()
     searches: list[SearchQuery] = field(default_factory=list)
+    summarized: Summary | None = None
     lists: list[MessageQuery] = field(default_factory=list)
     rewritten: dict[bytes, ContextMessage] = field(default_factory=dict)
     model: str = "words"
@@ -106,6 +108,14 @@ class Conversations:
 
     def system(self, text: str, token_count: int) -> ContextMessage:
         return ContextMessage("", 0, "system", text, f"given: {text}".encode(), token_count=token_count)
+
+    def summary(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, revision: int
+    ) -> ContextMessage:
+        return ContextMessage(conversation_id, 0, "user", text, f"summary: {text}".encode(), token_count=token_count)
+
+    def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
+        return WHOLE, self.summarized, 9
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         encoded = message.encoded + b": " + text.encode()

@@ -30,7 +30,7 @@ TALK = [message(sequence, f"words {sequence}", role=("assistant", "user")[sequen
 def assemble(store: Conversations, **request: object) -> Context:
     given = {"max_tokens": PLENTY, **request}
     asked = ContextRequest(CONVERSATION, **given)  # type: ignore[arg-type]
-    return ContextAssembler(store, store, store, WordCounter(), store).assemble(READ, asked)
+    return ContextAssembler(store, store, store, WordCounter(), store, windows=store).assemble(READ, asked)
 
 
 def sequences(context: Context) -> list[int]:
@@ -307,7 +307,7 @@ def test_messages_of_the_users_other_conversations_can_be_recalled() -> None:
 
 def test_an_unknown_conversation_is_an_error() -> None:
     with pytest.raises(ConversationNotFound):
-        ContextAssembler(store := Conversations(TALK), store, store, WordCounter(), store).assemble(
+        ContextAssembler(store := Conversations(TALK), store, store, WordCounter(), store, windows=store).assemble(
             READ, ContextRequest("nowhere", PLENTY)
         )
 
@@ -351,7 +351,7 @@ def test_images_are_counted_by_the_models_rule() -> None:
 
 def test_texts_that_were_counted_before_are_not_counted_again() -> None:
     store, tokens = Conversations(TALK), CountedTexts()
-    assembler = ContextAssembler(store, store, store, tokens, store)
+    assembler = ContextAssembler(store, store, store, tokens, store, windows=store)
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY))
     assert not any(text.startswith("words") for text in tokens.seen)
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY, encoding=CL100K_BASE))
@@ -493,7 +493,7 @@ class JoiningCounter(WordCounter):
 def test_a_transcript_that_costs_more_than_its_lines_still_keeps_the_budget(budget: int) -> None:
     store, tokens = Conversations(TALK, places(1)), JoiningCounter()
     request = ContextRequest(CONVERSATION, budget, rendering=Rendering.TRANSCRIPT, search=SearchOptions())
-    context = ContextAssembler(store, store, store, tokens, store).assemble(READ, request)
+    context = ContextAssembler(store, store, store, tokens, store, windows=store).assemble(READ, request)
     assert context.tokens_used == tokens.count(request.encoding, [context.text])[0] <= budget
     assert len(context.items) + context.left_out == len(TALK)
     assert context.text.count("words") == len(context.items)

@@ -81,7 +81,7 @@ def stores(draw: st.DrawFn) -> Conversations:
 
 
 def assemble(store: Conversations, request: ContextRequest) -> Context:
-    return ContextAssembler(store, store, store, WordCounter(), store).assemble(READ, request)
+    return ContextAssembler(store, store, store, WordCounter(), store, windows=store).assemble(READ, request)
 
 
 def affordable(store: Conversations, request: ContextRequest) -> tuple[ContextRequest, Context]:

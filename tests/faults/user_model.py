@@ -268,6 +268,7 @@ class UserModel:
             "EditMessages": self._edit,
             "DeleteMessages": self._delete_messages,
             "ClearMessages": self._clear,
+            "CommitSummary": self._commit_summary,
             "DeleteUser": self._delete_user,
             "ImportRecords": self._import,
             "SaveSteps": self._save_steps,
@@ -399,6 +400,10 @@ class UserModel:
             return Expected(True, {"deleted_messages": _cleared([kept], revision_of(reply))})
         parts = [kept for kept in self.kept.values() if kept.messages or kept.steps]
         return Expected(bool(parts), {"deleted_messages": _cleared(parts, revision_of(reply))})
+
+    def _commit_summary(self, request: pb.CommitSummaryRequest, _reply: Reply) -> Expected:
+        self._find(request.conversation_id)
+        raise Refused(grpc.StatusCode.ABORTED)
 
     def _delete_user(self, _request: users.DeleteUserRequest, reply: Reply) -> Expected:
         owned = [name for name, kept in self.kept.items() if not kept.shared]

@@ -27,6 +27,7 @@ from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter, MemoryItemIds, SpokenMessage
 from remora.v1.scalar_pb2 import Scalar
+from remora.v1.short_term_pb2 import SummaryCover
 from remora.v1.span_pb2 import SpanRecord
 from remora.v1.store_item_pb2 import ItemKey, StoreItem
 from remora.v1.timeline_event_pb2 import TimelineEvent
@@ -53,6 +54,7 @@ WEIGHTS = {
     "CreateConversation": 6,
     "DeleteWorkingMemory": 4,
     "ClearMessages": 3,
+    "CommitSummary": 2,
     "DeleteConversation": 3,
     "ImportRecords": 3,
     "SaveWorkflowRun": 6,
@@ -136,6 +138,7 @@ class UserRequests:
             "CreateConversation": self._create,
             "DeleteWorkingMemory": self._delete_memory,
             "ClearMessages": self._clear,
+            "CommitSummary": self._commit_summary,
             "DeleteConversation": self._delete,
             "ImportRecords": self._import,
             "SaveWorkflowRun": lambda: workflows.SaveWorkflowRunRequest(run=self._described_run()),
@@ -268,6 +271,11 @@ class UserRequests:
         return pb.ClearMessagesRequest(
             conversation_id=self._random.choice(["", self._any(), self._any()]), user_id=self._user
         )
+
+    def _commit_summary(self) -> Message:
+        """Of a window that has never been: it is refused."""
+        cover = SummaryCover(window_revision=1 << 62, through_sequence=1, revision=1)
+        return pb.CommitSummaryRequest(conversation_id=self._any(), cover=cover, text="Nothing was said.")
 
     def _create(self) -> Message:
         return pb.CreateConversationRequest(conversation=self._conversation(self._own()))

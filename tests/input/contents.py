@@ -59,7 +59,18 @@ def write_something_of_everything(caller: Caller) -> None:
         for scope in ({"conversation_id": conversation}, {"user_id": user}):
             held: Any = {"scope": scope, "content": b"\0held\xff"}
             ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
+        _write_a_summary(caller, conversation)
     _write_what_is_of_no_conversation(caller)
+
+
+def _write_a_summary(caller: Caller, conversation: str) -> None:
+    """A summary of the first messages, which leave the window with it."""
+    plan: Any = ask(caller, "PlanSummary", pb.PlanSummaryRequest(conversation_id=conversation, keep_messages=2))
+    ask(
+        caller,
+        "CommitSummary",
+        pb.CommitSummaryRequest(conversation_id=conversation, cover=plan.cover, text="Night trains.", model="m"),
+    )
 
 
 def _write_what_is_of_no_conversation(caller: Caller) -> None:
@@ -246,6 +257,7 @@ def _of_conversation(caller: Caller, conversation: Conversation) -> Iterator[Any
     for user in USERS:
         for method, kind in (("ListMessages", pb.ListMessagesRequest), ("ListSteps", history.ListStepsRequest)):
             yield ask(caller, method, kind(conversation_id=conversation.id, user_id=user, page_size=1000))
+    yield ask(caller, "GetWindow", pb.GetWindowRequest(conversation_id=conversation.id))
     scope = WorkingMemoryScope(conversation_id=conversation.id)
     yield ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=scope))
 

@@ -71,6 +71,13 @@ TASK: Json = {
     "task_id": "k",
     "writes": [{"channel": "a", "value": {}}],
 }
+SUMMARY: Json = {
+    "conversation_id": "c",
+    "user_id": "u",
+    "covers_through_sequence": 1,
+    "text": "t",
+    "create_time": EPOCH,
+}
 KEPT: Json = {"scope": USER, "update_time": EPOCH}
 
 LEAST: dict[str, Json] = {
@@ -87,6 +94,8 @@ LEAST: dict[str, Json] = {
     "ClearMessagesRequest": {"conversation_id": "c"},
     "DeleteUserRequest": {"user_id": "u"},
     "EditMessagesRequest": {"conversation_id": "c", "edits": [{"remove": "m"}]},
+    "PlanSummaryRequest": {"conversation_id": "c"},
+    "CommitSummaryRequest": {"conversation_id": "c", "cover": {}, "text": "t"},
     "SaveStepsRequest": {"steps": [STEP]},
     "ListStepsRequest": {"conversation_id": "c"},
     "AddTimelineEventsRequest": {"events": [EVENT]},
@@ -204,6 +213,7 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.MessageRecord": {"conversation_id": "c", "message": {**SAID, **WRITTEN, "id": "m", "sequence": 1}},
     "remora.v1.Record.step": {**STEP, "user_id": "u", "create_time": EPOCH},
     "remora.v1.WorkingMemoryRecord": KEPT,
+    "remora.v1.ConversationSummary": SUMMARY,
     "remora.v1.WorkflowRun": RUN,
     "remora.v1.WorkflowStep": RUN_STEP,
     "remora.v1.TimelineEvent": EVENT,
@@ -422,6 +432,11 @@ UNLIMITED: dict[str, Values] = {
     "Conversation.message_count": INTEGERS,
     "Message.revision": NATURALS,
     "Message.token_count": Values((0, -1, 2**31 - 1)),
+    "ConversationSummary.token_count": Values((0, -1, 2**31 - 1)),
+    "ConversationSummary.system_sequence": NATURALS,
+    "ConversationSummary.window_revision": NATURALS,
+    "SummaryCover.window_revision": NATURALS,
+    "SummaryCover.revision": NATURALS,
     "WorkflowRun.revision": NATURALS,
     "WorkflowSuspension.step_index": Values((0, -1, 2**31 - 1)),
     "WorkflowSuspension.last_event_sequence": INTEGERS,

@@ -1253,6 +1253,19 @@ class Requests:
         asked = self.get_conversation()
         return Asked(asked.request, frozenset(), asked.refusals)
 
+    def plan_summary(self) -> Asked:
+        asked = self.get_conversation()
+        keep = self.choice.choice((0, 1, 2))
+        owner = self.owner(asked.request["conversation_id"])
+        return Asked({**asked.request, "keep_messages": keep}, frozenset({owner}), asked.refusals)
+
+    def commit_summary(self) -> Asked:
+        """Of a window that has never been: it is refused."""
+        conversation = self.conversation()
+        cover = {"window_revision": 1 << 62, "through_sequence": self.choice.choice((1, 2)), "revision": 0}
+        request = {"conversation_id": conversation, "cover": cover, "text": self.canary(self.owner(conversation))}
+        return Asked(request, refusals=self.refusals(conversation) | {"SUMMARY_OUTDATED"})
+
     def get_working_memory(self) -> Asked:
         scope, user, refusals = self._scope()
         return Asked({"scope": scope}, frozenset({user}), refusals)

@@ -27,6 +27,7 @@ from remora_server.domain.publication import Publication
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.search import Embedder
 from remora_server.domain.status import ProcessStatus
+from remora_server.domain.summarizing import Summarizing, WindowReader
 from remora_server.domain.text_vectors import TextVectors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.handlers.admin import AdminHandlers
@@ -101,6 +102,8 @@ class RunningServer:
         embedders: PerTenant[Embedder | None] = PerTenant(self.embedder)
         store, page_tokens, tokens = self.store.bundle(self.backups), PageTokens(b"key"), FakeTokens()
         reader = ConversationReader(store.conversations, store.messages, self.searcher, wire.listed)
+        windows = WindowReader(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+        summarizing = Summarizing(windows, store.windows, tokens)
         return [
             ConversationHandlers(store.conversations, page_tokens),
             MessageHandlers(store.messages, store.users, page_tokens),
@@ -115,7 +118,7 @@ class RunningServer:
             ItemHandlers(store.items, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
             MemoryItemHandlers(ItemMemory(store.memory_items, embedders), store.memory_items, page_tokens),
-            WindowHandlers(store.windows, lambda _tenant_id, _conversation_id: ""),
+            WindowHandlers(store.windows, summarizing, lambda _tenant_id, _conversation_id: ""),
             UserHandlers(store.users),
             MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens, self.receipts),
             ReceiptHandlers(store.receipts, self.receipts, StoredMessageReader(), page_tokens),

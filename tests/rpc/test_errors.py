@@ -89,6 +89,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "ITEMS_TOO_LARGE",
         {"needed_bytes": "2", "limit_bytes": "1", "setting": "vector_bytes"},
     ),
+    (errors.SummaryOutdated("c"), grpc.StatusCode.ABORTED, "SUMMARY_OUTDATED", {"conversation_id": "c"}),
     (
         errors.RevisionConflict(3, 4),
         grpc.StatusCode.ABORTED,

@@ -8,6 +8,7 @@ from remora_server import _native
 from remora_server.storage.schema.kinds import (
     BODY_PARTS,
     CONVERSATION_BODY_PARTS,
+    CONVERSATION_SUMMARIES,
     CONVERSATION_WINDOWS,
     KINDS,
     RECEIPT_CONTENTS,
@@ -15,10 +16,17 @@ from remora_server.storage.schema.kinds import (
 )
 from remora_server.storage.v1 import record_pb2
 
-OF_SERVER = (BODY_PARTS, CONVERSATION_BODY_PARTS, CONVERSATION_WINDOWS, RECEIPTS, RECEIPT_CONTENTS)
+OF_SERVER = (
+    BODY_PARTS,
+    CONVERSATION_BODY_PARTS,
+    CONVERSATION_WINDOWS,
+    CONVERSATION_SUMMARIES,
+    RECEIPTS,
+    RECEIPT_CONTENTS,
+)
 OF_CALLERS = [kind for kind in KINDS if kind not in OF_SERVER]
 """The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are
-moved by the server, and receipts follow its replies.
+moved by the server, with a summary in the place of what leaves them, and receipts follow its replies.
 """
 
 

@@ -90,7 +90,7 @@ from remora_server.domain.transfers import (
     plan_import,
     require_distinct,
 )
-from remora_server.domain.windows import WHOLE, Window, WindowListener, WindowMoved
+from remora_server.domain.windows import WHOLE, Cover, Summary, Window, WindowListener, WindowMoved
 from remora_server.domain.working_memory import (
     ConversationMemory,
     WorkingMemory,
@@ -157,6 +157,9 @@ class Kept:
     """By user and id: revision, ordinal and the step."""
     memory: Memory | None = None
     window: Window = WHOLE
+    summary: Summary | None = None
+    changes: list[tuple[int, int]] = field(default_factory=list)
+    """The revisions that replaced or removed messages of its own user, and the lowest sequences."""
 
     @property
     def head(self) -> Head:
@@ -448,11 +451,19 @@ class Messages:
         return self._books.write(write, change)
 
     def clear_part(self, kept: Kept, user_id: str, revision: int, now: int) -> Outcome:
-        """Clear a user's messages and steps."""
+        """Clear a user's messages and steps, and what sums them up."""
         kept.steps = {key: row for key, row in kept.steps.items() if key[0] != user_id}
-        return self._apply(kept, plan_clear(kept, user_id, now), revision)
+        outcome = self._apply(kept, plan_clear(kept, user_id, now), revision)
+        if user_id == kept.draft.user_id:
+            kept.summary = None
+        return outcome
 
     def _apply(self, kept: Kept, plan: Plan, revision: int) -> Outcome:
+        lowest = plan.lowest_changed
+        if lowest is not None:
+            kept.changes.append((revision, lowest))
+            if kept.summary is not None and lowest <= kept.summary.covers_through:
+                kept.summary, kept.window = None, WHOLE
         for removal in plan.removals:
             gone = kept.live(removal.user_id) if removal.sequences is None else removal.sequences
             for sequence in gone:
@@ -535,6 +546,26 @@ class Windows:
             if kept.window.revision != before.revision:
                 raise WindowMoved
             kept.window = replace(after, revision=revision, move_time=now)
+            return Outcome(0, time=now)
+
+        return self._books.write(write, change)
+
+    def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
+        window, revision = self.get(read, conversation_id, user_id)
+        return window, self._books.read(read)[0].conversation(conversation_id).summary, revision
+
+    def summarize(self, write: Write, conversation_id: str, uid: int, cover: Cover, summary: Summary) -> Outcome:
+        def change(tenant: Tenant, revision: int, now: int) -> Outcome:
+            kept = tenant.conversation(conversation_id)
+            if kept.uid != uid:
+                raise ConversationNotFound(conversation_id)
+            changed = cover.revision > self._books.revision or any(
+                since > cover.revision and lowest <= cover.through for since, lowest in kept.changes
+            )
+            if changed or kept.window.revision != cover.window_revision:
+                raise WindowMoved
+            kept.window = Window(cover.through + 1, summary.system_sequence, revision, now)
+            kept.summary = replace(summary, user_id=kept.draft.user_id, revision=revision, create_time=now)
             return Outcome(0, time=now)
 
         return self._books.write(write, change)

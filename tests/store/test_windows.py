@@ -15,9 +15,11 @@ from remora_server.domain.conversations import ConversationDraft, ConversationUp
 from remora_server.domain.errors import ConversationNotFound, StoreFull
 from remora_server.domain.messages import MessageQuery, Remove, View
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
+from remora_server.domain.summarizing import WindowReader
 from remora_server.domain.tokens import APPROXIMATE
-from remora_server.domain.windows import WHOLE, Window, WindowMoved
+from remora_server.domain.windows import WHOLE, Window, WindowMoved, WindowStore
 from remora_server.engine import overflow
+from remora_server.engine.authors import Author
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.storage.schema.message_reader import StoredMessageReader
 
@@ -36,13 +38,16 @@ def of(most: int, overflow: Overflow) -> ConversationDraft:
 @pytest.fixture
 def moving(tenant: Tenant) -> Iterator[overflow.Overflow]:
     """What moves windows, which begins when it is started."""
-    store = tenant.store
-    made = overflow.Overflow(
-        store.conversations, store.messages, store.windows, StoredMessageReader(), NativeTokenCounter()
-    )
-    store.windows.listen(made)
+    made = overflow_of(tenant, tenant.store.windows)
+    tenant.store.windows.listen(made)
     yield made
     made.close()
+
+
+def overflow_of(tenant: Tenant, windows: WindowStore) -> overflow.Overflow:
+    store, tokens = tenant.store, NativeTokenCounter()
+    reader = WindowReader(store.conversations, store.messages, windows, StoredMessageReader(), tokens)
+    return overflow.Overflow(reader, windows, tokens, Author(tokens))
 
 
 def window(tenant: Tenant) -> list[str]:
@@ -205,13 +210,7 @@ class Refusing:
 
 def test_a_failure_is_shown_and_tried_again(tenant: Tenant) -> None:
     refusing = Refusing(tenant.store.windows)
-    moving = overflow.Overflow(
-        tenant.store.conversations,
-        tenant.store.messages,
-        refusing,  # type: ignore[arg-type] # it is one, but for its refusals
-        StoredMessageReader(),
-        NativeTokenCounter(),
-    )
+    moving = overflow_of(tenant, refusing)  # type: ignore[arg-type] # it is one, but for its refusals
     tenant.store.windows.listen(moving)
     moving.start()
     try:

@@ -1607,7 +1607,9 @@ type GetWindowResponse struct {
 	// The window.
 	Window *Window `protobuf:"bytes,1,opt,name=window,proto3" json:"window,omitempty"`
 	// The revision that the reply shows.
-	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What stands before the window for the messages that have left it; unset: there is no summary.
+	Summary       *ConversationSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1654,6 +1656,13 @@ func (x *GetWindowResponse) GetRevision() uint64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *GetWindowResponse) GetSummary() *ConversationSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
 }
 
 // The request of DeleteMessages.
@@ -2317,6 +2326,363 @@ func (x *Slice) GetTo() int64 {
 	return 0
 }
 
+// The request of PlanSummary.
+type PlanSummaryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The conversation, 1 to 512 bytes.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// If given, the conversation must be this user's.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// How many of the newest messages are left out, 1 to 10,000. Default: as the conversation's policy says, else 10.
+	KeepMessages int32 `protobuf:"varint,3,opt,name=keep_messages,json=keepMessages,proto3" json:"keep_messages,omitempty"`
+	// How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
+	// which the first 100,000 characters are given. Default: 16,000.
+	MaxTokens int32 `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// Whether there is something to summarise only if the window has more tokens than the conversation's policy allows;
+	// without a policy there never is.
+	IfOver bool `protobuf:"varint,5,opt,name=if_over,json=ifOver,proto3" json:"if_over,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanSummaryRequest) Reset() {
+	*x = PlanSummaryRequest{}
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanSummaryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanSummaryRequest) ProtoMessage() {}
+
+func (x *PlanSummaryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanSummaryRequest.ProtoReflect.Descriptor instead.
+func (*PlanSummaryRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_conversation_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *PlanSummaryRequest) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *PlanSummaryRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *PlanSummaryRequest) GetKeepMessages() int32 {
+	if x != nil {
+		return x.KeepMessages
+	}
+	return 0
+}
+
+func (x *PlanSummaryRequest) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *PlanSummaryRequest) GetIfOver() bool {
+	if x != nil {
+		return x.IfOver
+	}
+	return false
+}
+
+func (x *PlanSummaryRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of PlanSummary.
+type PlanSummaryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the summary is to cover; unset: there is nothing to summarise.
+	Cover *SummaryCover `protobuf:"bytes,1,opt,name=cover,proto3" json:"cover,omitempty"`
+	// What a model is to be told: the prompt of the conversation's policy, or the server's own.
+	Instruction string `protobuf:"bytes,2,opt,name=instruction,proto3" json:"instruction,omitempty"`
+	// What it is to summarise: the summary so far, which is to be folded in, and the messages, as text.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// How long the summary may be.
+	MaxSummaryTokens int32 `protobuf:"varint,4,opt,name=max_summary_tokens,json=maxSummaryTokens,proto3" json:"max_summary_tokens,omitempty"`
+	// How many messages it is of.
+	MessageCount int32 `protobuf:"varint,5,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
+	// The summary so far; unset: there is none.
+	Earlier *ConversationSummary `protobuf:"bytes,6,opt,name=earlier,proto3" json:"earlier,omitempty"`
+	// Whether further messages are to be summarised once this is done.
+	More bool `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,8,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanSummaryResponse) Reset() {
+	*x = PlanSummaryResponse{}
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanSummaryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanSummaryResponse) ProtoMessage() {}
+
+func (x *PlanSummaryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanSummaryResponse.ProtoReflect.Descriptor instead.
+func (*PlanSummaryResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_conversation_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *PlanSummaryResponse) GetCover() *SummaryCover {
+	if x != nil {
+		return x.Cover
+	}
+	return nil
+}
+
+func (x *PlanSummaryResponse) GetInstruction() string {
+	if x != nil {
+		return x.Instruction
+	}
+	return ""
+}
+
+func (x *PlanSummaryResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *PlanSummaryResponse) GetMaxSummaryTokens() int32 {
+	if x != nil {
+		return x.MaxSummaryTokens
+	}
+	return 0
+}
+
+func (x *PlanSummaryResponse) GetMessageCount() int32 {
+	if x != nil {
+		return x.MessageCount
+	}
+	return 0
+}
+
+func (x *PlanSummaryResponse) GetEarlier() *ConversationSummary {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+func (x *PlanSummaryResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *PlanSummaryResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of CommitSummary.
+type CommitSummaryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The conversation, 1 to 512 bytes.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// If given, the conversation must be this user's.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. What the summary covers, as PlanSummary said.
+	Cover *SummaryCover `protobuf:"bytes,3,opt,name=cover,proto3" json:"cover,omitempty"`
+	// Required. The summary, 1 byte to 256 KiB.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// What wrote it, up to 256 bytes; kept with it.
+	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,7,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitSummaryRequest) Reset() {
+	*x = CommitSummaryRequest{}
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitSummaryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitSummaryRequest) ProtoMessage() {}
+
+func (x *CommitSummaryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitSummaryRequest.ProtoReflect.Descriptor instead.
+func (*CommitSummaryRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_conversation_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *CommitSummaryRequest) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *CommitSummaryRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *CommitSummaryRequest) GetCover() *SummaryCover {
+	if x != nil {
+		return x.Cover
+	}
+	return nil
+}
+
+func (x *CommitSummaryRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CommitSummaryRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *CommitSummaryRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CommitSummaryRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// The reply of CommitSummary.
+type CommitSummaryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision of the write, which is the window's own from now on.
+	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// When the summary was stored.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitSummaryResponse) Reset() {
+	*x = CommitSummaryResponse{}
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitSummaryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitSummaryResponse) ProtoMessage() {}
+
+func (x *CommitSummaryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_conversation_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitSummaryResponse.ProtoReflect.Descriptor instead.
+func (*CommitSummaryResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_conversation_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *CommitSummaryResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *CommitSummaryResponse) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
 var File_remora_v1_conversation_service_proto protoreflect.FileDescriptor
 
 const file_remora_v1_conversation_service_proto_rawDesc = "" +
@@ -2435,10 +2801,11 @@ const file_remora_v1_conversation_service_proto_rawDesc = "" +
 	"\x10GetWindowRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12!\n" +
-	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"Z\n" +
+	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"\x94\x01\n" +
 	"\x11GetWindowResponse\x12)\n" +
 	"\x06window\x18\x01 \x01(\v2\x11.remora.v1.WindowR\x06window\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xc4\x01\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x128\n" +
+	"\asummary\x18\x03 \x01(\v2\x1e.remora.v1.ConversationSummaryR\asummary\"\xc4\x01\n" +
 	"\x15DeleteMessagesRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n" +
@@ -2485,7 +2852,37 @@ const file_remora_v1_conversation_service_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\x03H\x00R\x04from\x88\x01\x01\x12\x13\n" +
 	"\x02to\x18\x02 \x01(\x03H\x01R\x02to\x88\x01\x01B\a\n" +
 	"\x05_fromB\x05\n" +
-	"\x03_to*Z\n" +
+	"\x03_to\"\xd6\x01\n" +
+	"\x12PlanSummaryRequest\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12#\n" +
+	"\rkeep_messages\x18\x03 \x01(\x05R\fkeepMessages\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\x04 \x01(\x05R\tmaxTokens\x12\x17\n" +
+	"\aif_over\x18\x05 \x01(\bR\x06ifOver\x12!\n" +
+	"\fmin_revision\x18\x06 \x01(\x04R\vminRevision\"\xb7\x02\n" +
+	"\x13PlanSummaryResponse\x12-\n" +
+	"\x05cover\x18\x01 \x01(\v2\x17.remora.v1.SummaryCoverR\x05cover\x12 \n" +
+	"\vinstruction\x18\x02 \x01(\tR\vinstruction\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12,\n" +
+	"\x12max_summary_tokens\x18\x04 \x01(\x05R\x10maxSummaryTokens\x12#\n" +
+	"\rmessage_count\x18\x05 \x01(\x05R\fmessageCount\x128\n" +
+	"\aearlier\x18\x06 \x01(\v2\x1e.remora.v1.ConversationSummaryR\aearlier\x12\x12\n" +
+	"\x04more\x18\a \x01(\bR\x04more\x12\x1a\n" +
+	"\brevision\x18\b \x01(\x04R\brevision\"\xfb\x01\n" +
+	"\x14CommitSummaryRequest\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12-\n" +
+	"\x05cover\x18\x03 \x01(\v2\x17.remora.v1.SummaryCoverR\x05cover\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\a \x01(\v2\x11.remora.v1.OriginR\x06origin\"p\n" +
+	"\x15CommitSummaryResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12;\n" +
+	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime*Z\n" +
 	"\vMessageView\x12\x1c\n" +
 	"\x18MESSAGE_VIEW_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MESSAGE_VIEW_WINDOW\x10\x01\x12\x14\n" +
@@ -2502,7 +2899,8 @@ const file_remora_v1_conversation_service_proto_rawDesc = "" +
 	"\tPageOrder\x12\x1a\n" +
 	"\x16PAGE_ORDER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17PAGE_ORDER_NEWEST_FIRST\x10\x01\x12\x1b\n" +
-	"\x17PAGE_ORDER_OLDEST_FIRST\x10\x022\xe0\b\n" +
+	"\x17PAGE_ORDER_OLDEST_FIRST\x10\x022\x87\n" +
+	"\n" +
 	"\x13ConversationService\x12a\n" +
 	"\x12CreateConversation\x12$.remora.v1.CreateConversationRequest\x1a%.remora.v1.CreateConversationResponse\x12]\n" +
 	"\x0fGetConversation\x12!.remora.v1.GetConversationRequest\x1a\".remora.v1.GetConversationResponse\"\x03\x90\x02\x01\x12c\n" +
@@ -2515,7 +2913,9 @@ const file_remora_v1_conversation_service_proto_rawDesc = "" +
 	"\tGetWindow\x12\x1b.remora.v1.GetWindowRequest\x1a\x1c.remora.v1.GetWindowResponse\"\x03\x90\x02\x01\x12U\n" +
 	"\x0eDeleteMessages\x12 .remora.v1.DeleteMessagesRequest\x1a!.remora.v1.DeleteMessagesResponse\x12R\n" +
 	"\rClearMessages\x12\x1f.remora.v1.ClearMessagesRequest\x1a .remora.v1.ClearMessagesResponse\x12O\n" +
-	"\fEditMessages\x12\x1e.remora.v1.EditMessagesRequest\x1a\x1f.remora.v1.EditMessagesResponseB\x8d\x01\n" +
+	"\fEditMessages\x12\x1e.remora.v1.EditMessagesRequest\x1a\x1f.remora.v1.EditMessagesResponse\x12Q\n" +
+	"\vPlanSummary\x12\x1d.remora.v1.PlanSummaryRequest\x1a\x1e.remora.v1.PlanSummaryResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\rCommitSummary\x12\x1f.remora.v1.CommitSummaryRequest\x1a .remora.v1.CommitSummaryResponseB\x8d\x01\n" +
 	"\rcom.remora.v1B\x18ConversationServiceProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 
@@ -2532,7 +2932,7 @@ func file_remora_v1_conversation_service_proto_rawDescGZIP() []byte {
 }
 
 var file_remora_v1_conversation_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_remora_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_remora_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_remora_v1_conversation_service_proto_goTypes = []any{
 	(MessageView)(0),                   // 0: remora.v1.MessageView
 	(ConversationOrder)(0),             // 1: remora.v1.ConversationOrder
@@ -2566,79 +2966,95 @@ var file_remora_v1_conversation_service_proto_goTypes = []any{
 	(*Edit)(nil),                       // 29: remora.v1.Edit
 	(*RemoveAll)(nil),                  // 30: remora.v1.RemoveAll
 	(*Slice)(nil),                      // 31: remora.v1.Slice
-	(*Conversation)(nil),               // 32: remora.v1.Conversation
-	(*Origin)(nil),                     // 33: remora.v1.Origin
-	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),      // 35: google.protobuf.FieldMask
-	(*Message)(nil),                    // 36: remora.v1.Message
-	(*Filter)(nil),                     // 37: remora.v1.Filter
-	(*Window)(nil),                     // 38: remora.v1.Window
+	(*PlanSummaryRequest)(nil),         // 32: remora.v1.PlanSummaryRequest
+	(*PlanSummaryResponse)(nil),        // 33: remora.v1.PlanSummaryResponse
+	(*CommitSummaryRequest)(nil),       // 34: remora.v1.CommitSummaryRequest
+	(*CommitSummaryResponse)(nil),      // 35: remora.v1.CommitSummaryResponse
+	(*Conversation)(nil),               // 36: remora.v1.Conversation
+	(*Origin)(nil),                     // 37: remora.v1.Origin
+	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),      // 39: google.protobuf.FieldMask
+	(*Message)(nil),                    // 40: remora.v1.Message
+	(*Filter)(nil),                     // 41: remora.v1.Filter
+	(*Window)(nil),                     // 42: remora.v1.Window
+	(*ConversationSummary)(nil),        // 43: remora.v1.ConversationSummary
+	(*SummaryCover)(nil),               // 44: remora.v1.SummaryCover
 }
 var file_remora_v1_conversation_service_proto_depIdxs = []int32{
-	32, // 0: remora.v1.CreateConversationRequest.conversation:type_name -> remora.v1.Conversation
-	33, // 1: remora.v1.CreateConversationRequest.origin:type_name -> remora.v1.Origin
-	34, // 2: remora.v1.CreateConversationResponse.create_time:type_name -> google.protobuf.Timestamp
-	32, // 3: remora.v1.GetConversationResponse.conversation:type_name -> remora.v1.Conversation
+	36, // 0: remora.v1.CreateConversationRequest.conversation:type_name -> remora.v1.Conversation
+	37, // 1: remora.v1.CreateConversationRequest.origin:type_name -> remora.v1.Origin
+	38, // 2: remora.v1.CreateConversationResponse.create_time:type_name -> google.protobuf.Timestamp
+	36, // 3: remora.v1.GetConversationResponse.conversation:type_name -> remora.v1.Conversation
 	1,  // 4: remora.v1.ListConversationsRequest.order_by:type_name -> remora.v1.ConversationOrder
 	2,  // 5: remora.v1.ListConversationsRequest.direction:type_name -> remora.v1.Direction
-	32, // 6: remora.v1.ListConversationsResponse.conversations:type_name -> remora.v1.Conversation
-	32, // 7: remora.v1.UpdateConversationRequest.conversation:type_name -> remora.v1.Conversation
-	35, // 8: remora.v1.UpdateConversationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	33, // 9: remora.v1.UpdateConversationRequest.origin:type_name -> remora.v1.Origin
-	34, // 10: remora.v1.UpdateConversationResponse.update_time:type_name -> google.protobuf.Timestamp
-	33, // 11: remora.v1.DeleteConversationRequest.origin:type_name -> remora.v1.Origin
-	36, // 12: remora.v1.AppendMessagesRequest.messages:type_name -> remora.v1.Message
-	32, // 13: remora.v1.AppendMessagesRequest.create_if_missing:type_name -> remora.v1.Conversation
-	33, // 14: remora.v1.AppendMessagesRequest.origin:type_name -> remora.v1.Origin
+	36, // 6: remora.v1.ListConversationsResponse.conversations:type_name -> remora.v1.Conversation
+	36, // 7: remora.v1.UpdateConversationRequest.conversation:type_name -> remora.v1.Conversation
+	39, // 8: remora.v1.UpdateConversationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	37, // 9: remora.v1.UpdateConversationRequest.origin:type_name -> remora.v1.Origin
+	38, // 10: remora.v1.UpdateConversationResponse.update_time:type_name -> google.protobuf.Timestamp
+	37, // 11: remora.v1.DeleteConversationRequest.origin:type_name -> remora.v1.Origin
+	40, // 12: remora.v1.AppendMessagesRequest.messages:type_name -> remora.v1.Message
+	36, // 13: remora.v1.AppendMessagesRequest.create_if_missing:type_name -> remora.v1.Conversation
+	37, // 14: remora.v1.AppendMessagesRequest.origin:type_name -> remora.v1.Origin
 	18, // 15: remora.v1.AppendMessagesResponse.messages:type_name -> remora.v1.AppendedMessage
-	34, // 16: remora.v1.AppendedMessage.create_time:type_name -> google.protobuf.Timestamp
-	34, // 17: remora.v1.ListMessagesRequest.sent_after:type_name -> google.protobuf.Timestamp
-	34, // 18: remora.v1.ListMessagesRequest.sent_before:type_name -> google.protobuf.Timestamp
-	34, // 19: remora.v1.ListMessagesRequest.received_after:type_name -> google.protobuf.Timestamp
-	34, // 20: remora.v1.ListMessagesRequest.received_before:type_name -> google.protobuf.Timestamp
+	38, // 16: remora.v1.AppendedMessage.create_time:type_name -> google.protobuf.Timestamp
+	38, // 17: remora.v1.ListMessagesRequest.sent_after:type_name -> google.protobuf.Timestamp
+	38, // 18: remora.v1.ListMessagesRequest.sent_before:type_name -> google.protobuf.Timestamp
+	38, // 19: remora.v1.ListMessagesRequest.received_after:type_name -> google.protobuf.Timestamp
+	38, // 20: remora.v1.ListMessagesRequest.received_before:type_name -> google.protobuf.Timestamp
 	3,  // 21: remora.v1.ListMessagesRequest.page_order:type_name -> remora.v1.PageOrder
-	37, // 22: remora.v1.ListMessagesRequest.filter:type_name -> remora.v1.Filter
+	41, // 22: remora.v1.ListMessagesRequest.filter:type_name -> remora.v1.Filter
 	0,  // 23: remora.v1.ListMessagesRequest.view:type_name -> remora.v1.MessageView
-	36, // 24: remora.v1.ListMessagesResponse.messages:type_name -> remora.v1.Message
-	38, // 25: remora.v1.GetWindowResponse.window:type_name -> remora.v1.Window
-	33, // 26: remora.v1.DeleteMessagesRequest.origin:type_name -> remora.v1.Origin
-	33, // 27: remora.v1.ClearMessagesRequest.origin:type_name -> remora.v1.Origin
-	29, // 28: remora.v1.EditMessagesRequest.edits:type_name -> remora.v1.Edit
-	33, // 29: remora.v1.EditMessagesRequest.origin:type_name -> remora.v1.Origin
-	18, // 30: remora.v1.EditMessagesResponse.messages:type_name -> remora.v1.AppendedMessage
-	36, // 31: remora.v1.Edit.append:type_name -> remora.v1.Message
-	36, // 32: remora.v1.Edit.replace:type_name -> remora.v1.Message
-	30, // 33: remora.v1.Edit.remove_all:type_name -> remora.v1.RemoveAll
-	31, // 34: remora.v1.Edit.keep:type_name -> remora.v1.Slice
-	4,  // 35: remora.v1.ConversationService.CreateConversation:input_type -> remora.v1.CreateConversationRequest
-	6,  // 36: remora.v1.ConversationService.GetConversation:input_type -> remora.v1.GetConversationRequest
-	8,  // 37: remora.v1.ConversationService.ListConversations:input_type -> remora.v1.ListConversationsRequest
-	10, // 38: remora.v1.ConversationService.CountConversations:input_type -> remora.v1.CountConversationsRequest
-	12, // 39: remora.v1.ConversationService.UpdateConversation:input_type -> remora.v1.UpdateConversationRequest
-	14, // 40: remora.v1.ConversationService.DeleteConversation:input_type -> remora.v1.DeleteConversationRequest
-	16, // 41: remora.v1.ConversationService.AppendMessages:input_type -> remora.v1.AppendMessagesRequest
-	19, // 42: remora.v1.ConversationService.ListMessages:input_type -> remora.v1.ListMessagesRequest
-	21, // 43: remora.v1.ConversationService.GetWindow:input_type -> remora.v1.GetWindowRequest
-	23, // 44: remora.v1.ConversationService.DeleteMessages:input_type -> remora.v1.DeleteMessagesRequest
-	25, // 45: remora.v1.ConversationService.ClearMessages:input_type -> remora.v1.ClearMessagesRequest
-	27, // 46: remora.v1.ConversationService.EditMessages:input_type -> remora.v1.EditMessagesRequest
-	5,  // 47: remora.v1.ConversationService.CreateConversation:output_type -> remora.v1.CreateConversationResponse
-	7,  // 48: remora.v1.ConversationService.GetConversation:output_type -> remora.v1.GetConversationResponse
-	9,  // 49: remora.v1.ConversationService.ListConversations:output_type -> remora.v1.ListConversationsResponse
-	11, // 50: remora.v1.ConversationService.CountConversations:output_type -> remora.v1.CountConversationsResponse
-	13, // 51: remora.v1.ConversationService.UpdateConversation:output_type -> remora.v1.UpdateConversationResponse
-	15, // 52: remora.v1.ConversationService.DeleteConversation:output_type -> remora.v1.DeleteConversationResponse
-	17, // 53: remora.v1.ConversationService.AppendMessages:output_type -> remora.v1.AppendMessagesResponse
-	20, // 54: remora.v1.ConversationService.ListMessages:output_type -> remora.v1.ListMessagesResponse
-	22, // 55: remora.v1.ConversationService.GetWindow:output_type -> remora.v1.GetWindowResponse
-	24, // 56: remora.v1.ConversationService.DeleteMessages:output_type -> remora.v1.DeleteMessagesResponse
-	26, // 57: remora.v1.ConversationService.ClearMessages:output_type -> remora.v1.ClearMessagesResponse
-	28, // 58: remora.v1.ConversationService.EditMessages:output_type -> remora.v1.EditMessagesResponse
-	47, // [47:59] is the sub-list for method output_type
-	35, // [35:47] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	40, // 24: remora.v1.ListMessagesResponse.messages:type_name -> remora.v1.Message
+	42, // 25: remora.v1.GetWindowResponse.window:type_name -> remora.v1.Window
+	43, // 26: remora.v1.GetWindowResponse.summary:type_name -> remora.v1.ConversationSummary
+	37, // 27: remora.v1.DeleteMessagesRequest.origin:type_name -> remora.v1.Origin
+	37, // 28: remora.v1.ClearMessagesRequest.origin:type_name -> remora.v1.Origin
+	29, // 29: remora.v1.EditMessagesRequest.edits:type_name -> remora.v1.Edit
+	37, // 30: remora.v1.EditMessagesRequest.origin:type_name -> remora.v1.Origin
+	18, // 31: remora.v1.EditMessagesResponse.messages:type_name -> remora.v1.AppendedMessage
+	40, // 32: remora.v1.Edit.append:type_name -> remora.v1.Message
+	40, // 33: remora.v1.Edit.replace:type_name -> remora.v1.Message
+	30, // 34: remora.v1.Edit.remove_all:type_name -> remora.v1.RemoveAll
+	31, // 35: remora.v1.Edit.keep:type_name -> remora.v1.Slice
+	44, // 36: remora.v1.PlanSummaryResponse.cover:type_name -> remora.v1.SummaryCover
+	43, // 37: remora.v1.PlanSummaryResponse.earlier:type_name -> remora.v1.ConversationSummary
+	44, // 38: remora.v1.CommitSummaryRequest.cover:type_name -> remora.v1.SummaryCover
+	37, // 39: remora.v1.CommitSummaryRequest.origin:type_name -> remora.v1.Origin
+	38, // 40: remora.v1.CommitSummaryResponse.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 41: remora.v1.ConversationService.CreateConversation:input_type -> remora.v1.CreateConversationRequest
+	6,  // 42: remora.v1.ConversationService.GetConversation:input_type -> remora.v1.GetConversationRequest
+	8,  // 43: remora.v1.ConversationService.ListConversations:input_type -> remora.v1.ListConversationsRequest
+	10, // 44: remora.v1.ConversationService.CountConversations:input_type -> remora.v1.CountConversationsRequest
+	12, // 45: remora.v1.ConversationService.UpdateConversation:input_type -> remora.v1.UpdateConversationRequest
+	14, // 46: remora.v1.ConversationService.DeleteConversation:input_type -> remora.v1.DeleteConversationRequest
+	16, // 47: remora.v1.ConversationService.AppendMessages:input_type -> remora.v1.AppendMessagesRequest
+	19, // 48: remora.v1.ConversationService.ListMessages:input_type -> remora.v1.ListMessagesRequest
+	21, // 49: remora.v1.ConversationService.GetWindow:input_type -> remora.v1.GetWindowRequest
+	23, // 50: remora.v1.ConversationService.DeleteMessages:input_type -> remora.v1.DeleteMessagesRequest
+	25, // 51: remora.v1.ConversationService.ClearMessages:input_type -> remora.v1.ClearMessagesRequest
+	27, // 52: remora.v1.ConversationService.EditMessages:input_type -> remora.v1.EditMessagesRequest
+	32, // 53: remora.v1.ConversationService.PlanSummary:input_type -> remora.v1.PlanSummaryRequest
+	34, // 54: remora.v1.ConversationService.CommitSummary:input_type -> remora.v1.CommitSummaryRequest
+	5,  // 55: remora.v1.ConversationService.CreateConversation:output_type -> remora.v1.CreateConversationResponse
+	7,  // 56: remora.v1.ConversationService.GetConversation:output_type -> remora.v1.GetConversationResponse
+	9,  // 57: remora.v1.ConversationService.ListConversations:output_type -> remora.v1.ListConversationsResponse
+	11, // 58: remora.v1.ConversationService.CountConversations:output_type -> remora.v1.CountConversationsResponse
+	13, // 59: remora.v1.ConversationService.UpdateConversation:output_type -> remora.v1.UpdateConversationResponse
+	15, // 60: remora.v1.ConversationService.DeleteConversation:output_type -> remora.v1.DeleteConversationResponse
+	17, // 61: remora.v1.ConversationService.AppendMessages:output_type -> remora.v1.AppendMessagesResponse
+	20, // 62: remora.v1.ConversationService.ListMessages:output_type -> remora.v1.ListMessagesResponse
+	22, // 63: remora.v1.ConversationService.GetWindow:output_type -> remora.v1.GetWindowResponse
+	24, // 64: remora.v1.ConversationService.DeleteMessages:output_type -> remora.v1.DeleteMessagesResponse
+	26, // 65: remora.v1.ConversationService.ClearMessages:output_type -> remora.v1.ClearMessagesResponse
+	28, // 66: remora.v1.ConversationService.EditMessages:output_type -> remora.v1.EditMessagesResponse
+	33, // 67: remora.v1.ConversationService.PlanSummary:output_type -> remora.v1.PlanSummaryResponse
+	35, // 68: remora.v1.ConversationService.CommitSummary:output_type -> remora.v1.CommitSummaryResponse
+	55, // [55:69] is the sub-list for method output_type
+	41, // [41:55] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_conversation_service_proto_init() }
@@ -2666,7 +3082,7 @@ func file_remora_v1_conversation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_conversation_service_proto_rawDesc), len(file_remora_v1_conversation_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

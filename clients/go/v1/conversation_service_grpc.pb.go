@@ -31,6 +31,8 @@ const (
 	ConversationService_DeleteMessages_FullMethodName     = "/remora.v1.ConversationService/DeleteMessages"
 	ConversationService_ClearMessages_FullMethodName      = "/remora.v1.ConversationService/ClearMessages"
 	ConversationService_EditMessages_FullMethodName       = "/remora.v1.ConversationService/EditMessages"
+	ConversationService_PlanSummary_FullMethodName        = "/remora.v1.ConversationService/PlanSummary"
+	ConversationService_CommitSummary_FullMethodName      = "/remora.v1.ConversationService/CommitSummary"
 )
 
 // ConversationServiceClient is the client API for ConversationService service.
@@ -66,6 +68,14 @@ type ConversationServiceClient interface {
 	ClearMessages(ctx context.Context, in *ClearMessagesRequest, opts ...grpc.CallOption) (*ClearMessagesResponse, error)
 	// Applies a list of edits to one user's messages of a conversation, in order, all or none.
 	EditMessages(ctx context.Context, in *EditMessagesRequest, opts ...grpc.CallOption) (*EditMessagesResponse, error)
+	// Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+	// messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+	// `cover`.
+	PlanSummary(ctx context.Context, in *PlanSummaryRequest, opts ...grpc.CallOption) (*PlanSummaryResponse, error)
+	// Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+	// covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+	// Messages that were appended since do not matter.
+	CommitSummary(ctx context.Context, in *CommitSummaryRequest, opts ...grpc.CallOption) (*CommitSummaryResponse, error)
 }
 
 type conversationServiceClient struct {
@@ -196,6 +206,26 @@ func (c *conversationServiceClient) EditMessages(ctx context.Context, in *EditMe
 	return out, nil
 }
 
+func (c *conversationServiceClient) PlanSummary(ctx context.Context, in *PlanSummaryRequest, opts ...grpc.CallOption) (*PlanSummaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanSummaryResponse)
+	err := c.cc.Invoke(ctx, ConversationService_PlanSummary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *conversationServiceClient) CommitSummary(ctx context.Context, in *CommitSummaryRequest, opts ...grpc.CallOption) (*CommitSummaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CommitSummaryResponse)
+	err := c.cc.Invoke(ctx, ConversationService_CommitSummary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ConversationServiceServer is the server API for ConversationService service.
 // All implementations must embed UnimplementedConversationServiceServer
 // for forward compatibility.
@@ -229,6 +259,14 @@ type ConversationServiceServer interface {
 	ClearMessages(context.Context, *ClearMessagesRequest) (*ClearMessagesResponse, error)
 	// Applies a list of edits to one user's messages of a conversation, in order, all or none.
 	EditMessages(context.Context, *EditMessagesRequest) (*EditMessagesResponse, error)
+	// Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+	// messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+	// `cover`.
+	PlanSummary(context.Context, *PlanSummaryRequest) (*PlanSummaryResponse, error)
+	// Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+	// covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+	// Messages that were appended since do not matter.
+	CommitSummary(context.Context, *CommitSummaryRequest) (*CommitSummaryResponse, error)
 	mustEmbedUnimplementedConversationServiceServer()
 }
 
@@ -274,6 +312,12 @@ func (UnimplementedConversationServiceServer) ClearMessages(context.Context, *Cl
 }
 func (UnimplementedConversationServiceServer) EditMessages(context.Context, *EditMessagesRequest) (*EditMessagesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EditMessages not implemented")
+}
+func (UnimplementedConversationServiceServer) PlanSummary(context.Context, *PlanSummaryRequest) (*PlanSummaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanSummary not implemented")
+}
+func (UnimplementedConversationServiceServer) CommitSummary(context.Context, *CommitSummaryRequest) (*CommitSummaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CommitSummary not implemented")
 }
 func (UnimplementedConversationServiceServer) mustEmbedUnimplementedConversationServiceServer() {}
 func (UnimplementedConversationServiceServer) testEmbeddedByValue()                             {}
@@ -512,6 +556,42 @@ func _ConversationService_EditMessages_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ConversationService_PlanSummary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanSummaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConversationServiceServer).PlanSummary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConversationService_PlanSummary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConversationServiceServer).PlanSummary(ctx, req.(*PlanSummaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ConversationService_CommitSummary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CommitSummaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConversationServiceServer).CommitSummary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConversationService_CommitSummary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConversationServiceServer).CommitSummary(ctx, req.(*CommitSummaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ConversationService_ServiceDesc is the grpc.ServiceDesc for ConversationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -566,6 +646,14 @@ var ConversationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EditMessages",
 			Handler:    _ConversationService_EditMessages_Handler,
+		},
+		{
+			MethodName: "PlanSummary",
+			Handler:    _ConversationService_PlanSummary_Handler,
+		},
+		{
+			MethodName: "CommitSummary",
+			Handler:    _ConversationService_CommitSummary_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -160,6 +160,8 @@ const (
 	Section_SECTION_RECALLED Section = 2
 	// The system text.
 	Section_SECTION_SYSTEM Section = 3
+	// The summary of the messages that have left the window, between the system text and the recalled messages.
+	Section_SECTION_SUMMARY Section = 4
 )
 
 // Enum value maps for Section.
@@ -169,12 +171,14 @@ var (
 		1: "SECTION_RECENT",
 		2: "SECTION_RECALLED",
 		3: "SECTION_SYSTEM",
+		4: "SECTION_SUMMARY",
 	}
 	Section_value = map[string]int32{
 		"SECTION_UNSPECIFIED": 0,
 		"SECTION_RECENT":      1,
 		"SECTION_RECALLED":    2,
 		"SECTION_SYSTEM":      3,
+		"SECTION_SUMMARY":     4,
 	}
 )
 
@@ -4851,12 +4855,13 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0ePROFILE_HYBRID\x10\x01\x12\x12\n" +
 	"\x0ePROFILE_VECTOR\x10\x02\x12\x13\n" +
 	"\x0fPROFILE_LEXICAL\x10\x03\x12\x17\n" +
-	"\x13PROFILE_HYBRID_LATE\x10\x04*`\n" +
+	"\x13PROFILE_HYBRID_LATE\x10\x04*u\n" +
 	"\aSection\x12\x17\n" +
 	"\x13SECTION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSECTION_RECENT\x10\x01\x12\x14\n" +
 	"\x10SECTION_RECALLED\x10\x02\x12\x12\n" +
-	"\x0eSECTION_SYSTEM\x10\x03*l\n" +
+	"\x0eSECTION_SYSTEM\x10\x03\x12\x13\n" +
+	"\x0fSECTION_SUMMARY\x10\x04*l\n" +
 	"\x05Merge\x12\x15\n" +
 	"\x11MERGE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMERGE_APPEND\x10\x01\x12\x11\n" +

@@ -41,6 +41,7 @@ type ShortTermPolicy struct {
 	//	*ShortTermPolicy_Trim
 	//	*ShortTermPolicy_DeleteOldest
 	//	*ShortTermPolicy_Flush
+	//	*ShortTermPolicy_Summarize
 	Overflow      isShortTermPolicy_Overflow `protobuf_oneof:"overflow"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -124,6 +125,15 @@ func (x *ShortTermPolicy) GetFlush() *FlushOverflow {
 	return nil
 }
 
+func (x *ShortTermPolicy) GetSummarize() *SummarizeOverflow {
+	if x != nil {
+		if x, ok := x.Overflow.(*ShortTermPolicy_Summarize); ok {
+			return x.Summarize
+		}
+	}
+	return nil
+}
+
 type isShortTermPolicy_Overflow interface {
 	isShortTermPolicy_Overflow()
 }
@@ -143,11 +153,18 @@ type ShortTermPolicy_Flush struct {
 	Flush *FlushOverflow `protobuf:"bytes,5,opt,name=flush,proto3,oneof"`
 }
 
+type ShortTermPolicy_Summarize struct {
+	// A summary takes the place of older messages.
+	Summarize *SummarizeOverflow `protobuf:"bytes,6,opt,name=summarize,proto3,oneof"`
+}
+
 func (*ShortTermPolicy_Trim) isShortTermPolicy_Overflow() {}
 
 func (*ShortTermPolicy_DeleteOldest) isShortTermPolicy_Overflow() {}
 
 func (*ShortTermPolicy_Flush) isShortTermPolicy_Overflow() {}
+
+func (*ShortTermPolicy_Summarize) isShortTermPolicy_Overflow() {}
 
 // The oldest messages leave until at most `keep_tokens` remain.
 type TrimOverflow struct {
@@ -287,6 +304,269 @@ func (x *FlushOverflow) GetRatio() float64 {
 	return 0
 }
 
+// When the window has more than `max_tokens`, its summary counted with it, all messages but the newest leave it, and a
+// summary of them stands before the rest. A later summary folds in the one before. The server's chat model writes it; if
+// none is configured, the summary is extracted: the most central sentences, as they were said. Until there is a summary,
+// also if the model fails, the window stays as it is.
+type SummarizeOverflow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the model is told to do. Up to 16 KiB; empty: the server's own prompt.
+	Prompt string `protobuf:"bytes,1,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// How long a summary may be: at most `max_tokens`, up to 1,000,000. Default: a quarter of `max_tokens`, but not more
+	// than a thousand.
+	MaxSummaryTokens int32 `protobuf:"varint,2,opt,name=max_summary_tokens,json=maxSummaryTokens,proto3" json:"max_summary_tokens,omitempty"`
+	// How many of the newest messages stay as they were said; more where a call and its results would be parted. 1 to
+	// 10,000. Default: 10.
+	KeepMessages int32 `protobuf:"varint,3,opt,name=keep_messages,json=keepMessages,proto3" json:"keep_messages,omitempty"`
+	// Whether the server writes no summary, because a client does: see `PlanSummary`.
+	ByClient      bool `protobuf:"varint,4,opt,name=by_client,json=byClient,proto3" json:"by_client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizeOverflow) Reset() {
+	*x = SummarizeOverflow{}
+	mi := &file_remora_v1_short_term_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizeOverflow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizeOverflow) ProtoMessage() {}
+
+func (x *SummarizeOverflow) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_short_term_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizeOverflow.ProtoReflect.Descriptor instead.
+func (*SummarizeOverflow) Descriptor() ([]byte, []int) {
+	return file_remora_v1_short_term_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SummarizeOverflow) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *SummarizeOverflow) GetMaxSummaryTokens() int32 {
+	if x != nil {
+		return x.MaxSummaryTokens
+	}
+	return 0
+}
+
+func (x *SummarizeOverflow) GetKeepMessages() int32 {
+	if x != nil {
+		return x.KeepMessages
+	}
+	return 0
+}
+
+func (x *SummarizeOverflow) GetByClient() bool {
+	if x != nil {
+		return x.ByClient
+	}
+	return false
+}
+
+// A summary of the messages that have left a conversation's window. It is no message: it is given before those of the
+// window as one message of the role `user`, whose text is "CONVERSATION SUMMARY: " and this text. If a message that it
+// covers is deleted, cleared or replaced, the summary is deleted in the same write, and the window begins at the first
+// message again, until another summary is made. Messages that the storage limit prunes stay covered.
+type ConversationSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The conversation, 1 to 512 bytes.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Required. Its user, whose messages are summarised, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. It covers all messages up to this sequence.
+	CoversThroughSequence uint64 `protobuf:"varint,3,opt,name=covers_through_sequence,json=coversThroughSequence,proto3" json:"covers_through_sequence,omitempty"`
+	// Required. The summary, without what is put before it, 1 byte to 256 KiB.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// What wrote it: the name of a model, or `extractive`. Up to 256 bytes.
+	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
+	// The tokens of the text, in o200k_base.
+	TokenCount int32 `protobuf:"varint,6,opt,name=token_count,json=tokenCount,proto3" json:"token_count,omitempty"`
+	// The newest system message among those that it covers, which stays in the window; 0: there is none.
+	SystemSequence uint64 `protobuf:"varint,7,opt,name=system_sequence,json=systemSequence,proto3" json:"system_sequence,omitempty"`
+	// Required. When it was stored.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Output only. The revision that stored it. Empty in an export.
+	WindowRevision uint64 `protobuf:"varint,9,opt,name=window_revision,json=windowRevision,proto3" json:"window_revision,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ConversationSummary) Reset() {
+	*x = ConversationSummary{}
+	mi := &file_remora_v1_short_term_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConversationSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConversationSummary) ProtoMessage() {}
+
+func (x *ConversationSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_short_term_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConversationSummary.ProtoReflect.Descriptor instead.
+func (*ConversationSummary) Descriptor() ([]byte, []int) {
+	return file_remora_v1_short_term_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ConversationSummary) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *ConversationSummary) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ConversationSummary) GetCoversThroughSequence() uint64 {
+	if x != nil {
+		return x.CoversThroughSequence
+	}
+	return 0
+}
+
+func (x *ConversationSummary) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ConversationSummary) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ConversationSummary) GetTokenCount() int32 {
+	if x != nil {
+		return x.TokenCount
+	}
+	return 0
+}
+
+func (x *ConversationSummary) GetSystemSequence() uint64 {
+	if x != nil {
+		return x.SystemSequence
+	}
+	return 0
+}
+
+func (x *ConversationSummary) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *ConversationSummary) GetWindowRevision() uint64 {
+	if x != nil {
+		return x.WindowRevision
+	}
+	return 0
+}
+
+// Which messages a summary is to cover, and as of when.
+type SummaryCover struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision that had moved the window last; 0: it had not moved.
+	WindowRevision uint64 `protobuf:"varint,1,opt,name=window_revision,json=windowRevision,proto3" json:"window_revision,omitempty"`
+	// All messages up to this sequence.
+	ThroughSequence uint64 `protobuf:"varint,2,opt,name=through_sequence,json=throughSequence,proto3" json:"through_sequence,omitempty"`
+	// The revision as of which they were read.
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummaryCover) Reset() {
+	*x = SummaryCover{}
+	mi := &file_remora_v1_short_term_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummaryCover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummaryCover) ProtoMessage() {}
+
+func (x *SummaryCover) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_short_term_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummaryCover.ProtoReflect.Descriptor instead.
+func (*SummaryCover) Descriptor() ([]byte, []int) {
+	return file_remora_v1_short_term_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SummaryCover) GetWindowRevision() uint64 {
+	if x != nil {
+		return x.WindowRevision
+	}
+	return 0
+}
+
+func (x *SummaryCover) GetThroughSequence() uint64 {
+	if x != nil {
+		return x.ThroughSequence
+	}
+	return 0
+}
+
+func (x *SummaryCover) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 // What of a conversation is in its window.
 type Window struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -306,7 +586,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_remora_v1_short_term_proto_msgTypes[4]
+	mi := &file_remora_v1_short_term_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +598,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_short_term_proto_msgTypes[4]
+	mi := &file_remora_v1_short_term_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +611,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_remora_v1_short_term_proto_rawDescGZIP(), []int{4}
+	return file_remora_v1_short_term_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Window) GetFirstSequence() uint64 {
@@ -373,14 +653,15 @@ var File_remora_v1_short_term_proto protoreflect.FileDescriptor
 
 const file_remora_v1_short_term_proto_rawDesc = "" +
 	"\n" +
-	"\x1aremora/v1/short_term.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x02\n" +
+	"\x1aremora/v1/short_term.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n" +
 	"\x0fShortTermPolicy\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\x05R\tmaxTokens\x12\x1f\n" +
 	"\bencoding\x18\x02 \x01(\tH\x01R\bencoding\x88\x01\x01\x12-\n" +
 	"\x04trim\x18\x03 \x01(\v2\x17.remora.v1.TrimOverflowH\x00R\x04trim\x12F\n" +
 	"\rdelete_oldest\x18\x04 \x01(\v2\x1f.remora.v1.DeleteOldestOverflowH\x00R\fdeleteOldest\x120\n" +
-	"\x05flush\x18\x05 \x01(\v2\x18.remora.v1.FlushOverflowH\x00R\x05flushB\n" +
+	"\x05flush\x18\x05 \x01(\v2\x18.remora.v1.FlushOverflowH\x00R\x05flush\x12<\n" +
+	"\tsummarize\x18\x06 \x01(\v2\x1c.remora.v1.SummarizeOverflowH\x00R\tsummarizeB\n" +
 	"\n" +
 	"\boverflowB\v\n" +
 	"\t_encoding\"/\n" +
@@ -391,7 +672,28 @@ const file_remora_v1_short_term_proto_rawDesc = "" +
 	"\bmessages\x18\x01 \x01(\x05R\bmessages\"4\n" +
 	"\rFlushOverflow\x12\x19\n" +
 	"\x05ratio\x18\x01 \x01(\x01H\x00R\x05ratio\x88\x01\x01B\b\n" +
-	"\x06_ratio\"\xd4\x01\n" +
+	"\x06_ratio\"\x9b\x01\n" +
+	"\x11SummarizeOverflow\x12\x16\n" +
+	"\x06prompt\x18\x01 \x01(\tR\x06prompt\x12,\n" +
+	"\x12max_summary_tokens\x18\x02 \x01(\x05R\x10maxSummaryTokens\x12#\n" +
+	"\rkeep_messages\x18\x03 \x01(\x05R\fkeepMessages\x12\x1b\n" +
+	"\tby_client\x18\x04 \x01(\bR\bbyClient\"\xe9\x02\n" +
+	"\x13ConversationSummary\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x126\n" +
+	"\x17covers_through_sequence\x18\x03 \x01(\x04R\x15coversThroughSequence\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\x12\x1f\n" +
+	"\vtoken_count\x18\x06 \x01(\x05R\n" +
+	"tokenCount\x12'\n" +
+	"\x0fsystem_sequence\x18\a \x01(\x04R\x0esystemSequence\x12;\n" +
+	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12'\n" +
+	"\x0fwindow_revision\x18\t \x01(\x04R\x0ewindowRevision\"~\n" +
+	"\fSummaryCover\x12'\n" +
+	"\x0fwindow_revision\x18\x01 \x01(\x04R\x0ewindowRevision\x12)\n" +
+	"\x10through_sequence\x18\x02 \x01(\x04R\x0fthroughSequence\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"\xd4\x01\n" +
 	"\x06Window\x12%\n" +
 	"\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12'\n" +
 	"\x0fsystem_sequence\x18\x02 \x01(\x04R\x0esystemSequence\x12'\n" +
@@ -413,25 +715,30 @@ func file_remora_v1_short_term_proto_rawDescGZIP() []byte {
 	return file_remora_v1_short_term_proto_rawDescData
 }
 
-var file_remora_v1_short_term_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_remora_v1_short_term_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_remora_v1_short_term_proto_goTypes = []any{
 	(*ShortTermPolicy)(nil),       // 0: remora.v1.ShortTermPolicy
 	(*TrimOverflow)(nil),          // 1: remora.v1.TrimOverflow
 	(*DeleteOldestOverflow)(nil),  // 2: remora.v1.DeleteOldestOverflow
 	(*FlushOverflow)(nil),         // 3: remora.v1.FlushOverflow
-	(*Window)(nil),                // 4: remora.v1.Window
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*SummarizeOverflow)(nil),     // 4: remora.v1.SummarizeOverflow
+	(*ConversationSummary)(nil),   // 5: remora.v1.ConversationSummary
+	(*SummaryCover)(nil),          // 6: remora.v1.SummaryCover
+	(*Window)(nil),                // 7: remora.v1.Window
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_remora_v1_short_term_proto_depIdxs = []int32{
 	1, // 0: remora.v1.ShortTermPolicy.trim:type_name -> remora.v1.TrimOverflow
 	2, // 1: remora.v1.ShortTermPolicy.delete_oldest:type_name -> remora.v1.DeleteOldestOverflow
 	3, // 2: remora.v1.ShortTermPolicy.flush:type_name -> remora.v1.FlushOverflow
-	5, // 3: remora.v1.Window.move_time:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 3: remora.v1.ShortTermPolicy.summarize:type_name -> remora.v1.SummarizeOverflow
+	8, // 4: remora.v1.ConversationSummary.create_time:type_name -> google.protobuf.Timestamp
+	8, // 5: remora.v1.Window.move_time:type_name -> google.protobuf.Timestamp
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_short_term_proto_init() }
@@ -443,6 +750,7 @@ func file_remora_v1_short_term_proto_init() {
 		(*ShortTermPolicy_Trim)(nil),
 		(*ShortTermPolicy_DeleteOldest)(nil),
 		(*ShortTermPolicy_Flush)(nil),
+		(*ShortTermPolicy_Summarize)(nil),
 	}
 	file_remora_v1_short_term_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
@@ -451,7 +759,7 @@ func file_remora_v1_short_term_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_short_term_proto_rawDesc), len(file_remora_v1_short_term_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -315,6 +315,7 @@ type Record struct {
 	//	*Record_ChannelBlob
 	//	*Record_CheckpointWrite
 	//	*Record_CheckpointPart
+	//	*Record_ConversationSummary
 	Kind          isRecord_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -528,6 +529,15 @@ func (x *Record) GetCheckpointPart() *CheckpointPart {
 	return nil
 }
 
+func (x *Record) GetConversationSummary() *ConversationSummary {
+	if x != nil {
+		if x, ok := x.Kind.(*Record_ConversationSummary); ok {
+			return x.ConversationSummary
+		}
+	}
+	return nil
+}
+
 type isRecord_Kind interface {
 	isRecord_Kind()
 }
@@ -632,6 +642,12 @@ type Record_CheckpointPart struct {
 	CheckpointPart *CheckpointPart `protobuf:"bytes,20,opt,name=checkpoint_part,json=checkpointPart,proto3,oneof"`
 }
 
+type Record_ConversationSummary struct {
+	// The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
+	// `window_revision` is ignored in an import.
+	ConversationSummary *ConversationSummary `protobuf:"bytes,21,opt,name=conversation_summary,json=conversationSummary,proto3,oneof"`
+}
+
 func (*Record_Conversation) isRecord_Kind() {}
 
 func (*Record_Message) isRecord_Kind() {}
@@ -669,6 +685,8 @@ func (*Record_ChannelBlob) isRecord_Kind() {}
 func (*Record_CheckpointWrite) isRecord_Kind() {}
 
 func (*Record_CheckpointPart) isRecord_Kind() {}
+
+func (*Record_ConversationSummary) isRecord_Kind() {}
 
 // A conversation's own record.
 type ConversationRecord struct {
@@ -787,7 +805,7 @@ var File_remora_v1_transfer_service_proto protoreflect.FileDescriptor
 
 const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\n" +
-	" remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1aremora/v1/checkpoint.proto\x1a\x1cremora/v1/conversation.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1aremora/v1/store_item.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n" +
+	" remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1aremora/v1/checkpoint.proto\x1a\x1cremora/v1/conversation.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x1aremora/v1/short_term.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1aremora/v1/store_item.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n" +
 	"\x14ExportRecordsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x1b\n" +
@@ -806,7 +824,7 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\x06origin\x18\x03 \x01(\v2\x11.remora.v1.OriginR\x06origin\"^\n" +
 	"\x15ImportRecordsResponse\x12)\n" +
 	"\x10imported_records\x18\x01 \x01(\x03R\x0fimportedRecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\x85\t\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xda\t\n" +
 	"\x06Record\x12C\n" +
 	"\fconversation\x18\x01 \x01(\v2\x1d.remora.v1.ConversationRecordH\x00R\fconversation\x124\n" +
 	"\amessage\x18\x02 \x01(\v2\x18.remora.v1.MessageRecordH\x00R\amessage\x12%\n" +
@@ -832,7 +850,8 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"checkpoint\x12;\n" +
 	"\fchannel_blob\x18\x12 \x01(\v2\x16.remora.v1.ChannelBlobH\x00R\vchannelBlob\x12G\n" +
 	"\x10checkpoint_write\x18\x13 \x01(\v2\x1a.remora.v1.CheckpointWriteH\x00R\x0fcheckpointWrite\x12D\n" +
-	"\x0fcheckpoint_part\x18\x14 \x01(\v2\x19.remora.v1.CheckpointPartH\x00R\x0echeckpointPartB\x06\n" +
+	"\x0fcheckpoint_part\x18\x14 \x01(\v2\x19.remora.v1.CheckpointPartH\x00R\x0echeckpointPart\x12S\n" +
+	"\x14conversation_summary\x18\x15 \x01(\v2\x1e.remora.v1.ConversationSummaryH\x00R\x13conversationSummaryB\x06\n" +
 	"\x04kind\"\x97\x01\n" +
 	"\x12ConversationRecord\x12;\n" +
 	"\fconversation\x18\x01 \x01(\v2\x17.remora.v1.ConversationR\fconversation\x12D\n" +
@@ -885,9 +904,10 @@ var file_remora_v1_transfer_service_proto_goTypes = []any{
 	(*ChannelBlob)(nil),           // 22: remora.v1.ChannelBlob
 	(*CheckpointWrite)(nil),       // 23: remora.v1.CheckpointWrite
 	(*CheckpointPart)(nil),        // 24: remora.v1.CheckpointPart
-	(*Conversation)(nil),          // 25: remora.v1.Conversation
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Message)(nil),               // 27: remora.v1.Message
+	(*ConversationSummary)(nil),   // 25: remora.v1.ConversationSummary
+	(*Conversation)(nil),          // 26: remora.v1.Conversation
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*Message)(nil),               // 28: remora.v1.Message
 }
 var file_remora_v1_transfer_service_proto_depIdxs = []int32{
 	4,  // 0: remora.v1.ExportRecordsResponse.records:type_name -> remora.v1.Record
@@ -912,18 +932,19 @@ var file_remora_v1_transfer_service_proto_depIdxs = []int32{
 	22, // 19: remora.v1.Record.channel_blob:type_name -> remora.v1.ChannelBlob
 	23, // 20: remora.v1.Record.checkpoint_write:type_name -> remora.v1.CheckpointWrite
 	24, // 21: remora.v1.Record.checkpoint_part:type_name -> remora.v1.CheckpointPart
-	25, // 22: remora.v1.ConversationRecord.conversation:type_name -> remora.v1.Conversation
-	26, // 23: remora.v1.ConversationRecord.last_append_time:type_name -> google.protobuf.Timestamp
-	27, // 24: remora.v1.MessageRecord.message:type_name -> remora.v1.Message
-	0,  // 25: remora.v1.TransferService.ExportRecords:input_type -> remora.v1.ExportRecordsRequest
-	2,  // 26: remora.v1.TransferService.ImportRecords:input_type -> remora.v1.ImportRecordsRequest
-	1,  // 27: remora.v1.TransferService.ExportRecords:output_type -> remora.v1.ExportRecordsResponse
-	3,  // 28: remora.v1.TransferService.ImportRecords:output_type -> remora.v1.ImportRecordsResponse
-	27, // [27:29] is the sub-list for method output_type
-	25, // [25:27] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	25, // 22: remora.v1.Record.conversation_summary:type_name -> remora.v1.ConversationSummary
+	26, // 23: remora.v1.ConversationRecord.conversation:type_name -> remora.v1.Conversation
+	27, // 24: remora.v1.ConversationRecord.last_append_time:type_name -> google.protobuf.Timestamp
+	28, // 25: remora.v1.MessageRecord.message:type_name -> remora.v1.Message
+	0,  // 26: remora.v1.TransferService.ExportRecords:input_type -> remora.v1.ExportRecordsRequest
+	2,  // 27: remora.v1.TransferService.ImportRecords:input_type -> remora.v1.ImportRecordsRequest
+	1,  // 28: remora.v1.TransferService.ExportRecords:output_type -> remora.v1.ExportRecordsResponse
+	3,  // 29: remora.v1.TransferService.ImportRecords:output_type -> remora.v1.ImportRecordsResponse
+	28, // [28:30] is the sub-list for method output_type
+	26, // [26:28] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_transfer_service_proto_init() }
@@ -938,6 +959,7 @@ func file_remora_v1_transfer_service_proto_init() {
 	file_remora_v1_log_record_proto_init()
 	file_remora_v1_memory_item_proto_init()
 	file_remora_v1_message_proto_init()
+	file_remora_v1_short_term_proto_init()
 	file_remora_v1_span_proto_init()
 	file_remora_v1_step_proto_init()
 	file_remora_v1_store_item_proto_init()
@@ -965,6 +987,7 @@ func file_remora_v1_transfer_service_proto_init() {
 		(*Record_ChannelBlob)(nil),
 		(*Record_CheckpointWrite)(nil),
 		(*Record_CheckpointPart)(nil),
+		(*Record_ConversationSummary)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

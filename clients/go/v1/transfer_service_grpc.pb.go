@@ -28,15 +28,15 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-// sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-// of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-// their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+// sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+// the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+// with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
 // so are vectors of the server's model.
 type TransferServiceClient interface {
 	// Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-	// in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-	// created after the first page was read are left out, as are messages appended to a conversation after its record was
-	// read. Other changes are seen if they were made before their page was read.
+	// in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+	// Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+	// record was read. Other changes are seen if they were made before their page was read.
 	ExportRecords(ctx context.Context, in *ExportRecordsRequest, opts ...grpc.CallOption) (*ExportRecordsResponse, error)
 	// Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
 	// record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its
@@ -77,15 +77,15 @@ func (c *transferServiceClient) ImportRecords(ctx context.Context, in *ImportRec
 // for forward compatibility.
 //
 // Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-// sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-// of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-// their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+// sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+// the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+// with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
 // so are vectors of the server's model.
 type TransferServiceServer interface {
 	// Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-	// in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-	// created after the first page was read are left out, as are messages appended to a conversation after its record was
-	// read. Other changes are seen if they were made before their page was read.
+	// in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+	// Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+	// record was read. Other changes are seen if they were made before their page was read.
 	ExportRecords(context.Context, *ExportRecordsRequest) (*ExportRecordsResponse, error)
 	// Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
 	// record that is already stored is skipped, so that an import can be repeated as a whole. If a different record has its

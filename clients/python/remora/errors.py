@@ -411,6 +411,10 @@ class RevisionMismatchError(AbortedError):
     """Another write came first: read again, and decide again."""
 
 
+class SummaryOutdatedError(AbortedError):
+    """The window has moved since a summary was planned, or a message that it covers has changed: plan it again."""
+
+
 class StoreDamagedError(DataLossError):
     """The data that the call reads is damaged on the server's disk."""
 
@@ -501,6 +505,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "SPAN_NOT_FOUND": SpanNotFoundError,
     "STORE_DAMAGED": StoreDamagedError,
     "STORE_FAILED": StoreFailedError,
+    "SUMMARY_OUTDATED": SummaryOutdatedError,
     "STORE_FULL": StoreFullError,
     "STREAM_UNSUPPORTED": StreamUnsupportedError,
     "TENANT_MISMATCH": TenantMismatchError,

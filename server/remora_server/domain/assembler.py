@@ -11,12 +11,13 @@ from remora_server.domain.budgets import Candidate, Selection, candidates
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
 from remora_server.domain.context_items import ANSWER, QUESTION, Origins
-from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place
+from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place, Unit
 from remora_server.domain.context_sources import (
     ConversationSource,
     MessageSource,
     Recalled,
     Searcher,
+    SummarySource,
     UserMessages,
     recalled,
 )
@@ -28,8 +29,10 @@ from remora_server.domain.relevance import speaking
 from remora_server.domain.renderings import ChatRenderer, Chosen, Rendered, Renderer, TranscriptRenderer
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import InConversation, MessageFilter, OfUser, SearchQuery
+from remora_server.domain.summary_prompts import summary_text
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
 from remora_server.domain.turns import Recent
+from remora_server.domain.windows import Summary
 
 QUERY_CHARACTERS = 8_192
 """Of a message that is the query, how much of its beginning is."""
@@ -38,9 +41,10 @@ QUERY_CHARACTERS = 8_192
 class ContextAssembler:
     """Chooses messages under a budget and renders them.
 
-    The system text and the newest turn are pinned. Then come the turns before it, in an unbroken run, within half of
-    the budget; all of it where nothing is recalled. Then recalled messages, by score, in all the room that is left, and
-    what they answer or what answers them. What room remains goes to further turns of the run.
+    The system text and the newest turn are pinned. Then comes the summary of what has left the window, if it fits, then
+    the turns before the newest one, in an unbroken run, within half of the budget; all of it where nothing is recalled.
+    Then recalled messages, by score, in all the room that is left, and what they answer or what answers them. What room
+    remains goes to further turns of the run.
 
     Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget by
     themselves, and the hits of the search that speak to the query; hits with the rest of their tool calls, and none
@@ -54,12 +58,15 @@ class ContextAssembler:
         searcher: Searcher,
         tokens: TokenCounter,
         reader: MessageReader,
+        *,
+        windows: SummarySource,
     ) -> None:
         self._conversations = conversations
         self._messages = messages
         self._searcher = searcher
         self._tokens = tokens
         self._reader = reader
+        self._windows = windows
 
     def assemble(self, read: Read, request: ContextRequest) -> Context:
         """Assemble. Raises ConversationNotFound, BudgetTooSmall, ContextTooLarge, and what the search raises."""
@@ -70,6 +77,7 @@ class ContextAssembler:
             request=request,
             conversation_uid=conversation.uid,
             user_id=user_id,
+            summary=self._summary(read, request) if user_id == conversation.draft.user_id else None,
             messages=UserMessages(self._messages, self._reader, read, user_id),
             searcher=self._searcher,
             reader=self._reader,
@@ -77,6 +85,9 @@ class ContextAssembler:
             renderer=self._renderer(request),
         )
         return assembly.assemble(revision)
+
+    def _summary(self, read: Read, request: ContextRequest) -> Summary | None:
+        return self._windows.current(read, request.conversation_id, "")[1]
 
     def _renderer(self, request: ContextRequest) -> Renderer:
         counting = Counting(self._tokens, request.encoding, request.model)
@@ -92,6 +103,7 @@ class _Assembly(Struct, frozen=True):
     request: ContextRequest
     conversation_uid: int
     user_id: str
+    summary: Summary | None
     messages: UserMessages
     searcher: Searcher
     reader: MessageReader
@@ -104,6 +116,8 @@ class _Assembly(Struct, frozen=True):
         pinning = Pinning(self.request, self.renderer, self.reader, self.tokens)
         pinned = pinning.fitting(Pinned(self._system(), recent.pinned))
         selection = pinning.selection(pinned)
+        summaries = candidates(self.renderer, Section.SUMMARY, self._summarized())
+        selection.take_all(summaries)
         waiting = selection.take_run(runs, limit // 2 if self.request.search else limit)
         found = self._recall(recent, selection)
         hits = candidates(self.renderer, Section.RECALLED, [(unit,) for unit in found.units])
@@ -112,9 +126,9 @@ class _Assembly(Struct, frozen=True):
         selection.take_all(others)
         selection.take_run(waiting, limit)
         rendered = self._rendered(selection, pinned, found)
-        origins = Origins(self.request, pinned, found, {message.place: why for message, why in sides})
+        origins = Origins(self.request, pinned, found, {message.place: why for message, why in sides}, self.summary)
         items = origins.items(rendered, selection, self.renderer)
-        considered = {place for candidate in (*runs, *hits, *others) for place in candidate.places}
+        considered = {place for candidate in (*summaries, *runs, *hits, *others) for place in candidate.places}
         return Context(
             items=items,
             text=rendered.text,
@@ -138,6 +152,15 @@ class _Assembly(Struct, frozen=True):
             return self.messages.newest_of(self.request.conversation_id, *SYSTEM_ROLES)
         return self.reader.system(text, self.tokens.count(O200K_BASE, [text])[0])
 
+    def _summarized(self) -> list[list[Unit]]:
+        """What stands for the messages that have left the window."""
+        if self.summary is None:
+            return []
+        text = summary_text(self.summary.text)
+        tokens, revision = self.tokens.count(O200K_BASE, [text])[0], self.summary.revision
+        made = self.reader.summary(self.request.conversation_id, self.user_id, text, tokens, revision=revision)
+        return [[(made,)]]
+
     def _recall(self, recent: Recent, selection: Selection) -> Recalled:
         """What the query brings back beside the messages that are in."""
         if self.request.search is None:
@@ -146,7 +169,7 @@ class _Assembly(Struct, frozen=True):
         text, source = self._query(recent) if vector is None else ("", None)
         if vector is None and not text:
             return Recalled()
-        known = {sequence for conversation_id, sequence in selection.places if conversation_id}
+        known = {sequence for conversation_id, sequence in selection.places if conversation_id and sequence}
         known |= {source.sequence} if source else set()
         query = SearchQuery(
             scope=self._scope(),
@@ -194,7 +217,8 @@ class _Assembly(Struct, frozen=True):
         while True:
             hits = sorted(selection.units(Section.RECALLED), key=lambda unit: ranks.get(unit[0].place, len(ranks)))
             recent = sorted(selection.units(Section.RECENT), key=lambda unit: unit[0].sequence)
-            rendered = self.renderer.render(Chosen(pinned.system, hits, recent))
+            summary = next((unit[0] for unit in selection.units(Section.SUMMARY)), None)
+            rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary))
             if rendered.tokens_used <= self.request.max_tokens or not selection.drop_last():
                 break
         if not selection.fits_reply:

@@ -19,6 +19,7 @@ class Section(Enum):
     """A part of a context."""
 
     SYSTEM = "system"
+    SUMMARY = "summary"
     RECALLED = "recalled"
     RECENT = "recent"
 

@@ -10,12 +10,14 @@ from remora_server.domain.context_messages import ContextMessage, Place
 from remora_server.domain.context_sources import Recalled
 from remora_server.domain.pinning import Pinned
 from remora_server.domain.renderings import Rendered, Renderer
+from remora_server.domain.windows import Summary
 
 FOUND = "number {} of the messages that the query found"
 WITH_TOOLS = "shares a tool call with a message that the query found"
 QUESTION = "the question before an answer that the query found"
 ANSWER = "the answer to a question that the query found"
 NEWEST = "one of the newest messages"
+SUMMARY, UNNAMED = "the summary of the messages that have left the window, by {}", "a model without a name"
 GIVEN_SYSTEM, STORED_SYSTEM = "the system text of the request", "the newest system message"
 
 
@@ -26,6 +28,7 @@ class Origins(Struct, frozen=True):
     pinned: Pinned
     found: Recalled
     sides: dict[Place, str] = field(default_factory=dict)
+    summary: Summary | None = None
 
     def items(self, rendered: Rendered, selection: Selection, renderer: Renderer) -> tuple[Item, ...]:
         """The items in the order of reading."""
@@ -53,6 +56,8 @@ class Origins(Struct, frozen=True):
     def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
         if section is Section.SYSTEM:
             return GIVEN_SYSTEM if self.request.system else STORED_SYSTEM
+        if section is Section.SUMMARY and self.summary is not None:
+            return SUMMARY.format(self.summary.model or UNNAMED)
         if section is Section.RECENT:
             return NEWEST
         return self.sides.get(message.place, WITH_TOOLS) if rank is None else FOUND.format(rank)

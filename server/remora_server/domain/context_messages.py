@@ -71,6 +71,11 @@ class MessageReader(Protocol):
     def system(self, text: str, token_count: int) -> ContextMessage:
         """A system text of so many tokens (in o200k_base) as a message of no conversation."""
 
+    def summary(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, revision: int
+    ) -> ContextMessage:
+        """What stands before a window, of so many tokens (in o200k_base), as a message of the user with no sequence."""
+
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         """The message with another text, of so many tokens, and with nothing else for a model but its tools."""
 

@@ -15,6 +15,7 @@ from remora_server.domain.conversations import Conversation
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import MessagePage, MessageQuery, View
 from remora_server.domain.search import IndexState, SearchQuery, SearchResult
+from remora_server.domain.windows import Summary, Window
 
 LARGEST_PAGE = 1_000
 TOOL_REACH = 32
@@ -33,6 +34,12 @@ class MessageSource(Protocol):
     """What a context asks of messages: see `domain.messages.MessageStore`."""
 
     def list(self, read: Read, query: MessageQuery) -> MessagePage: ...
+
+
+class SummarySource(Protocol):
+    """What a context asks of windows: see `domain.windows.WindowStore`."""
+
+    def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]: ...
 
 
 class Searcher(Protocol):

@@ -223,6 +223,16 @@ class RevisionConflict(RemoraError):
         )
 
 
+class SummaryOutdated(RemoraError):
+    """The window has moved since a summary was planned, or one of the messages that it covers has changed."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__(
+            f"the window of {conversation_id!r}, or a message that the summary covers, has changed: plan it again",
+            conversation_id=conversation_id,
+        )
+
+
 class ConversationExists(RemoraError):
     """The id of a conversation is taken."""
 

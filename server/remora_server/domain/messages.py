@@ -79,6 +79,19 @@ class Plan(Struct, frozen=True):
     def changes_messages(self) -> bool:
         return bool(self.removals or self.puts)
 
+    @property
+    def lowest_changed(self) -> int | None:
+        """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 where all are
+        removed, None where none is. What the storage limit prunes was not to be removed by anybody.
+        """
+        own = self.head.user_id
+        replaced = [put.sequence for put in self.puts if put.replaces and put.user_id == own]
+        removals = [each for each in self.removals if each.user_id == own] if self.removed else []
+        if any(each.sequences is None for each in removals):
+            return 0
+        removed = [sequence for each in removals for sequence in each.sequences or ()]
+        return min([*replaced, *removed], default=None)
+
 
 class ConversationView(Protocol):
     """What has been accepted of one conversation."""

@@ -15,6 +15,11 @@ from remora_server.domain.quotation import Quotation
 from remora_server.domain.renderings import EARLIER
 from remora_server.domain.workflows import PartPosition
 
+OF_SUMMARY = (1 << 63) - 1
+"""The sequence under which summaries are kept, which are no messages and have none."""
+_HEAD = ("SYSTEM", "SUMMARY")
+"""What stands before all others."""
+
 
 class TextForm(Enum):
     """What text a reply has that quotes its messages: it is rendered again, and never kept."""
@@ -137,9 +142,9 @@ def text_of(form: TextForm, conversation_id: str, messages: Mapping[str, Sequenc
         recalled = messages.get("RECALLED", ())
         return EARLIER + "".join(Quotation(conversation_id).lines(recalled).lines) if recalled else ""
     quotation = Quotation()
-    system = [quotation.line(message) for message in messages.get("SYSTEM", ())]
-    others = [message for name, given in messages.items() if name != "SYSTEM" for message in given]
-    return "".join([*system, *quotation.lines(others).lines])
+    head = [quotation.line(message) for name in _HEAD for message in messages.get(name, ())]
+    others = [message for name, given in messages.items() if name not in _HEAD for message in given]
+    return "".join([*head, *quotation.lines(others).lines])
 
 
 class Standing(Struct, frozen=True):
@@ -217,6 +222,8 @@ def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> s
         return "the message was erased"
     if gone.section == "SYSTEM":
         return "another system text takes its place" if _of(after, "SYSTEM") else "there is no system text"
+    if gone.section == "SUMMARY":
+        return "another summary takes its place" if _of(after, "SUMMARY") else "there is no room for a summary, or none"
     if gone.section == "RECENT":
         newest = [standing.item.sequence for standing in _of(after, "RECENT")]
         return f"the recent messages begin later, at sequence {min(newest)}" if newest else "no message is recent"

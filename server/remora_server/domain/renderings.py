@@ -28,6 +28,12 @@ class Chosen(Struct, frozen=True):
     system: ContextMessage | None
     recalled: Sequence[Unit]
     recent: Sequence[Unit]
+    summary: ContextMessage | None = None
+
+    @property
+    def head(self) -> Unit:
+        """What stands before all others."""
+        return tuple([message for message in (self.system, self.summary) if message is not None])
 
 
 class Rendered(Struct, frozen=True):
@@ -156,26 +162,25 @@ class ChatRenderer:
         return () if self._quotes(section) else self._counting.uncounted(message)
 
     def render(self, chosen: Chosen) -> Rendered:
-        system = () if chosen.system is None else (chosen.system,)
         if self._merge is Merge.EARLIER and chosen.recalled:
-            return self._quoting(system, chosen.recalled, _messages(chosen.recent))
-        messages = (*system, *_messages(joined(self._merge, chosen.recalled, chosen.recent)))
+            return self._quoting(chosen.head, chosen.recalled, _messages(chosen.recent))
+        messages = (*chosen.head, *_messages(joined(self._merge, chosen.recalled, chosen.recent)))
         return Rendered(messages, tuple(self._counting.messages(messages)), REPLY_PRIMING)
 
-    def _quoting(self, system: Unit, recalled: Sequence[Unit], recent: Unit) -> Rendered:
+    def _quoting(self, head: Unit, recalled: Sequence[Unit], recent: Unit) -> Rendered:
         quoted = self._quotation.lines(_messages(recalled))
         added = self._scale.added([EARLIER, *quoted.lines])
         shown = [added[number + 1] for number in quoted.shown]
-        costs = self._counting.messages([*system, *recent])
-        tokens = (*costs[: len(system)], *shown, *costs[len(system) :])
+        costs = self._counting.messages([*head, *recent])
+        tokens = (*costs[: len(head)], *shown, *costs[len(head) :])
         earlier = EARLIER + "".join(quoted.lines)
         quotation = self._frame_tokens() + self._counting.texts([earlier])[0]
         overhead = REPLY_PRIMING + quotation - sum(shown)
-        return Rendered((*system, *quoted.messages, *recent), tokens, overhead, earlier=earlier)
+        return Rendered((*head, *quoted.messages, *recent), tokens, overhead, earlier=earlier)
 
 
 class TranscriptRenderer:
-    """One text of lines (`domain.quotation`): the system text, then all messages in the order of time."""
+    """One text of lines (`domain.quotation`): the system text, the summary, then all messages in the order of time."""
 
     fixed = 0
 
@@ -194,7 +199,7 @@ class TranscriptRenderer:
         return self._scale.lines([self._quotation.line(message) for message in messages])
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
-        if section is Section.SYSTEM:
+        if section in (Section.SYSTEM, Section.SUMMARY):
             return ()
         return ((self._quotation.session(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
 
@@ -205,15 +210,15 @@ class TranscriptRenderer:
         return ()
 
     def render(self, chosen: Chosen) -> Rendered:
-        system = () if chosen.system is None else (chosen.system,)
+        head = chosen.head
         quoted = self._quotation.lines([*_messages(chosen.recent), *_messages(chosen.recalled)])
-        lines = [*(self._quotation.line(message) for message in system), *quoted.lines]
-        shown = [*range(len(system)), *(len(system) + number for number in quoted.shown)]
+        lines = [*(self._quotation.line(message) for message in head), *quoted.lines]
+        shown = [*range(len(head)), *(len(head) + number for number in quoted.shown)]
         added = self._scale.added(lines)
         text = "".join(lines)
         tokens = tuple([added[number] for number in shown])
         overhead = self._counting.texts([text])[0] - sum(tokens)
-        return Rendered((*system, *quoted.messages), tokens, overhead, text)
+        return Rendered((*head, *quoted.messages), tokens, overhead, text)
 
 
 def _messages(units: Sequence[Unit]) -> Unit:

@@ -27,7 +27,30 @@ class Flush(Struct, frozen=True):
     ratio: float
 
 
-Overflow: TypeAlias = Trim | DeleteOldest | Flush
+class Summarize(Struct, frozen=True):
+    """A summary takes the place of all messages but the newest, when there are more tokens than there may be.
+
+    An empty prompt is the server's own. `by_client`: a client writes the summaries, and the server none.
+    """
+
+    max_summary_tokens: int
+    keep_messages: int
+    prompt: str = ""
+    by_client: bool = False
+
+
+Overflow: TypeAlias = Trim | DeleteOldest | Flush | Summarize
+
+
+KEEP_MESSAGES = 10
+"""How many of the newest messages are not summarised where nothing else is said."""
+SUMMARY_SHARE, MOST_SUMMARY_TOKENS = 4, 1_000
+"""A summary has at most one in so many of a policy's tokens where nothing else is said, and at most so many."""
+
+
+def default_summary_tokens(max_tokens: int) -> int:
+    """How long a summary may be where nothing else is said."""
+    return max(1, min(max_tokens // SUMMARY_SHARE, MOST_SUMMARY_TOKENS))
 
 
 HALF = 0.5

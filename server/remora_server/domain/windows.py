@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage
-from remora_server.domain.short_term import DeleteOldest, Flush, ShortTermPolicy, Trim
+from remora_server.domain.short_term import DeleteOldest, Flush, ShortTermPolicy, Summarize, Trim
 from remora_server.domain.tool_pairs import pair_tools, uses_among, whole_cuts
 
 
@@ -30,8 +30,36 @@ WHOLE = Window()
 """Nothing has left."""
 
 
+class Summary(Struct, frozen=True):
+    """What stands before a window for the messages up to the sequence `covers_through`, which have left it.
+
+    `model` wrote it; `token_count` is in o200k_base. The newest system message among them stays in the window.
+    `user_id` is the conversation's own. `revision` stored it, and moved the window, at `create_time`.
+    """
+
+    text: str
+    covers_through: int
+    model: str
+    token_count: int
+    system_sequence: int = 0
+    user_id: str = ""
+    revision: int = 0
+    create_time: int = 0
+
+
+class Cover(Struct, frozen=True):
+    """What a summary is of: the messages of a window up to the sequence `through`, as read at `revision`.
+
+    `window_revision` had moved the window last.
+    """
+
+    window_revision: int
+    through: int
+    revision: int
+
+
 class WindowMoved(Exception):
-    """A window is not what it was when a write was planned."""
+    """A window, or what a summary of its messages covers, is not what it was when a write was planned."""
 
 
 class Growth(Struct, frozen=True):
@@ -54,10 +82,20 @@ class WindowStore(Protocol):
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, int]:
         """The window and the revision that this shows. Raises ConversationNotFound."""
 
+    def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
+        """The window, its summary and the revision that this shows. Raises ConversationNotFound."""
+
     def move(self, write: Write, conversation_id: str, uid: int, before: Window, after: Window) -> Outcome:
         """Move the window of the conversation with this uid; `time`. The revision and the time of `after` are ignored.
 
         Raises ConversationNotFound, and WindowMoved where the window is not as `before` any more.
+        """
+
+    def summarize(self, write: Write, conversation_id: str, uid: int, cover: Cover, summary: Summary) -> Outcome:
+        """Store the summary of what a cover says and move the window behind it, in one; `time`.
+
+        The summary's user, revision and time are ignored. Raises ConversationNotFound, and WindowMoved where the window
+        has moved, or one of the messages was replaced or removed since `cover.revision`.
         """
 
     def listen(self, listener: WindowListener) -> None:
@@ -70,32 +108,58 @@ def is_system(message: ContextMessage) -> bool:
 
 
 def first_to_stay(policy: ShortTermPolicy, messages: Sequence[ContextMessage], counts: Sequence[int]) -> int:
-    """The sequence of the first message that stays; 0 where all stay.
+    """The sequence of the first message that stays; 0 where all stay, as they do until there is a summary of them.
 
     `messages` are those of the window by sequence, without system messages, `counts` their tokens.
     """
     remaining = [0, *accumulate(reversed(counts))][::-1]
-    if remaining[0] <= policy.trigger:
+    if isinstance(policy.overflow, Summarize) or remaining[0] <= policy.trigger:
         return 0
-    least, cuts = _least_to_leave(policy, remaining), _cuts(messages)
+    least, cuts = _least_to_leave(policy.overflow, policy.trigger, remaining), _cuts(messages)
     index = next((cut for cut in cuts if cut >= least), cuts[-1] if cuts else 0)
     return messages[index].sequence if index else 0
 
 
-def _least_to_leave(policy: ShortTermPolicy, remaining: Sequence[int]) -> int:
+def _least_to_leave(overflow: Trim | DeleteOldest | Flush, trigger: int, remaining: Sequence[int]) -> int:
     """How many messages must leave; `remaining` has, for each number of those that left, the tokens of the others."""
     step = 1
-    match policy.overflow:
+    match overflow:
         case Trim(keep_tokens):
             most = keep_tokens
         case Flush():
-            most = policy.trigger // 2
+            most = trigger // 2
         case DeleteOldest(messages):
-            most, step = policy.trigger, messages
+            most, step = trigger, messages
     every = len(remaining) - 1
     return next((left for left in range(step, every, step) if remaining[left] <= most), every)
+
+
+def oldest_to_summarize(
+    messages: Sequence[ContextMessage], counts: Sequence[int], keep: int, most_tokens: int
+) -> tuple[int, bool]:
+    """How many of the oldest messages to summarise so that `keep` stay, and whether others are left for another time.
+
+    They have at most so many tokens together, unless the first ones that may not be parted have more.
+    """
+    cuts = [cut for cut in _cuts(messages) if cut <= len(messages) - keep]
+    if not cuts:
+        return 0, False
+    totals = [0, *accumulate(counts)]
+    within = [cut for cut in cuts if totals[cut] <= most_tokens] or cuts[:1]
+    return within[-1], within[-1] < cuts[-1]
+
+
+def may_begin_behind(messages: Sequence[ContextMessage], sequence: int) -> bool:
+    """Whether a window of these messages may begin right behind a sequence."""
+    return sum(message.sequence <= sequence for message in messages) in _cuts(messages)
 
 
 def _cuts(messages: Sequence[ContextMessage]) -> list[int]:
     """Before which messages, by index, the window may begin: nowhere between a call of tools and its results."""
     return list(whole_cuts(pair_tools(uses_among(messages)).spans, 1, len(messages) - 1))
+
+
+def newest_system(messages: Sequence[ContextMessage], first: int) -> int:
+    """The sequence of the newest system message, where it stands before a window that begins at `first`; else 0."""
+    newest = next((message.sequence for message in reversed(messages) if is_system(message)), 0)
+    return newest if newest < first else 0

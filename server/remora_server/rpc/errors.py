@@ -57,6 +57,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.ReceiptNotFound: Answer(code_pb2.NOT_FOUND, "RECEIPT_NOT_FOUND"),
     errors.SpanNotFound: Answer(code_pb2.NOT_FOUND, "SPAN_NOT_FOUND"),
     errors.RevisionConflict: Answer(code_pb2.ABORTED, "REVISION_MISMATCH"),
+    errors.SummaryOutdated: Answer(code_pb2.ABORTED, "SUMMARY_OUTDATED"),
     errors.ConversationExists: Answer(code_pb2.ALREADY_EXISTS, "CONVERSATION_EXISTS"),
     errors.RecordConflict: Answer(code_pb2.ALREADY_EXISTS, "RECORD_CONFLICT"),
     errors.RequestIdReused: Answer(code_pb2.ALREADY_EXISTS, "REQUEST_ID_REUSED"),

@@ -207,7 +207,7 @@ class LocalStore:
             clock=clock,
             new_id=_native.new_id,
         )
-        events = WindowEvents()
+        events = WindowEvents(self.core.accepted())
         self.conversations = Conversations(context, on_deleted=self.queues.deleted, on_policy=events.changed)
         self.windows = Windows(context, self.conversations, events)
         self.messages = Messages(
@@ -234,9 +234,11 @@ class LocalStore:
         self.checkpoints = Checkpoints(context, values)
         self.threads = Threads(context, values)
         self.exports = Exports(context, self.conversations)
-        self.imports = Imports(context, self.collections, count_tokens=count_tokens, on_puts=self.queues.add_imported)
-        self.receipts = Receipts(context, self.conversations)
-        self.users = Users(context, on_erased=self._on_erased)
+        self.imports = Imports(
+            context, self.collections, self.windows, count_tokens=count_tokens, on_puts=self.queues.add_imported
+        )
+        self.receipts = Receipts(context, self.conversations, self.windows)
+        self.users = Users(context, self.windows, on_erased=self._on_erased)
         self.index = RecallIndex(
             self.core,
             self.database,

@@ -22,14 +22,14 @@ from tests.storage.declared import ITEMS, WITH_ITEMS, Item
 from tests.storage.documented.document import Row, table
 from tests.storage.documented.reader import key
 from tests.storage.documented.written import MEMORY, REQUEST_ID, Written, changes, read
-from tests.storage.opening import WRITE, open_store
+from tests.storage.opening import READ, WRITE, open_store
 from tests.storage.test_formats import FORMATS, unpacked
 
 from remora.v1.memory_service_pb2 import SetWorkingMemoryRequest
 from remora.v1.message_pb2 import Message as WireMessage
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.receipts import ReceiptDraft, ReplyItem
-from remora_server.domain.windows import WHOLE, Window
+from remora_server.domain.windows import WHOLE, Cover, Summary, Window
 from remora_server.storage.records.records import Put
 from remora_server.storage.records.uploads import Upload, Uploaded
 from remora_server.storage.schema import keys
@@ -82,6 +82,9 @@ def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
     store = open_store(data)
     uid = store.conversations.create(WRITE, ConversationDraft("trip")).revision
     store.windows.move(WRITE, "trip", uid, WHOLE, Window(7, 3))
+    moved = store.windows.get(READ, "trip", "")[0]
+    summary = Summary("It is about trains.", 9, "extractive", 5)
+    store.windows.summarize(WRITE, "trip", uid, Cover(moved.revision, 9, moved.revision), summary)
     system = ReplyItem("", 0, WireMessage(role="system", text="Be brief.").SerializeToString(), b"")
     draft = ReceiptDraft(
         id="r",

@@ -823,21 +823,27 @@ class GetWindowResponse(_message.Message):
 
     WINDOW_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision that the reply shows."""
     @_builtins.property
     def window(self) -> _short_term_pb2.Window:
         """The window."""
 
+    @_builtins.property
+    def summary(self) -> _short_term_pb2.ConversationSummary:
+        """What stands before the window for the messages that have left it; unset: there is no summary."""
+
     def __init__(
         self,
         *,
         window: _short_term_pb2.Window | None = ...,
         revision: _builtins.int = ...,
+        summary: _short_term_pb2.ConversationSummary | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "summary", b"summary", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1153,3 +1159,181 @@ class Slice(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__to) -> _WhichOneofReturnType__to | None: ...
 
 Global___Slice: _TypeAlias = Slice  # noqa: Y015
+
+@_typing.final
+class PlanSummaryRequest(_message.Message):
+    """The request of PlanSummary."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    KEEP_MESSAGES_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    IF_OVER_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    user_id: _builtins.str
+    """If given, the conversation must be this user's."""
+    keep_messages: _builtins.int
+    """How many of the newest messages are left out, 1 to 10,000. Default: as the conversation's policy says, else 10."""
+    max_tokens: _builtins.int
+    """How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
+    which the first 100,000 characters are given. Default: 16,000.
+    """
+    if_over: _builtins.bool
+    """Whether there is something to summarise only if the window has more tokens than the conversation's policy allows;
+    without a policy there never is.
+    """
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        keep_messages: _builtins.int = ...,
+        max_tokens: _builtins.int = ...,
+        if_over: _builtins.bool = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "if_over", b"if_over", "keep_messages", b"keep_messages", "max_tokens", b"max_tokens", "min_revision", b"min_revision", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanSummaryRequest: _TypeAlias = PlanSummaryRequest  # noqa: Y015
+
+@_typing.final
+class PlanSummaryResponse(_message.Message):
+    """The reply of PlanSummary."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COVER_FIELD_NUMBER: _builtins.int
+    INSTRUCTION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MAX_SUMMARY_TOKENS_FIELD_NUMBER: _builtins.int
+    MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    instruction: _builtins.str
+    """What a model is to be told: the prompt of the conversation's policy, or the server's own."""
+    text: _builtins.str
+    """What it is to summarise: the summary so far, which is to be folded in, and the messages, as text."""
+    max_summary_tokens: _builtins.int
+    """How long the summary may be."""
+    message_count: _builtins.int
+    """How many messages it is of."""
+    more: _builtins.bool
+    """Whether further messages are to be summarised once this is done."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def cover(self) -> _short_term_pb2.SummaryCover:
+        """What the summary is to cover; unset: there is nothing to summarise."""
+
+    @_builtins.property
+    def earlier(self) -> _short_term_pb2.ConversationSummary:
+        """The summary so far; unset: there is none."""
+
+    def __init__(
+        self,
+        *,
+        cover: _short_term_pb2.SummaryCover | None = ...,
+        instruction: _builtins.str = ...,
+        text: _builtins.str = ...,
+        max_summary_tokens: _builtins.int = ...,
+        message_count: _builtins.int = ...,
+        earlier: _short_term_pb2.ConversationSummary | None = ...,
+        more: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cover", b"cover", "earlier", b"earlier"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cover", b"cover", "earlier", b"earlier", "instruction", b"instruction", "max_summary_tokens", b"max_summary_tokens", "message_count", b"message_count", "more", b"more", "revision", b"revision", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanSummaryResponse: _TypeAlias = PlanSummaryResponse  # noqa: Y015
+
+@_typing.final
+class CommitSummaryRequest(_message.Message):
+    """The request of CommitSummary."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    COVER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    user_id: _builtins.str
+    """If given, the conversation must be this user's."""
+    text: _builtins.str
+    """Required. The summary, 1 byte to 256 KiB."""
+    model: _builtins.str
+    """What wrote it, up to 256 bytes; kept with it."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def cover(self) -> _short_term_pb2.SummaryCover:
+        """Required. What the summary covers, as PlanSummary said."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        cover: _short_term_pb2.SummaryCover | None = ...,
+        text: _builtins.str = ...,
+        model: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cover", b"cover", "origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "cover", b"cover", "model", b"model", "origin", b"origin", "request_id", b"request_id", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommitSummaryRequest: _TypeAlias = CommitSummaryRequest  # noqa: Y015
+
+@_typing.final
+class CommitSummaryResponse(_message.Message):
+    """The reply of CommitSummary."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write, which is the window's own from now on."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When the summary was stored."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommitSummaryResponse: _TypeAlias = CommitSummaryResponse  # noqa: Y015

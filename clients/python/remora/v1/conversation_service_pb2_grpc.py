@@ -95,6 +95,16 @@ class ConversationServiceStub:
                 request_serializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.FromString,
                 _registered_method=True)
+        self.PlanSummary = channel.unary_unary(
+                '/remora.v1.ConversationService/PlanSummary',
+                request_serializer=remora_dot_v1_dot_conversation__service__pb2.PlanSummaryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.PlanSummaryResponse.FromString,
+                _registered_method=True)
+        self.CommitSummary = channel.unary_unary(
+                '/remora.v1.ConversationService/CommitSummary',
+                request_serializer=remora_dot_v1_dot_conversation__service__pb2.CommitSummaryRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_conversation__service__pb2.CommitSummaryResponse.FromString,
+                _registered_method=True)
 
 
 class ConversationServiceServicer:
@@ -188,6 +198,24 @@ class ConversationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanSummary(self, request, context):
+        """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+        messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+        `cover`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CommitSummary(self, request, context):
+        """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+        covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+        Messages that were appended since do not matter.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ConversationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -250,6 +278,16 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     servicer.EditMessages,
                     request_deserializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.FromString,
                     response_serializer=remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.SerializeToString,
+            ),
+            'PlanSummary': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanSummary,
+                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.PlanSummaryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.PlanSummaryResponse.SerializeToString,
+            ),
+            'CommitSummary': grpc.unary_unary_rpc_method_handler(
+                    servicer.CommitSummary,
+                    request_deserializer=remora_dot_v1_dot_conversation__service__pb2.CommitSummaryRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_conversation__service__pb2.CommitSummaryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -577,6 +615,60 @@ class ConversationService:
             '/remora.v1.ConversationService/EditMessages',
             remora_dot_v1_dot_conversation__service__pb2.EditMessagesRequest.SerializeToString,
             remora_dot_v1_dot_conversation__service__pb2.EditMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanSummary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.ConversationService/PlanSummary',
+            remora_dot_v1_dot_conversation__service__pb2.PlanSummaryRequest.SerializeToString,
+            remora_dot_v1_dot_conversation__service__pb2.PlanSummaryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CommitSummary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.ConversationService/CommitSummary',
+            remora_dot_v1_dot_conversation__service__pb2.CommitSummaryRequest.SerializeToString,
+            remora_dot_v1_dot_conversation__service__pb2.CommitSummaryResponse.FromString,
             options,
             channel_credentials,
             insecure,

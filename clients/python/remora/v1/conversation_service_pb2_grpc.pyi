@@ -63,6 +63,16 @@ class ConversationServiceStub:
     """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
     EditMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+    PlanSummary: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.PlanSummaryRequest, _conversation_service_pb2.PlanSummaryResponse]
+    """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+    messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+    `cover`.
+    """
+    CommitSummary: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CommitSummaryRequest, _conversation_service_pb2.CommitSummaryResponse]
+    """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+    covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+    Messages that were appended since do not matter.
+    """
 
 @_typing.type_check_only
 class ConversationServiceAsyncStub(ConversationServiceStub):
@@ -99,6 +109,16 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
     EditMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]  # type: ignore[assignment]
     """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+    PlanSummary: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.PlanSummaryRequest, _conversation_service_pb2.PlanSummaryResponse]  # type: ignore[assignment]
+    """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+    messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+    `cover`.
+    """
+    CommitSummary: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CommitSummaryRequest, _conversation_service_pb2.CommitSummaryResponse]  # type: ignore[assignment]
+    """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+    covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+    Messages that were appended since do not matter.
+    """
 
 class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps conversations and their messages. calls.proto says what all calls have in common."""
@@ -204,5 +224,27 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.EditMessagesResponse, _abc.Awaitable[_conversation_service_pb2.EditMessagesResponse]]:
         """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+
+    @_abc_1.abstractmethod
+    def PlanSummary(
+        self,
+        request: _conversation_service_pb2.PlanSummaryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_conversation_service_pb2.PlanSummaryResponse, _abc.Awaitable[_conversation_service_pb2.PlanSummaryResponse]]:
+        """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+        messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+        `cover`.
+        """
+
+    @_abc_1.abstractmethod
+    def CommitSummary(
+        self,
+        request: _conversation_service_pb2.CommitSummaryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_conversation_service_pb2.CommitSummaryResponse, _abc.Awaitable[_conversation_service_pb2.CommitSummaryResponse]]:
+        """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+        covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+        Messages that were appended since do not matter.
+        """
 
 def add_ConversationServiceServicer_to_server(servicer: ConversationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

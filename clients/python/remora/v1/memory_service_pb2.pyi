@@ -124,6 +124,8 @@ class _SectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Section.Value
     """Messages found by the query, and the question or the answer that belongs to one."""
     SECTION_SYSTEM: _Section.ValueType  # 3
     """The system text."""
+    SECTION_SUMMARY: _Section.ValueType  # 4
+    """The summary of the messages that have left the window, between the system text and the recalled messages."""
 
 class Section(_Section, metaclass=_SectionEnumTypeWrapper):
     """A part of a context."""
@@ -136,6 +138,8 @@ SECTION_RECALLED: Section.ValueType  # 2
 """Messages found by the query, and the question or the answer that belongs to one."""
 SECTION_SYSTEM: Section.ValueType  # 3
 """The system text."""
+SECTION_SUMMARY: Section.ValueType  # 4
+"""The summary of the messages that have left the window, between the system text and the recalled messages."""
 Global___Section: _TypeAlias = Section  # noqa: Y015
 
 class _Merge:

@@ -34,6 +34,7 @@ class ShortTermPolicy(_message.Message):
     TRIM_FIELD_NUMBER: _builtins.int
     DELETE_OLDEST_FIELD_NUMBER: _builtins.int
     FLUSH_FIELD_NUMBER: _builtins.int
+    SUMMARIZE_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
     """Required. How many tokens the window may have, 1 to 100,000,000."""
     encoding: _builtins.str
@@ -50,6 +51,10 @@ class ShortTermPolicy(_message.Message):
     def flush(self) -> Global___FlushOverflow:
         """Older messages leave before the window is full, and are recalled from then on."""
 
+    @_builtins.property
+    def summarize(self) -> Global___SummarizeOverflow:
+        """A summary takes the place of older messages."""
+
     def __init__(
         self,
         *,
@@ -58,14 +63,15 @@ class ShortTermPolicy(_message.Message):
         trim: Global___TrimOverflow | None = ...,
         delete_oldest: Global___DeleteOldestOverflow | None = ...,
         flush: Global___FlushOverflow | None = ...,
+        summarize: Global___SummarizeOverflow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_encoding", b"_encoding", "delete_oldest", b"delete_oldest", "encoding", b"encoding", "flush", b"flush", "overflow", b"overflow", "trim", b"trim"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_encoding", b"_encoding", "delete_oldest", b"delete_oldest", "encoding", b"encoding", "flush", b"flush", "overflow", b"overflow", "summarize", b"summarize", "trim", b"trim"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_encoding", b"_encoding", "delete_oldest", b"delete_oldest", "encoding", b"encoding", "flush", b"flush", "max_tokens", b"max_tokens", "overflow", b"overflow", "trim", b"trim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_encoding", b"_encoding", "delete_oldest", b"delete_oldest", "encoding", b"encoding", "flush", b"flush", "max_tokens", b"max_tokens", "overflow", b"overflow", "summarize", b"summarize", "trim", b"trim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__encoding: _TypeAlias = _typing.Literal["encoding"]  # noqa: Y015
     _WhichOneofArgType__encoding: _TypeAlias = _typing.Literal["_encoding", b"_encoding"]  # noqa: Y015
-    _WhichOneofReturnType_overflow: _TypeAlias = _typing.Literal["trim", "delete_oldest", "flush"]  # noqa: Y015
+    _WhichOneofReturnType_overflow: _TypeAlias = _typing.Literal["trim", "delete_oldest", "flush", "summarize"]  # noqa: Y015
     _WhichOneofArgType_overflow: _TypeAlias = _typing.Literal["overflow", b"overflow"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__encoding) -> _WhichOneofReturnType__encoding | None: ...
@@ -141,6 +147,138 @@ class FlushOverflow(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ratio) -> _WhichOneofReturnType__ratio | None: ...
 
 Global___FlushOverflow: _TypeAlias = FlushOverflow  # noqa: Y015
+
+@_typing.final
+class SummarizeOverflow(_message.Message):
+    """When the window has more than `max_tokens`, its summary counted with it, all messages but the newest leave it, and a
+    summary of them stands before the rest. A later summary folds in the one before. The server's chat model writes it; if
+    none is configured, the summary is extracted: the most central sentences, as they were said. Until there is a summary,
+    also if the model fails, the window stays as it is.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPT_FIELD_NUMBER: _builtins.int
+    MAX_SUMMARY_TOKENS_FIELD_NUMBER: _builtins.int
+    KEEP_MESSAGES_FIELD_NUMBER: _builtins.int
+    BY_CLIENT_FIELD_NUMBER: _builtins.int
+    prompt: _builtins.str
+    """What the model is told to do. Up to 16 KiB; empty: the server's own prompt."""
+    max_summary_tokens: _builtins.int
+    """How long a summary may be: at most `max_tokens`, up to 1,000,000. Default: a quarter of `max_tokens`, but not more
+    than a thousand.
+    """
+    keep_messages: _builtins.int
+    """How many of the newest messages stay as they were said; more where a call and its results would be parted. 1 to
+    10,000. Default: 10.
+    """
+    by_client: _builtins.bool
+    """Whether the server writes no summary, because a client does: see `PlanSummary`."""
+    def __init__(
+        self,
+        *,
+        prompt: _builtins.str = ...,
+        max_summary_tokens: _builtins.int = ...,
+        keep_messages: _builtins.int = ...,
+        by_client: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_client", b"by_client", "keep_messages", b"keep_messages", "max_summary_tokens", b"max_summary_tokens", "prompt", b"prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummarizeOverflow: _TypeAlias = SummarizeOverflow  # noqa: Y015
+
+@_typing.final
+class ConversationSummary(_message.Message):
+    """A summary of the messages that have left a conversation's window. It is no message: it is given before those of the
+    window as one message of the role `user`, whose text is "CONVERSATION SUMMARY: " and this text. If a message that it
+    covers is deleted, cleared or replaced, the summary is deleted in the same write, and the window begins at the first
+    message again, until another summary is made. Messages that the storage limit prunes stay covered.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    COVERS_THROUGH_SEQUENCE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    SYSTEM_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    WINDOW_REVISION_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    user_id: _builtins.str
+    """Required. Its user, whose messages are summarised, 1 to 512 bytes."""
+    covers_through_sequence: _builtins.int
+    """Required. It covers all messages up to this sequence."""
+    text: _builtins.str
+    """Required. The summary, without what is put before it, 1 byte to 256 KiB."""
+    model: _builtins.str
+    """What wrote it: the name of a model, or `extractive`. Up to 256 bytes."""
+    token_count: _builtins.int
+    """The tokens of the text, in o200k_base."""
+    system_sequence: _builtins.int
+    """The newest system message among those that it covers, which stays in the window; 0: there is none."""
+    window_revision: _builtins.int
+    """Output only. The revision that stored it. Empty in an export."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Required. When it was stored."""
+
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        covers_through_sequence: _builtins.int = ...,
+        text: _builtins.str = ...,
+        model: _builtins.str = ...,
+        token_count: _builtins.int = ...,
+        system_sequence: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        window_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "covers_through_sequence", b"covers_through_sequence", "create_time", b"create_time", "model", b"model", "system_sequence", b"system_sequence", "text", b"text", "token_count", b"token_count", "user_id", b"user_id", "window_revision", b"window_revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConversationSummary: _TypeAlias = ConversationSummary  # noqa: Y015
+
+@_typing.final
+class SummaryCover(_message.Message):
+    """Which messages a summary is to cover, and as of when."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_REVISION_FIELD_NUMBER: _builtins.int
+    THROUGH_SEQUENCE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    window_revision: _builtins.int
+    """The revision that had moved the window last; 0: it had not moved."""
+    through_sequence: _builtins.int
+    """All messages up to this sequence."""
+    revision: _builtins.int
+    """The revision as of which they were read."""
+    def __init__(
+        self,
+        *,
+        window_revision: _builtins.int = ...,
+        through_sequence: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "through_sequence", b"through_sequence", "window_revision", b"window_revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummaryCover: _TypeAlias = SummaryCover  # noqa: Y015
 
 @_typing.final
 class Window(_message.Message):

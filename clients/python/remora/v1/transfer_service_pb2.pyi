@@ -15,6 +15,7 @@ from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import log_record_pb2 as _log_record_pb2
 from remora.v1 import memory_item_pb2 as _memory_item_pb2
 from remora.v1 import message_pb2 as _message_pb2
+from remora.v1 import short_term_pb2 as _short_term_pb2
 from remora.v1 import span_pb2 as _span_pb2
 from remora.v1 import step_pb2 as _step_pb2
 from remora.v1 import store_item_pb2 as _store_item_pb2
@@ -192,6 +193,7 @@ class Record(_message.Message):
     CHANNEL_BLOB_FIELD_NUMBER: _builtins.int
     CHECKPOINT_WRITE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_PART_FIELD_NUMBER: _builtins.int
+    CONVERSATION_SUMMARY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -278,6 +280,12 @@ class Record(_message.Message):
     def checkpoint_part(self) -> _checkpoint_pb2.CheckpointPart:
         """A part of a long value."""
 
+    @_builtins.property
+    def conversation_summary(self) -> _short_term_pb2.ConversationSummary:
+        """The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
+        `window_revision` is ignored in an import.
+        """
+
     def __init__(
         self,
         *,
@@ -300,12 +308,13 @@ class Record(_message.Message):
         channel_blob: _checkpoint_pb2.ChannelBlob | None = ...,
         checkpoint_write: _checkpoint_pb2.CheckpointWrite | None = ...,
         checkpoint_part: _checkpoint_pb2.CheckpointPart | None = ...,
+        conversation_summary: _short_term_pb2.ConversationSummary | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record", "store_item", "memory_item", "checkpoint", "channel_blob", "checkpoint_write", "checkpoint_part"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record", "store_item", "memory_item", "checkpoint", "channel_blob", "checkpoint_write", "checkpoint_part", "conversation_summary"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

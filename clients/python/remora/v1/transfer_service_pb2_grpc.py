@@ -27,9 +27,9 @@ if _version_not_supported:
 
 class TransferServiceStub:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 
@@ -53,17 +53,17 @@ class TransferServiceStub:
 
 class TransferServiceServicer:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 
     def ExportRecords(self, request, context):
         """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-        in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-        created after the first page was read are left out, as are messages appended to a conversation after its record was
-        read. Other changes are seen if they were made before their page was read.
+        in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+        Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+        record was read. Other changes are seen if they were made before their page was read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,9 +101,9 @@ def add_TransferServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class TransferService:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 

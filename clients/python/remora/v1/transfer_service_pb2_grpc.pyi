@@ -28,9 +28,9 @@ GRPC_VERSION: str
 
 class TransferServiceStub:
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 
@@ -40,9 +40,9 @@ class TransferServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TransferServiceAsyncStub: ...
     ExportRecords: _grpc.UnaryUnaryMultiCallable[_transfer_service_pb2.ExportRecordsRequest, _transfer_service_pb2.ExportRecordsResponse]
     """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-    in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-    created after the first page was read are left out, as are messages appended to a conversation after its record was
-    read. Other changes are seen if they were made before their page was read.
+    in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+    Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+    record was read. Other changes are seen if they were made before their page was read.
     """
     ImportRecords: _grpc.UnaryUnaryMultiCallable[_transfer_service_pb2.ImportRecordsRequest, _transfer_service_pb2.ImportRecordsResponse]
     """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
@@ -53,18 +53,18 @@ class TransferServiceStub:
 @_typing.type_check_only
 class TransferServiceAsyncStub(TransferServiceStub):
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ExportRecords: _aio.UnaryUnaryMultiCallable[_transfer_service_pb2.ExportRecordsRequest, _transfer_service_pb2.ExportRecordsResponse]  # type: ignore[assignment]
     """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-    in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-    created after the first page was read are left out, as are messages appended to a conversation after its record was
-    read. Other changes are seen if they were made before their page was read.
+    in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+    Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+    record was read. Other changes are seen if they were made before their page was read.
     """
     ImportRecords: _aio.UnaryUnaryMultiCallable[_transfer_service_pb2.ImportRecordsRequest, _transfer_service_pb2.ImportRecordsResponse]  # type: ignore[assignment]
     """Stores records as they are, all or none, with their sequences and times; storage limits prune nothing. An identical
@@ -74,9 +74,9 @@ class TransferServiceAsyncStub(TransferServiceStub):
 
 class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
     """Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
-    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
-    of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
-    their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+    sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+    the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+    with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
     so are vectors of the server's model.
     """
 
@@ -87,9 +87,9 @@ class TransferServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_transfer_service_pb2.ExportRecordsResponse, _abc.Awaitable[_transfer_service_pb2.ExportRecordsResponse]]:
         """Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-        in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-        created after the first page was read are left out, as are messages appended to a conversation after its record was
-        read. Other changes are seen if they were made before their page was read.
+        in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+        Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+        record was read. Other changes are seen if they were made before their page was read.
         """
 
     @_abc_1.abstractmethod

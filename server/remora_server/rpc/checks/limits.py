@@ -224,6 +224,8 @@ def _counted(given: Filter, name: str) -> Iterator[tuple[str, Condition]]:
 def _kept_within(policy: short_term.ShortTermPolicy) -> None:
     if policy.trim.keep_tokens > policy.max_tokens:
         raise Violation("is more than max_tokens", "trim.keep_tokens")
+    if policy.summarize.max_summary_tokens > policy.max_tokens:
+        raise Violation("is more than max_tokens", "summarize.max_summary_tokens")
 
 
 def _filter_of_vectors(request: vectors.CountVectorsRequest | vectors.DeleteVectorsRequest) -> None:

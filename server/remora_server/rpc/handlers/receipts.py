@@ -16,6 +16,7 @@ from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.receipts import (
+    OF_SUMMARY,
     Change,
     Receipt,
     ReceiptItem,
@@ -166,7 +167,7 @@ def _item(receipt: Receipt, item: ReceiptItem) -> pb.ReceiptItem:
         conversation_id=item.conversation_id,
         conversation_uid=item.uid if item.sequence else 0,
         message_id=item.message_id,
-        sequence=item.sequence,
+        sequence=0 if item.sequence == OF_SUMMARY else item.sequence,
         message_revision=item.revision,
     )
     if not receipt.is_context:

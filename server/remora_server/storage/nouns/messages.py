@@ -141,7 +141,12 @@ class Messages:
         )
         gone = self._records.changes(write, contents_of(plan))
         return Planned(
-            [*before, *gone, *changes.message_changes(conversation_id, plan, counts)],
+            [
+                *before,
+                *gone,
+                *self._windows.without_summary_of(write, plan),
+                *changes.message_changes(conversation_id, plan, counts),
+            ],
             outcome,
             plan.head.user_id,
             plan.head.update_time,
@@ -150,8 +155,7 @@ class Messages:
 
     def _tell(self, tenant_id: str, conversation_id: str, plan: Plan, counts: dict[int, int], revision: int) -> None:
         self._on_puts(tenant_id, conversation_id, plan, revision)
-        if plan.head.has_short_term:
-            self._windows.written(tenant_id, conversation_id, revision, plan, counts)
+        self._windows.written(tenant_id, conversation_id, revision, plan, counts)
 
     def _token_counts(self, messages: Sequence[MessageDraft]) -> dict[int, int]:
         counts = self._count_tokens([message.text for message in messages]) if messages else []

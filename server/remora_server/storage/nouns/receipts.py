@@ -18,6 +18,7 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
 from remora_server.domain.messages import Plan
 from remora_server.domain.receipts import (
+    OF_SUMMARY,
     Receipt,
     ReceiptDraft,
     ReceiptItem,
@@ -32,6 +33,7 @@ from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import AcceptedConversation
 from remora_server.storage.nouns.run_parts import position_of, stored_position
+from remora_server.storage.nouns.windows import Windows
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Put, RemovePartitions
@@ -93,12 +95,13 @@ def contents_of(plan: Plan) -> Iterator[RemovePartitions]:
 class Receipts:
     """Writes and reads receipts. One thread at a time writes."""
 
-    def __init__(self, context: StoreContext, conversations: Conversations) -> None:
+    def __init__(self, context: StoreContext, conversations: Conversations, windows: Windows) -> None:
         self._commands = context.commands
         self._loader = context.loader
         self._locks = context.locks
         self._records = context.records
         self._conversations = conversations
+        self._windows = windows
         self._known: OrderedDict[tuple[int, int], _Known] = OrderedDict()
         self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
         """At which revisions users were erased of late: a receipt of before is not written any more."""
@@ -136,10 +139,14 @@ class Receipts:
         with self._locks.all_of(write, ids), self._records.held_places(write, places):
             yield {each: self._loader.accepted(write, each) for each in sorted(ids)}
 
-    @staticmethod
-    def _alive(drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
+    def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
-        wanted = {content.identity: (content, each.expire_time + MARGIN) for each in drawn for content in each.contents}
+        wanted = {
+            content.identity: (content, each.expire_time + MARGIN)
+            for each in drawn
+            for content in each.contents
+            if not self._is_outdated(content, each.stored.revision)
+        }
         parts: dict[tuple[str, str], list[tuple[_Content, int]]] = defaultdict(list)
         for content, expire_time in wanted.values():
             parts[content.message.conversation_id, content.message.user_id].append((content, expire_time))
@@ -151,8 +158,13 @@ class Receipts:
             there = view.find(user_id, [content.message_id for content, _ in here])
             for (content, expire_time), place in zip(here, there, strict=True):
                 sequence = content.message.sequence
-                if sequence == OF_REQUEST or (place is not None and place[0] == sequence):
+                if sequence in (OF_REQUEST, OF_SUMMARY) or (place is not None and place[0] == sequence):
                     yield content, expire_time
+
+    def _is_outdated(self, content: _Content, revision: int) -> bool:
+        """Whether it is a summary that may say what was erased since a revision."""
+        is_summary = content.message.sequence == OF_SUMMARY
+        return is_summary and self._windows.has_changed(content.uid, revision, OF_SUMMARY)
 
     def _remember(self, written: Mapping[tuple[int, int], _Known]) -> None:
         for identity, known in written.items():
@@ -294,12 +306,15 @@ def _put(drawn: _Drawn) -> Put:
 
 
 def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Content:
-    """A message of a reply as it is kept. One without a place was made from the request."""
+    """A message of a reply as it is kept. One of no conversation was made from the request, and one of a conversation
+    that has no place in it is its summary.
+    """
     message = Message.FromString(item.encoded)
+    place = OF_SUMMARY if item.uid and not message.sequence else message.sequence
     content = ReceiptContent(
         conversation_id=item.conversation_id if item.uid else owner.conversation_id,
         user_id=message.user_id if item.uid else owner.user_id,
-        sequence=message.sequence,
+        sequence=place,
         revision=message.revision,
         digest=marked,
         data=item.encoded,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.loading import AcceptedConversation
+from remora_server.storage.nouns.windows import Windows
 from remora_server.storage.records.records import Remove
 from remora_server.storage.schema.kinds import (
     HISTORY_ENTRIES,
@@ -57,9 +59,10 @@ def _nobodys_parts(kind: Kind) -> str:
 class Users:
     """Clears a user's messages everywhere, and forgets users."""
 
-    def __init__(self, context: StoreContext, on_erased: Callable[[str, str, int], None]) -> None:
+    def __init__(self, context: StoreContext, windows: Windows, *, on_erased: Callable[[str, str, int], None]) -> None:
         """`on_erased` is told of every user whose messages are gone: the tenant, the user and the revision."""
         self._on_erased = on_erased
+        self._windows = windows
         self._database = context.database
         self._commits = context.commits
         self._commands = context.commands
@@ -85,10 +88,13 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            return Planned(moves, outcome, user_id, tell=tell) if moves else None
+            own = [view.head.uid for _, view in found if view.head.user_id == user_id]
+            return Planned(moves, outcome, user_id, tell=partial(tell, own)) if moves else None
 
-        def tell(revision: int) -> None:
+        def tell(own: Sequence[int], revision: int) -> None:
             self._on_erased(write.tenant_id, user_id, revision)
+            for uid in own:
+                self._windows.cleared(uid, revision)
 
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 
@@ -126,4 +132,5 @@ class Users:
             return _Erasure([changes.delete_conversation(uid, conversation_id)], head.message_count, 1)
         plan = plan_clear(view, user_id, now)
         records = self._records.changes(write, self._records.cleared(uid, user_id))
+        records += self._windows.without_summary_of(write, plan)
         return _Erasure([*records, *changes.message_changes(conversation_id, plan, {})], plan.removed)

@@ -17,6 +17,7 @@ from remora.v1 import (
     history_entry_pb2,
     log_record_pb2,
     memory_item_pb2,
+    short_term_pb2,
     span_pb2,
     step_pb2,
     store_item_pb2,
@@ -596,6 +597,19 @@ RECEIPT_CONTENTS = Kind(
 """Messages as replies had them, and requests: what is erased goes from here, and receipts no longer find it."""
 
 
+CONVERSATION_SUMMARIES = Kind(
+    number=24,
+    name="conversation_summaries",
+    message=short_term_pb2.ConversationSummary,
+    partition=["user_id"],
+    conversation="conversation_id",
+    user="user_id",
+    transfer="conversation_summary",
+    is_cleared=True,
+)
+"""What stands before windows for the messages that have left them."""
+
+
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
     return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
@@ -636,6 +650,7 @@ KINDS = Kinds(
     BODY_PARTS,
     CONVERSATION_BODY_PARTS,
     CONVERSATION_WINDOWS,
+    CONVERSATION_SUMMARIES,
     WORKFLOW_RUNS,
     WORKFLOW_STEPS,
     TIMELINE_EVENTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remora.v1 import message_pb2
 from remora_server import wire
-from remora_server.domain.context_messages import SYSTEM, ContextMessage
+from remora_server.domain.context_messages import SYSTEM, USER, ContextMessage
 from remora_server.domain.costs import ToolCall
 
 
@@ -32,6 +32,12 @@ class StoredMessageReader:
     def system(self, text: str, token_count: int) -> ContextMessage:
         made = message_pb2.Message(role=SYSTEM, text=text, token_count=token_count)
         return self.message("", made.SerializeToString())
+
+    def summary(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, revision: int
+    ) -> ContextMessage:
+        made = message_pb2.Message(role=USER, text=text, token_count=token_count, user_id=user_id, revision=revision)
+        return self.message(conversation_id, made.SerializeToString())
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         stored = message_pb2.Message.FromString(message.encoded)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from remora.v1 import message_pb2
 from remora.v1.memory_item_pb2 import MemoryItem
+from remora.v1.short_term_pb2 import ConversationSummary
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
@@ -30,6 +31,7 @@ from remora_server.storage.nouns.loading import AcceptedConversation, NewConvers
 from remora_server.storage.nouns.memory_items import index_item
 from remora_server.storage.nouns.messages import CountTokens, OnPuts
 from remora_server.storage.nouns.vector_collections import VectorCollections, claim
+from remora_server.storage.nouns.windows import Windows
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Move, Put
 from remora_server.storage.records.refusals import RecordNotFound
@@ -63,7 +65,13 @@ class Imports:
     """Stores imported records. `on_puts` is told of every accepted plan."""
 
     def __init__(
-        self, context: StoreContext, collections: VectorCollections, *, count_tokens: CountTokens, on_puts: OnPuts
+        self,
+        context: StoreContext,
+        collections: VectorCollections,
+        windows: Windows,
+        *,
+        count_tokens: CountTokens,
+        on_puts: OnPuts,
     ) -> None:
         self._database = context.database
         self._commits = context.commits
@@ -71,6 +79,7 @@ class Imports:
         self._records = context.records
         self._loader = context.loader
         self._collections = collections
+        self._windows = windows
         self._count_tokens = count_tokens
         self._on_puts = on_puts
 
@@ -84,7 +93,9 @@ class Imports:
                 write, self._records.held(write, moves), lambda _, now: self._without_conversation(write, drafts, now)
             )
         held = self._loader.locked(write, given.conversation_id)
-        return self._commands.run(write, held, lambda found, _: self._into_conversation(write, given, drafts, found))
+        return self._commands.run(
+            write, held, lambda found, now: self._into_conversation(write, given, drafts, found, now)
+        )
 
     def _drafts(self, records: Sequence[ImportedRecord]) -> list[_Draft]:
         return [self._draft(record) for record in records]
@@ -114,7 +125,7 @@ class Imports:
             yield from self._collections.joined(write, collection_id, vectors, now, given.get(collection_id))
 
     def _into_conversation(
-        self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None
+        self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None, now: int
     ) -> Planned | None:
         """Records of a conversation; None where all are there."""
         view, created = _view(found, given)
@@ -128,7 +139,16 @@ class Imports:
         if not stored and planned.plan.head == view.head:
             return None
         outcome = Outcome(revision=0, conversation_id=given.conversation_id, imported_records=stored)
-        return self._planned(write, planned.plan, [*created, *others], outcome)
+        windows = self._behind_summaries(write, given.conversation_id, uid, drafts, now) if others else []
+        return self._planned(write, planned.plan, [*created, *others, *windows], outcome)
+
+    def _behind_summaries(
+        self, write: Write, conversation_id: str, uid: int, drafts: Sequence[_Draft], now: int
+    ) -> list[changes.Change]:
+        """The window of a conversation without one begins behind the summary that is imported."""
+        summaries = [each.message for each in drafts if isinstance(each.message, ConversationSummary)]
+        moves = [self._windows.behind_imported(write, conversation_id, uid, summary, now) for summary in summaries]
+        return self._records.changes(write, [put for puts in moves for put in puts])
 
     def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:
         counts = self._count_tokens([put.draft.text for put in plan.puts]) if plan.puts else []
@@ -138,8 +158,12 @@ class Imports:
             [*before, *moves],
             outcome,
             plan.head.user_id,
-            tell=lambda revision: self._on_puts(write.tenant_id, outcome.conversation_id, plan, revision),
+            tell=lambda revision: self._tell(write.tenant_id, outcome.conversation_id, plan, revision),
         )
+
+    def _tell(self, tenant_id: str, conversation_id: str, plan: Plan, revision: int) -> None:
+        self._on_puts(tenant_id, conversation_id, plan, revision)
+        self._windows.imported(plan.head.uid, revision, [put.sequence for put in plan.puts])
 
     def _require_same_messages(self, uid: int, messages: Sequence[ImportedMessage]) -> None:
         if not messages:

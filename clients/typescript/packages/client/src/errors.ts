@@ -285,6 +285,9 @@ export class SpanNotFoundError extends NotFoundError {}
 /** Another write came first: read again, and decide again. */
 export class RevisionMismatchError extends AbortedError {}
 
+/** The window has moved since a summary was planned, or a message that it covers has changed: plan it again. */
+export class SummaryOutdatedError extends AbortedError {}
+
 /** The data that the call reads is damaged on the server's disk. */
 export class StoreDamagedError extends DataLossError {}
 
@@ -376,6 +379,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   SPAN_NOT_FOUND: SpanNotFoundError,
   STORE_DAMAGED: StoreDamagedError,
   STORE_FAILED: StoreFailedError,
+  SUMMARY_OUTDATED: SummaryOutdatedError,
   STORE_FULL: StoreFullError,
   STREAM_UNSUPPORTED: StreamUnsupportedError,
   TENANT_MISMATCH: TenantMismatchError,

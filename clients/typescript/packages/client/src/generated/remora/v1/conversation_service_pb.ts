@@ -14,7 +14,7 @@ import type { Filter } from "./filter_pb.js";
 import { file_remora_v1_filter } from "./filter_pb.js";
 import type { Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
-import type { Window } from "./short_term_pb.js";
+import type { ConversationSummary, SummaryCover, Window } from "./short_term_pb.js";
 import { file_remora_v1_short_term } from "./short_term_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/conversation_service.proto.
  */
 export const file_remora_v1_conversation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRyZW1vcmEvdjEvY29udmVyc2F0aW9uX3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSKBAQoZQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJ4ChpDcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgEIlgKFkdldENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIloKF0dldENvbnZlcnNhdGlvblJlc3BvbnNlEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEAoIcmV2aXNpb24YAiABKAQi5AEKGExpc3RDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEi4KCG9yZGVyX2J5GAMgASgOMhwucmVtb3JhLnYxLkNvbnZlcnNhdGlvbk9yZGVyEicKCWRpcmVjdGlvbhgEIAEoDjIULnJlbW9yYS52MS5EaXJlY3Rpb24SEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQidgoZTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZRIuCg1jb252ZXJzYXRpb25zGAEgAygLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiVwoZQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCI9ChpDb3VudENvbnZlcnNhdGlvbnNSZXNwb25zZRINCgVjb3VudBgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAQoZVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikwEKGURlbGV0ZUNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iWQoaRGVsZXRlQ29udmVyc2F0aW9uUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIPCgdkZWxldGVkGAIgASgIEhAKCHJldmlzaW9uGAMgASgEItIBChVBcHBlbmRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSJAoIbWVzc2FnZXMYAyADKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIyChFjcmVhdGVfaWZfbWlzc2luZxgEIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEgoKcmVxdWVzdF9pZBgFIAEoCRIhCgZvcmlnaW4YBiABKAsyES5yZW1vcmEudjEuT3JpZ2luIo8BChZBcHBlbmRNZXNzYWdlc1Jlc3BvbnNlEiwKCG1lc3NhZ2VzGAEgAygLMhoucmVtb3JhLnYxLkFwcGVuZGVkTWVzc2FnZRIcChRjb252ZXJzYXRpb25fY3JlYXRlZBgCIAEoCBIXCg9wcnVuZWRfbWVzc2FnZXMYAyABKAMSEAoIcmV2aXNpb24YBCABKAQicgoPQXBwZW5kZWRNZXNzYWdlEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXBsYWNlZBgEIAEoCCLPBAoTTGlzdE1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzZW50X2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZW50X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOcmVjZWl2ZWRfYWZ0ZXIYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD3JlY2VpdmVkX2JlZm9yZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoOYWZ0ZXJfc2VxdWVuY2UYBiABKARIAIgBARIcCg9iZWZvcmVfc2VxdWVuY2UYByABKARIAYgBARIoCgpwYWdlX29yZGVyGAggASgOMhQucmVtb3JhLnYxLlBhZ2VPcmRlchIRCglwYWdlX3NpemUYCSABKAUSEgoKcGFnZV90b2tlbhgKIAEoCRIUCgxtaW5fcmV2aXNpb24YCyABKAQSIQoGZmlsdGVyGBAgASgLMhEucmVtb3JhLnYxLkZpbHRlchIkCgR2aWV3GBEgASgOMhYucmVtb3JhLnYxLk1lc3NhZ2VWaWV3QhEKD19hZnRlcl9zZXF1ZW5jZUISChBfYmVmb3JlX3NlcXVlbmNlSgQIBBAFSgQIBRAGUgphZnRlcl90aW1lUgtiZWZvcmVfdGltZSJnChRMaXN0TWVzc2FnZXNSZXNwb25zZRIkCghtZXNzYWdlcxgBIAMoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJSChBHZXRXaW5kb3dSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJIChFHZXRXaW5kb3dSZXNwb25zZRIhCgZ3aW5kb3cYASABKAsyES5yZW1vcmEudjEuV2luZG93EhAKCHJldmlzaW9uGAIgASgEIo0BChVEZWxldGVNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSEwoLbWVzc2FnZV9pZHMYAyADKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIhCgZvcmlnaW4YBSABKAsyES5yZW1vcmEudjEuT3JpZ2luIkQKFkRlbGV0ZU1lc3NhZ2VzUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCJ3ChRDbGVhck1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiEKBm9yaWdpbhgEIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iQwoVQ2xlYXJNZXNzYWdlc1Jlc3BvbnNlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYASABKAMSEAoIcmV2aXNpb24YAiABKAQirQEKE0VkaXRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSHgoFZWRpdHMYAyADKAsyDy5yZW1vcmEudjEuRWRpdBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkSIQoGb3JpZ2luGAYgASgLMhEucmVtb3JhLnYxLk9yaWdpbiKJAQoURWRpdE1lc3NhZ2VzUmVzcG9uc2USLAoIbWVzc2FnZXMYASADKAsyGi5yZW1vcmEudjEuQXBwZW5kZWRNZXNzYWdlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYAiABKAMSEAoIcmV2aXNpb24YAyABKAQSFwoPcHJ1bmVkX21lc3NhZ2VzGAQgASgDIr0BCgRFZGl0EiQKBmFwcGVuZBgBIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASJQoHcmVwbGFjZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlSAASEAoGcmVtb3ZlGAMgASgJSAASKgoKcmVtb3ZlX2FsbBgEIAEoCzIULnJlbW9yYS52MS5SZW1vdmVBbGxIABIgCgRrZWVwGAUgASgLMhAucmVtb3JhLnYxLlNsaWNlSABCCAoGYWN0aW9uIgsKCVJlbW92ZUFsbCI7CgVTbGljZRIRCgRmcm9tGAEgASgDSACIAQESDwoCdG8YAiABKANIAYgBAUIHCgVfZnJvbUIFCgNfdG8qWgoLTWVzc2FnZVZpZXcSHAoYTUVTU0FHRV9WSUVXX1VOU1BFQ0lGSUVEEAASFwoTTUVTU0FHRV9WSUVXX1dJTkRPVxABEhQKEE1FU1NBR0VfVklFV19BTEwQAiqdAQoRQ29udmVyc2F0aW9uT3JkZXISIgoeQ09OVkVSU0FUSU9OX09SREVSX1VOU1BFQ0lGSUVEEAASIgoeQ09OVkVSU0FUSU9OX09SREVSX0NSRUFURV9USU1FEAESIgoeQ09OVkVSU0FUSU9OX09SREVSX1VQREFURV9USU1FEAISHAoYQ09OVkVSU0FUSU9OX09SREVSX1RJVExFEAMqWQoJRGlyZWN0aW9uEhkKFURJUkVDVElPTl9VTlNQRUNJRklFRBAAEhcKE0RJUkVDVElPTl9BU0NFTkRJTkcQARIYChRESVJFQ1RJT05fREVTQ0VORElORxACKmEKCVBhZ2VPcmRlchIaChZQQUdFX09SREVSX1VOU1BFQ0lGSUVEEAASGwoXUEFHRV9PUkRFUl9ORVdFU1RfRklSU1QQARIbChdQQUdFX09SREVSX09MREVTVF9GSVJTVBACMuAIChNDb252ZXJzYXRpb25TZXJ2aWNlEmEKEkNyZWF0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5DcmVhdGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLkNyZWF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlEl0KD0dldENvbnZlcnNhdGlvbhIhLnJlbW9yYS52MS5HZXRDb252ZXJzYXRpb25SZXF1ZXN0GiIucmVtb3JhLnYxLkdldENvbnZlcnNhdGlvblJlc3BvbnNlIgOQAgESYwoRTGlzdENvbnZlcnNhdGlvbnMSIy5yZW1vcmEudjEuTGlzdENvbnZlcnNhdGlvbnNSZXF1ZXN0GiQucmVtb3JhLnYxLkxpc3RDb252ZXJzYXRpb25zUmVzcG9uc2UiA5ACARJmChJDb3VudENvbnZlcnNhdGlvbnMSJC5yZW1vcmEudjEuQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBolLnJlbW9yYS52MS5Db3VudENvbnZlcnNhdGlvbnNSZXNwb25zZSIDkAIBEmEKElVwZGF0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5VcGRhdGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLlVwZGF0ZUNvbnZlcnNhdGlvblJlc3BvbnNlEmEKEkRlbGV0ZUNvbnZlcnNhdGlvbhIkLnJlbW9yYS52MS5EZWxldGVDb252ZXJzYXRpb25SZXF1ZXN0GiUucmVtb3JhLnYxLkRlbGV0ZUNvbnZlcnNhdGlvblJlc3BvbnNlElUKDkFwcGVuZE1lc3NhZ2VzEiAucmVtb3JhLnYxLkFwcGVuZE1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5BcHBlbmRNZXNzYWdlc1Jlc3BvbnNlElQKDExpc3RNZXNzYWdlcxIeLnJlbW9yYS52MS5MaXN0TWVzc2FnZXNSZXF1ZXN0Gh8ucmVtb3JhLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIgOQAgESSwoJR2V0V2luZG93EhsucmVtb3JhLnYxLkdldFdpbmRvd1JlcXVlc3QaHC5yZW1vcmEudjEuR2V0V2luZG93UmVzcG9uc2UiA5ACARJVCg5EZWxldGVNZXNzYWdlcxIgLnJlbW9yYS52MS5EZWxldGVNZXNzYWdlc1JlcXVlc3QaIS5yZW1vcmEudjEuRGVsZXRlTWVzc2FnZXNSZXNwb25zZRJSCg1DbGVhck1lc3NhZ2VzEh8ucmVtb3JhLnYxLkNsZWFyTWVzc2FnZXNSZXF1ZXN0GiAucmVtb3JhLnYxLkNsZWFyTWVzc2FnZXNSZXNwb25zZRJPCgxFZGl0TWVzc2FnZXMSHi5yZW1vcmEudjEuRWRpdE1lc3NhZ2VzUmVxdWVzdBofLnJlbW9yYS52MS5FZGl0TWVzc2FnZXNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_short_term]);
+  fileDesc("CiRyZW1vcmEvdjEvY29udmVyc2F0aW9uX3NlcnZpY2UucHJvdG8SCXJlbW9yYS52MSKBAQoZQ3JlYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJ4ChpDcmVhdGVDb252ZXJzYXRpb25SZXNwb25zZRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgEIlgKFkdldENvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFAoMbWluX3JldmlzaW9uGAMgASgEIloKF0dldENvbnZlcnNhdGlvblJlc3BvbnNlEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEAoIcmV2aXNpb24YAiABKAQi5AEKGExpc3RDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEi4KCG9yZGVyX2J5GAMgASgOMhwucmVtb3JhLnYxLkNvbnZlcnNhdGlvbk9yZGVyEicKCWRpcmVjdGlvbhgEIAEoDjIULnJlbW9yYS52MS5EaXJlY3Rpb24SEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkSDAoEc2tpcBgHIAEoBRIUCgxtaW5fcmV2aXNpb24YCCABKAQidgoZTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZRIuCg1jb252ZXJzYXRpb25zGAEgAygLMhcucmVtb3JhLnYxLkNvbnZlcnNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEAoIcmV2aXNpb24YAyABKAQiVwoZQ291bnRDb252ZXJzYXRpb25zUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhMKC3Jlc291cmNlX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCI9ChpDb3VudENvbnZlcnNhdGlvbnNSZXNwb25zZRINCgVjb3VudBgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLDAQoZVXBkYXRlQ29udmVyc2F0aW9uUmVxdWVzdBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIPCgd1c2VyX2lkGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJfChpVcGRhdGVDb252ZXJzYXRpb25SZXNwb25zZRIvCgt1cGRhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YAiABKAQikwEKGURlbGV0ZUNvbnZlcnNhdGlvblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJEiEKBm9yaWdpbhgFIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iWQoaRGVsZXRlQ29udmVyc2F0aW9uUmVzcG9uc2USGAoQZGVsZXRlZF9tZXNzYWdlcxgBIAEoAxIPCgdkZWxldGVkGAIgASgIEhAKCHJldmlzaW9uGAMgASgEItIBChVBcHBlbmRNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSJAoIbWVzc2FnZXMYAyADKAsyEi5yZW1vcmEudjEuTWVzc2FnZRIyChFjcmVhdGVfaWZfbWlzc2luZxgEIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SEgoKcmVxdWVzdF9pZBgFIAEoCRIhCgZvcmlnaW4YBiABKAsyES5yZW1vcmEudjEuT3JpZ2luIo8BChZBcHBlbmRNZXNzYWdlc1Jlc3BvbnNlEiwKCG1lc3NhZ2VzGAEgAygLMhoucmVtb3JhLnYxLkFwcGVuZGVkTWVzc2FnZRIcChRjb252ZXJzYXRpb25fY3JlYXRlZBgCIAEoCBIXCg9wcnVuZWRfbWVzc2FnZXMYAyABKAMSEAoIcmV2aXNpb24YBCABKAQicgoPQXBwZW5kZWRNZXNzYWdlEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXBsYWNlZBgEIAEoCCLPBAoTTGlzdE1lc3NhZ2VzUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzZW50X2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZW50X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOcmVjZWl2ZWRfYWZ0ZXIYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD3JlY2VpdmVkX2JlZm9yZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoOYWZ0ZXJfc2VxdWVuY2UYBiABKARIAIgBARIcCg9iZWZvcmVfc2VxdWVuY2UYByABKARIAYgBARIoCgpwYWdlX29yZGVyGAggASgOMhQucmVtb3JhLnYxLlBhZ2VPcmRlchIRCglwYWdlX3NpemUYCSABKAUSEgoKcGFnZV90b2tlbhgKIAEoCRIUCgxtaW5fcmV2aXNpb24YCyABKAQSIQoGZmlsdGVyGBAgASgLMhEucmVtb3JhLnYxLkZpbHRlchIkCgR2aWV3GBEgASgOMhYucmVtb3JhLnYxLk1lc3NhZ2VWaWV3QhEKD19hZnRlcl9zZXF1ZW5jZUISChBfYmVmb3JlX3NlcXVlbmNlSgQIBBAFSgQIBRAGUgphZnRlcl90aW1lUgtiZWZvcmVfdGltZSJnChRMaXN0TWVzc2FnZXNSZXNwb25zZRIkCghtZXNzYWdlcxgBIAMoCzISLnJlbW9yYS52MS5NZXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJSChBHZXRXaW5kb3dSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhQKDG1pbl9yZXZpc2lvbhgDIAEoBCJ5ChFHZXRXaW5kb3dSZXNwb25zZRIhCgZ3aW5kb3cYASABKAsyES5yZW1vcmEudjEuV2luZG93EhAKCHJldmlzaW9uGAIgASgEEi8KB3N1bW1hcnkYAyABKAsyHi5yZW1vcmEudjEuQ29udmVyc2F0aW9uU3VtbWFyeSKNAQoVRGVsZXRlTWVzc2FnZXNSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhMKC21lc3NhZ2VfaWRzGAMgAygJEhIKCnJlcXVlc3RfaWQYBCABKAkSIQoGb3JpZ2luGAUgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJEChZEZWxldGVNZXNzYWdlc1Jlc3BvbnNlEhgKEGRlbGV0ZWRfbWVzc2FnZXMYASABKAMSEAoIcmV2aXNpb24YAiABKAQidwoUQ2xlYXJNZXNzYWdlc1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgZvcmlnaW4YBCABKAsyES5yZW1vcmEudjEuT3JpZ2luIkMKFUNsZWFyTWVzc2FnZXNSZXNwb25zZRIYChBkZWxldGVkX21lc3NhZ2VzGAEgASgDEhAKCHJldmlzaW9uGAIgASgEIq0BChNFZGl0TWVzc2FnZXNSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEh4KBWVkaXRzGAMgAygLMg8ucmVtb3JhLnYxLkVkaXQSFQoNYWxsb3dfbWlzc2luZxgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiEKBm9yaWdpbhgGIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iiQEKFEVkaXRNZXNzYWdlc1Jlc3BvbnNlEiwKCG1lc3NhZ2VzGAEgAygLMhoucmVtb3JhLnYxLkFwcGVuZGVkTWVzc2FnZRIYChBkZWxldGVkX21lc3NhZ2VzGAIgASgDEhAKCHJldmlzaW9uGAMgASgEEhcKD3BydW5lZF9tZXNzYWdlcxgEIAEoAyK9AQoERWRpdBIkCgZhcHBlbmQYASABKAsyEi5yZW1vcmEudjEuTWVzc2FnZUgAEiUKB3JlcGxhY2UYAiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZUgAEhAKBnJlbW92ZRgDIAEoCUgAEioKCnJlbW92ZV9hbGwYBCABKAsyFC5yZW1vcmEudjEuUmVtb3ZlQWxsSAASIAoEa2VlcBgFIAEoCzIQLnJlbW9yYS52MS5TbGljZUgAQggKBmFjdGlvbiILCglSZW1vdmVBbGwiOwoFU2xpY2USEQoEZnJvbRgBIAEoA0gAiAEBEg8KAnRvGAIgASgDSAGIAQFCBwoFX2Zyb21CBQoDX3RvIpABChJQbGFuU3VtbWFyeVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSFQoNa2VlcF9tZXNzYWdlcxgDIAEoBRISCgptYXhfdG9rZW5zGAQgASgFEg8KB2lmX292ZXIYBSABKAgSFAoMbWluX3JldmlzaW9uGAYgASgEIuQBChNQbGFuU3VtbWFyeVJlc3BvbnNlEiYKBWNvdmVyGAEgASgLMhcucmVtb3JhLnYxLlN1bW1hcnlDb3ZlchITCgtpbnN0cnVjdGlvbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhoKEm1heF9zdW1tYXJ5X3Rva2VucxgEIAEoBRIVCg1tZXNzYWdlX2NvdW50GAUgASgFEi8KB2VhcmxpZXIYBiABKAsyHi5yZW1vcmEudjEuQ29udmVyc2F0aW9uU3VtbWFyeRIMCgRtb3JlGAcgASgIEhAKCHJldmlzaW9uGAggASgEIrwBChRDb21taXRTdW1tYXJ5UmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRImCgVjb3ZlchgDIAEoCzIXLnJlbW9yYS52MS5TdW1tYXJ5Q292ZXISDAoEdGV4dBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpyZXF1ZXN0X2lkGAYgASgJEiEKBm9yaWdpbhgHIAEoCzIRLnJlbW9yYS52MS5PcmlnaW4iWgoVQ29tbWl0U3VtbWFyeVJlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgEEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCpaCgtNZXNzYWdlVmlldxIcChhNRVNTQUdFX1ZJRVdfVU5TUEVDSUZJRUQQABIXChNNRVNTQUdFX1ZJRVdfV0lORE9XEAESFAoQTUVTU0FHRV9WSUVXX0FMTBACKp0BChFDb252ZXJzYXRpb25PcmRlchIiCh5DT05WRVJTQVRJT05fT1JERVJfVU5TUEVDSUZJRUQQABIiCh5DT05WRVJTQVRJT05fT1JERVJfQ1JFQVRFX1RJTUUQARIiCh5DT05WRVJTQVRJT05fT1JERVJfVVBEQVRFX1RJTUUQAhIcChhDT05WRVJTQVRJT05fT1JERVJfVElUTEUQAypZCglEaXJlY3Rpb24SGQoVRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASFwoTRElSRUNUSU9OX0FTQ0VORElORxABEhgKFERJUkVDVElPTl9ERVNDRU5ESU5HEAIqYQoJUGFnZU9yZGVyEhoKFlBBR0VfT1JERVJfVU5TUEVDSUZJRUQQABIbChdQQUdFX09SREVSX05FV0VTVF9GSVJTVBABEhsKF1BBR0VfT1JERVJfT0xERVNUX0ZJUlNUEAIyhwoKE0NvbnZlcnNhdGlvblNlcnZpY2USYQoSQ3JlYXRlQ29udmVyc2F0aW9uEiQucmVtb3JhLnYxLkNyZWF0ZUNvbnZlcnNhdGlvblJlcXVlc3QaJS5yZW1vcmEudjEuQ3JlYXRlQ29udmVyc2F0aW9uUmVzcG9uc2USXQoPR2V0Q29udmVyc2F0aW9uEiEucmVtb3JhLnYxLkdldENvbnZlcnNhdGlvblJlcXVlc3QaIi5yZW1vcmEudjEuR2V0Q29udmVyc2F0aW9uUmVzcG9uc2UiA5ACARJjChFMaXN0Q29udmVyc2F0aW9ucxIjLnJlbW9yYS52MS5MaXN0Q29udmVyc2F0aW9uc1JlcXVlc3QaJC5yZW1vcmEudjEuTGlzdENvbnZlcnNhdGlvbnNSZXNwb25zZSIDkAIBEmYKEkNvdW50Q29udmVyc2F0aW9ucxIkLnJlbW9yYS52MS5Db3VudENvbnZlcnNhdGlvbnNSZXF1ZXN0GiUucmVtb3JhLnYxLkNvdW50Q29udmVyc2F0aW9uc1Jlc3BvbnNlIgOQAgESYQoSVXBkYXRlQ29udmVyc2F0aW9uEiQucmVtb3JhLnYxLlVwZGF0ZUNvbnZlcnNhdGlvblJlcXVlc3QaJS5yZW1vcmEudjEuVXBkYXRlQ29udmVyc2F0aW9uUmVzcG9uc2USYQoSRGVsZXRlQ29udmVyc2F0aW9uEiQucmVtb3JhLnYxLkRlbGV0ZUNvbnZlcnNhdGlvblJlcXVlc3QaJS5yZW1vcmEudjEuRGVsZXRlQ29udmVyc2F0aW9uUmVzcG9uc2USVQoOQXBwZW5kTWVzc2FnZXMSIC5yZW1vcmEudjEuQXBwZW5kTWVzc2FnZXNSZXF1ZXN0GiEucmVtb3JhLnYxLkFwcGVuZE1lc3NhZ2VzUmVzcG9uc2USVAoMTGlzdE1lc3NhZ2VzEh4ucmVtb3JhLnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaHy5yZW1vcmEudjEuTGlzdE1lc3NhZ2VzUmVzcG9uc2UiA5ACARJLCglHZXRXaW5kb3cSGy5yZW1vcmEudjEuR2V0V2luZG93UmVxdWVzdBocLnJlbW9yYS52MS5HZXRXaW5kb3dSZXNwb25zZSIDkAIBElUKDkRlbGV0ZU1lc3NhZ2VzEiAucmVtb3JhLnYxLkRlbGV0ZU1lc3NhZ2VzUmVxdWVzdBohLnJlbW9yYS52MS5EZWxldGVNZXNzYWdlc1Jlc3BvbnNlElIKDUNsZWFyTWVzc2FnZXMSHy5yZW1vcmEudjEuQ2xlYXJNZXNzYWdlc1JlcXVlc3QaIC5yZW1vcmEudjEuQ2xlYXJNZXNzYWdlc1Jlc3BvbnNlEk8KDEVkaXRNZXNzYWdlcxIeLnJlbW9yYS52MS5FZGl0TWVzc2FnZXNSZXF1ZXN0Gh8ucmVtb3JhLnYxLkVkaXRNZXNzYWdlc1Jlc3BvbnNlElEKC1BsYW5TdW1tYXJ5Eh0ucmVtb3JhLnYxLlBsYW5TdW1tYXJ5UmVxdWVzdBoeLnJlbW9yYS52MS5QbGFuU3VtbWFyeVJlc3BvbnNlIgOQAgESUgoNQ29tbWl0U3VtbWFyeRIfLnJlbW9yYS52MS5Db21taXRTdW1tYXJ5UmVxdWVzdBogLnJlbW9yYS52MS5Db21taXRTdW1tYXJ5UmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_conversation, file_remora_v1_filter, file_remora_v1_message, file_remora_v1_short_term]);
 
 /**
  * The request of CreateConversation.
@@ -837,6 +837,13 @@ export type GetWindowResponse = Message<"remora.v1.GetWindowResponse"> & {
    * @generated from field: uint64 revision = 2;
    */
   revision: bigint;
+
+  /**
+   * What stands before the window for the messages that have left it; unset: there is no summary.
+   *
+   * @generated from field: remora.v1.ConversationSummary summary = 3;
+   */
+  summary?: ConversationSummary | undefined;
 };
 
 /**
@@ -1198,6 +1205,225 @@ export const SliceSchema: GenMessage<Slice> = /*@__PURE__*/
   messageDesc(file_remora_v1_conversation_service, 27);
 
 /**
+ * The request of PlanSummary.
+ *
+ * @generated from message remora.v1.PlanSummaryRequest
+ */
+export type PlanSummaryRequest = Message<"remora.v1.PlanSummaryRequest"> & {
+  /**
+   * Required. The conversation, 1 to 512 bytes.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * If given, the conversation must be this user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * How many of the newest messages are left out, 1 to 10,000. Default: as the conversation's policy says, else 10.
+   *
+   * @generated from field: int32 keep_messages = 3;
+   */
+  keepMessages: number;
+
+  /**
+   * How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
+   * which the first 100,000 characters are given. Default: 16,000.
+   *
+   * @generated from field: int32 max_tokens = 4;
+   */
+  maxTokens: number;
+
+  /**
+   * Whether there is something to summarise only if the window has more tokens than the conversation's policy allows;
+   * without a policy there never is.
+   *
+   * @generated from field: bool if_over = 5;
+   */
+  ifOver: boolean;
+
+  /**
+   * Wait until this revision is visible.
+   *
+   * @generated from field: uint64 min_revision = 6;
+   */
+  minRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.PlanSummaryRequest.
+ * Use `create(PlanSummaryRequestSchema)` to create a new message.
+ */
+export const PlanSummaryRequestSchema: GenMessage<PlanSummaryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 28);
+
+/**
+ * The reply of PlanSummary.
+ *
+ * @generated from message remora.v1.PlanSummaryResponse
+ */
+export type PlanSummaryResponse = Message<"remora.v1.PlanSummaryResponse"> & {
+  /**
+   * What the summary is to cover; unset: there is nothing to summarise.
+   *
+   * @generated from field: remora.v1.SummaryCover cover = 1;
+   */
+  cover?: SummaryCover | undefined;
+
+  /**
+   * What a model is to be told: the prompt of the conversation's policy, or the server's own.
+   *
+   * @generated from field: string instruction = 2;
+   */
+  instruction: string;
+
+  /**
+   * What it is to summarise: the summary so far, which is to be folded in, and the messages, as text.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * How long the summary may be.
+   *
+   * @generated from field: int32 max_summary_tokens = 4;
+   */
+  maxSummaryTokens: number;
+
+  /**
+   * How many messages it is of.
+   *
+   * @generated from field: int32 message_count = 5;
+   */
+  messageCount: number;
+
+  /**
+   * The summary so far; unset: there is none.
+   *
+   * @generated from field: remora.v1.ConversationSummary earlier = 6;
+   */
+  earlier?: ConversationSummary | undefined;
+
+  /**
+   * Whether further messages are to be summarised once this is done.
+   *
+   * @generated from field: bool more = 7;
+   */
+  more: boolean;
+
+  /**
+   * The revision that the reply shows.
+   *
+   * @generated from field: uint64 revision = 8;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.PlanSummaryResponse.
+ * Use `create(PlanSummaryResponseSchema)` to create a new message.
+ */
+export const PlanSummaryResponseSchema: GenMessage<PlanSummaryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 29);
+
+/**
+ * The request of CommitSummary.
+ *
+ * @generated from message remora.v1.CommitSummaryRequest
+ */
+export type CommitSummaryRequest = Message<"remora.v1.CommitSummaryRequest"> & {
+  /**
+   * Required. The conversation, 1 to 512 bytes.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * If given, the conversation must be this user's.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Required. What the summary covers, as PlanSummary said.
+   *
+   * @generated from field: remora.v1.SummaryCover cover = 3;
+   */
+  cover?: SummaryCover | undefined;
+
+  /**
+   * Required. The summary, 1 byte to 256 KiB.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+
+  /**
+   * What wrote it, up to 256 bytes; kept with it.
+   *
+   * @generated from field: string model = 5;
+   */
+  model: string;
+
+  /**
+   * Makes the write idempotent. Up to 128 bytes; empty: it is not.
+   *
+   * @generated from field: string request_id = 6;
+   */
+  requestId: string;
+
+  /**
+   * Who made the request.
+   *
+   * @generated from field: remora.v1.Origin origin = 7;
+   */
+  origin?: Origin | undefined;
+};
+
+/**
+ * Describes the message remora.v1.CommitSummaryRequest.
+ * Use `create(CommitSummaryRequestSchema)` to create a new message.
+ */
+export const CommitSummaryRequestSchema: GenMessage<CommitSummaryRequest> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 30);
+
+/**
+ * The reply of CommitSummary.
+ *
+ * @generated from message remora.v1.CommitSummaryResponse
+ */
+export type CommitSummaryResponse = Message<"remora.v1.CommitSummaryResponse"> & {
+  /**
+   * The revision of the write, which is the window's own from now on.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+
+  /**
+   * When the summary was stored.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message remora.v1.CommitSummaryResponse.
+ * Use `create(CommitSummaryResponseSchema)` to create a new message.
+ */
+export const CommitSummaryResponseSchema: GenMessage<CommitSummaryResponse> = /*@__PURE__*/
+  messageDesc(file_remora_v1_conversation_service, 31);
+
+/**
  * Which messages of a conversation are listed.
  *
  * @generated from enum remora.v1.MessageView
@@ -1468,6 +1694,30 @@ export const ConversationService: GenService<{
     methodKind: "unary";
     input: typeof EditMessagesRequestSchema;
     output: typeof EditMessagesResponseSchema;
+  },
+  /**
+   * Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
+   * messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
+   * `cover`.
+   *
+   * @generated from rpc remora.v1.ConversationService.PlanSummary
+   */
+  planSummary: {
+    methodKind: "unary";
+    input: typeof PlanSummaryRequestSchema;
+    output: typeof PlanSummaryResponseSchema;
+  },
+  /**
+   * Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
+   * covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
+   * Messages that were appended since do not matter.
+   *
+   * @generated from rpc remora.v1.ConversationService.CommitSummary
+   */
+  commitSummary: {
+    methodKind: "unary";
+    input: typeof CommitSummaryRequestSchema;
+    output: typeof CommitSummaryResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_remora_v1_conversation_service, 0);

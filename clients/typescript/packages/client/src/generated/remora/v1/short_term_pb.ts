@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/short_term.proto.
  */
 export const file_remora_v1_short_term: GenFile = /*@__PURE__*/
-  fileDesc("ChpyZW1vcmEvdjEvc2hvcnRfdGVybS5wcm90bxIJcmVtb3JhLnYxIuMBCg9TaG9ydFRlcm1Qb2xpY3kSEgoKbWF4X3Rva2VucxgBIAEoBRIVCghlbmNvZGluZxgCIAEoCUgBiAEBEicKBHRyaW0YAyABKAsyFy5yZW1vcmEudjEuVHJpbU92ZXJmbG93SAASOAoNZGVsZXRlX29sZGVzdBgEIAEoCzIfLnJlbW9yYS52MS5EZWxldGVPbGRlc3RPdmVyZmxvd0gAEikKBWZsdXNoGAUgASgLMhgucmVtb3JhLnYxLkZsdXNoT3ZlcmZsb3dIAEIKCghvdmVyZmxvd0ILCglfZW5jb2RpbmciIwoMVHJpbU92ZXJmbG93EhMKC2tlZXBfdG9rZW5zGAEgASgFIigKFERlbGV0ZU9sZGVzdE92ZXJmbG93EhAKCG1lc3NhZ2VzGAEgASgFIi0KDUZsdXNoT3ZlcmZsb3cSEgoFcmF0aW8YASABKAFIAIgBAUIICgZfcmF0aW8ikgEKBldpbmRvdxIWCg5maXJzdF9zZXF1ZW5jZRgBIAEoBBIXCg9zeXN0ZW1fc2VxdWVuY2UYAiABKAQSFwoPd2luZG93X3JldmlzaW9uGAMgASgEEi0KCW1vdmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHZmFpbHVyZRgFIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChpyZW1vcmEvdjEvc2hvcnRfdGVybS5wcm90bxIJcmVtb3JhLnYxIpYCCg9TaG9ydFRlcm1Qb2xpY3kSEgoKbWF4X3Rva2VucxgBIAEoBRIVCghlbmNvZGluZxgCIAEoCUgBiAEBEicKBHRyaW0YAyABKAsyFy5yZW1vcmEudjEuVHJpbU92ZXJmbG93SAASOAoNZGVsZXRlX29sZGVzdBgEIAEoCzIfLnJlbW9yYS52MS5EZWxldGVPbGRlc3RPdmVyZmxvd0gAEikKBWZsdXNoGAUgASgLMhgucmVtb3JhLnYxLkZsdXNoT3ZlcmZsb3dIABIxCglzdW1tYXJpemUYBiABKAsyHC5yZW1vcmEudjEuU3VtbWFyaXplT3ZlcmZsb3dIAEIKCghvdmVyZmxvd0ILCglfZW5jb2RpbmciIwoMVHJpbU92ZXJmbG93EhMKC2tlZXBfdG9rZW5zGAEgASgFIigKFERlbGV0ZU9sZGVzdE92ZXJmbG93EhAKCG1lc3NhZ2VzGAEgASgFIi0KDUZsdXNoT3ZlcmZsb3cSEgoFcmF0aW8YASABKAFIAIgBAUIICgZfcmF0aW8iaQoRU3VtbWFyaXplT3ZlcmZsb3cSDgoGcHJvbXB0GAEgASgJEhoKEm1heF9zdW1tYXJ5X3Rva2VucxgCIAEoBRIVCg1rZWVwX21lc3NhZ2VzGAMgASgFEhEKCWJ5X2NsaWVudBgEIAEoCCL1AQoTQ29udmVyc2F0aW9uU3VtbWFyeRIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdXNlcl9pZBgCIAEoCRIfChdjb3ZlcnNfdGhyb3VnaF9zZXF1ZW5jZRgDIAEoBBIMCgR0ZXh0GAQgASgJEg0KBW1vZGVsGAUgASgJEhMKC3Rva2VuX2NvdW50GAYgASgFEhcKD3N5c3RlbV9zZXF1ZW5jZRgHIAEoBBIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPd2luZG93X3JldmlzaW9uGAkgASgEIlMKDFN1bW1hcnlDb3ZlchIXCg93aW5kb3dfcmV2aXNpb24YASABKAQSGAoQdGhyb3VnaF9zZXF1ZW5jZRgCIAEoBBIQCghyZXZpc2lvbhgDIAEoBCKSAQoGV2luZG93EhYKDmZpcnN0X3NlcXVlbmNlGAEgASgEEhcKD3N5c3RlbV9zZXF1ZW5jZRgCIAEoBBIXCg93aW5kb3dfcmV2aXNpb24YAyABKAQSLQoJbW92ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAUgASgJYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * How many tokens the window of a conversation may have, and what happens when there are more. Whatever leaves the window
@@ -68,6 +68,14 @@ export type ShortTermPolicy = Message<"remora.v1.ShortTermPolicy"> & {
      */
     value: FlushOverflow;
     case: "flush";
+  } | {
+    /**
+     * A summary takes the place of older messages.
+     *
+     * @generated from field: remora.v1.SummarizeOverflow summarize = 6;
+     */
+    value: SummarizeOverflow;
+    case: "summarize";
   } | { case: undefined; value?: undefined };
 };
 
@@ -142,6 +150,168 @@ export const FlushOverflowSchema: GenMessage<FlushOverflow> = /*@__PURE__*/
   messageDesc(file_remora_v1_short_term, 3);
 
 /**
+ * When the window has more than `max_tokens`, its summary counted with it, all messages but the newest leave it, and a
+ * summary of them stands before the rest. A later summary folds in the one before. The server's chat model writes it; if
+ * none is configured, the summary is extracted: the most central sentences, as they were said. Until there is a summary,
+ * also if the model fails, the window stays as it is.
+ *
+ * @generated from message remora.v1.SummarizeOverflow
+ */
+export type SummarizeOverflow = Message<"remora.v1.SummarizeOverflow"> & {
+  /**
+   * What the model is told to do. Up to 16 KiB; empty: the server's own prompt.
+   *
+   * @generated from field: string prompt = 1;
+   */
+  prompt: string;
+
+  /**
+   * How long a summary may be: at most `max_tokens`, up to 1,000,000. Default: a quarter of `max_tokens`, but not more
+   * than a thousand.
+   *
+   * @generated from field: int32 max_summary_tokens = 2;
+   */
+  maxSummaryTokens: number;
+
+  /**
+   * How many of the newest messages stay as they were said; more where a call and its results would be parted. 1 to
+   * 10,000. Default: 10.
+   *
+   * @generated from field: int32 keep_messages = 3;
+   */
+  keepMessages: number;
+
+  /**
+   * Whether the server writes no summary, because a client does: see `PlanSummary`.
+   *
+   * @generated from field: bool by_client = 4;
+   */
+  byClient: boolean;
+};
+
+/**
+ * Describes the message remora.v1.SummarizeOverflow.
+ * Use `create(SummarizeOverflowSchema)` to create a new message.
+ */
+export const SummarizeOverflowSchema: GenMessage<SummarizeOverflow> = /*@__PURE__*/
+  messageDesc(file_remora_v1_short_term, 4);
+
+/**
+ * A summary of the messages that have left a conversation's window. It is no message: it is given before those of the
+ * window as one message of the role `user`, whose text is "CONVERSATION SUMMARY: " and this text. If a message that it
+ * covers is deleted, cleared or replaced, the summary is deleted in the same write, and the window begins at the first
+ * message again, until another summary is made. Messages that the storage limit prunes stay covered.
+ *
+ * @generated from message remora.v1.ConversationSummary
+ */
+export type ConversationSummary = Message<"remora.v1.ConversationSummary"> & {
+  /**
+   * Required. The conversation, 1 to 512 bytes.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Required. Its user, whose messages are summarised, 1 to 512 bytes.
+   *
+   * @generated from field: string user_id = 2;
+   */
+  userId: string;
+
+  /**
+   * Required. It covers all messages up to this sequence.
+   *
+   * @generated from field: uint64 covers_through_sequence = 3;
+   */
+  coversThroughSequence: bigint;
+
+  /**
+   * Required. The summary, without what is put before it, 1 byte to 256 KiB.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+
+  /**
+   * What wrote it: the name of a model, or `extractive`. Up to 256 bytes.
+   *
+   * @generated from field: string model = 5;
+   */
+  model: string;
+
+  /**
+   * The tokens of the text, in o200k_base.
+   *
+   * @generated from field: int32 token_count = 6;
+   */
+  tokenCount: number;
+
+  /**
+   * The newest system message among those that it covers, which stays in the window; 0: there is none.
+   *
+   * @generated from field: uint64 system_sequence = 7;
+   */
+  systemSequence: bigint;
+
+  /**
+   * Required. When it was stored.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 8;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Output only. The revision that stored it. Empty in an export.
+   *
+   * @generated from field: uint64 window_revision = 9;
+   */
+  windowRevision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.ConversationSummary.
+ * Use `create(ConversationSummarySchema)` to create a new message.
+ */
+export const ConversationSummarySchema: GenMessage<ConversationSummary> = /*@__PURE__*/
+  messageDesc(file_remora_v1_short_term, 5);
+
+/**
+ * Which messages a summary is to cover, and as of when.
+ *
+ * @generated from message remora.v1.SummaryCover
+ */
+export type SummaryCover = Message<"remora.v1.SummaryCover"> & {
+  /**
+   * The revision that had moved the window last; 0: it had not moved.
+   *
+   * @generated from field: uint64 window_revision = 1;
+   */
+  windowRevision: bigint;
+
+  /**
+   * All messages up to this sequence.
+   *
+   * @generated from field: uint64 through_sequence = 2;
+   */
+  throughSequence: bigint;
+
+  /**
+   * The revision as of which they were read.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message remora.v1.SummaryCover.
+ * Use `create(SummaryCoverSchema)` to create a new message.
+ */
+export const SummaryCoverSchema: GenMessage<SummaryCover> = /*@__PURE__*/
+  messageDesc(file_remora_v1_short_term, 6);
+
+/**
  * What of a conversation is in its window.
  *
  * @generated from message remora.v1.Window
@@ -188,5 +358,5 @@ export type Window = Message<"remora.v1.Window"> & {
  * Use `create(WindowSchema)` to create a new message.
  */
 export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
-  messageDesc(file_remora_v1_short_term, 4);
+  messageDesc(file_remora_v1_short_term, 7);
 

@@ -20,6 +20,8 @@ import type { MemoryItem } from "./memory_item_pb.js";
 import { file_remora_v1_memory_item } from "./memory_item_pb.js";
 import type { Message as Message$1 } from "./message_pb.js";
 import { file_remora_v1_message } from "./message_pb.js";
+import type { ConversationSummary } from "./short_term_pb.js";
+import { file_remora_v1_short_term } from "./short_term_pb.js";
 import type { SpanRecord } from "./span_pb.js";
 import { file_remora_v1_span } from "./span_pb.js";
 import type { Step } from "./step_pb.js";
@@ -40,7 +42,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/transfer_service.proto.
  */
 export const file_remora_v1_transfer_service: GenFile = /*@__PURE__*/
-  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCKaBwoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAEjgKEXZlY3Rvcl9jb2xsZWN0aW9uGAsgASgLMhsucmVtb3JhLnYxLlZlY3RvckNvbGxlY3Rpb25IABIjCgZ2ZWN0b3IYDCABKAsyES5yZW1vcmEudjEuVmVjdG9ySAASJQoEc3BhbhgNIAEoCzIVLnJlbW9yYS52MS5TcGFuUmVjb3JkSAASKgoKbG9nX3JlY29yZBgOIAEoCzIULnJlbW9yYS52MS5Mb2dSZWNvcmRIABIqCgpzdG9yZV9pdGVtGA8gASgLMhQucmVtb3JhLnYxLlN0b3JlSXRlbUgAEiwKC21lbW9yeV9pdGVtGBAgASgLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW1IABIrCgpjaGVja3BvaW50GBEgASgLMhUucmVtb3JhLnYxLkNoZWNrcG9pbnRIABIuCgxjaGFubmVsX2Jsb2IYEiABKAsyFi5yZW1vcmEudjEuQ2hhbm5lbEJsb2JIABI2ChBjaGVja3BvaW50X3dyaXRlGBMgASgLMhoucmVtb3JhLnYxLkNoZWNrcG9pbnRXcml0ZUgAEjQKD2NoZWNrcG9pbnRfcGFydBgUIAEoCzIZLnJlbW9yYS52MS5DaGVja3BvaW50UGFydEgAQgYKBGtpbmQieQoSQ29udmVyc2F0aW9uUmVjb3JkEi0KDGNvbnZlcnNhdGlvbhgBIAEoCzIXLnJlbW9yYS52MS5Db252ZXJzYXRpb24SNAoQbGFzdF9hcHBlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTQoNTWVzc2FnZVJlY29yZBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSIwoHbWVzc2FnZRgCIAEoCzISLnJlbW9yYS52MS5NZXNzYWdlMr4BCg9UcmFuc2ZlclNlcnZpY2USVwoNRXhwb3J0UmVjb3JkcxIfLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVxdWVzdBogLnJlbW9yYS52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UiA5ACARJSCg1JbXBvcnRSZWNvcmRzEh8ucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXF1ZXN0GiAucmVtb3JhLnYxLkltcG9ydFJlY29yZHNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_checkpoint, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_log_record, file_remora_v1_memory_item, file_remora_v1_message, file_remora_v1_span, file_remora_v1_step, file_remora_v1_store_item, file_remora_v1_timeline_event, file_remora_v1_vector, file_remora_v1_workflow, file_remora_v1_working_memory]);
+  fileDesc("CiByZW1vcmEvdjEvdHJhbnNmZXJfc2VydmljZS5wcm90bxIJcmVtb3JhLnYxIn0KFEV4cG9ydFJlY29yZHNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJmChVFeHBvcnRSZWNvcmRzUmVzcG9uc2USIgoHcmVjb3JkcxgBIAMoCzIRLnJlbW9yYS52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEInEKFEltcG9ydFJlY29yZHNSZXF1ZXN0EiIKB3JlY29yZHMYASADKAsyES5yZW1vcmEudjEuUmVjb3JkEhIKCnJlcXVlc3RfaWQYAiABKAkSIQoGb3JpZ2luGAMgASgLMhEucmVtb3JhLnYxLk9yaWdpbiJDChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USGAoQaW1wb3J0ZWRfcmVjb3JkcxgBIAEoAxIQCghyZXZpc2lvbhgCIAEoBCLaBwoGUmVjb3JkEjUKDGNvbnZlcnNhdGlvbhgBIAEoCzIdLnJlbW9yYS52MS5Db252ZXJzYXRpb25SZWNvcmRIABIrCgdtZXNzYWdlGAIgASgLMhgucmVtb3JhLnYxLk1lc3NhZ2VSZWNvcmRIABIfCgRzdGVwGAMgASgLMg8ucmVtb3JhLnYxLlN0ZXBIABI4Cg53b3JraW5nX21lbW9yeRgEIAEoCzIeLnJlbW9yYS52MS5Xb3JraW5nTWVtb3J5UmVjb3JkSAASLgoMd29ya2Zsb3dfcnVuGAUgASgLMhYucmVtb3JhLnYxLldvcmtmbG93UnVuSAASMAoNd29ya2Zsb3dfc3RlcBgGIAEoCzIXLnJlbW9yYS52MS5Xb3JrZmxvd1N0ZXBIABIyCg50aW1lbGluZV9ldmVudBgHIAEoCzIYLnJlbW9yYS52MS5UaW1lbGluZUV2ZW50SAASMAoNaGlzdG9yeV9lbnRyeRgIIAEoCzIXLnJlbW9yYS52MS5IaXN0b3J5RW50cnlIABIqCgplbnRyeV9zdGVwGAkgASgLMhQucmVtb3JhLnYxLkVudHJ5U3RlcEgAEjgKEXZlY3Rvcl9jb2xsZWN0aW9uGAsgASgLMhsucmVtb3JhLnYxLlZlY3RvckNvbGxlY3Rpb25IABIjCgZ2ZWN0b3IYDCABKAsyES5yZW1vcmEudjEuVmVjdG9ySAASJQoEc3BhbhgNIAEoCzIVLnJlbW9yYS52MS5TcGFuUmVjb3JkSAASKgoKbG9nX3JlY29yZBgOIAEoCzIULnJlbW9yYS52MS5Mb2dSZWNvcmRIABIqCgpzdG9yZV9pdGVtGA8gASgLMhQucmVtb3JhLnYxLlN0b3JlSXRlbUgAEiwKC21lbW9yeV9pdGVtGBAgASgLMhUucmVtb3JhLnYxLk1lbW9yeUl0ZW1IABIrCgpjaGVja3BvaW50GBEgASgLMhUucmVtb3JhLnYxLkNoZWNrcG9pbnRIABIuCgxjaGFubmVsX2Jsb2IYEiABKAsyFi5yZW1vcmEudjEuQ2hhbm5lbEJsb2JIABI2ChBjaGVja3BvaW50X3dyaXRlGBMgASgLMhoucmVtb3JhLnYxLkNoZWNrcG9pbnRXcml0ZUgAEjQKD2NoZWNrcG9pbnRfcGFydBgUIAEoCzIZLnJlbW9yYS52MS5DaGVja3BvaW50UGFydEgAEj4KFGNvbnZlcnNhdGlvbl9zdW1tYXJ5GBUgASgLMh4ucmVtb3JhLnYxLkNvbnZlcnNhdGlvblN1bW1hcnlIAEIGCgRraW5kInkKEkNvbnZlcnNhdGlvblJlY29yZBItCgxjb252ZXJzYXRpb24YASABKAsyFy5yZW1vcmEudjEuQ29udmVyc2F0aW9uEjQKEGxhc3RfYXBwZW5kX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk0KDU1lc3NhZ2VSZWNvcmQSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEiMKB21lc3NhZ2UYAiABKAsyEi5yZW1vcmEudjEuTWVzc2FnZTK+AQoPVHJhbnNmZXJTZXJ2aWNlElcKDUV4cG9ydFJlY29yZHMSHy5yZW1vcmEudjEuRXhwb3J0UmVjb3Jkc1JlcXVlc3QaIC5yZW1vcmEudjEuRXhwb3J0UmVjb3Jkc1Jlc3BvbnNlIgOQAgESUgoNSW1wb3J0UmVjb3JkcxIfLnJlbW9yYS52MS5JbXBvcnRSZWNvcmRzUmVxdWVzdBogLnJlbW9yYS52MS5JbXBvcnRSZWNvcmRzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_remora_v1_calls, file_remora_v1_checkpoint, file_remora_v1_conversation, file_remora_v1_history_entry, file_remora_v1_log_record, file_remora_v1_memory_item, file_remora_v1_message, file_remora_v1_short_term, file_remora_v1_span, file_remora_v1_step, file_remora_v1_store_item, file_remora_v1_timeline_event, file_remora_v1_vector, file_remora_v1_workflow, file_remora_v1_working_memory]);
 
 /**
  * The request of ExportRecords.
@@ -359,6 +361,15 @@ export type Record = Message<"remora.v1.Record"> & {
      */
     value: CheckpointPart;
     case: "checkpointPart";
+  } | {
+    /**
+     * The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
+     * `window_revision` is ignored in an import.
+     *
+     * @generated from field: remora.v1.ConversationSummary conversation_summary = 21;
+     */
+    value: ConversationSummary;
+    case: "conversationSummary";
   } | { case: undefined; value?: undefined };
 };
 
@@ -430,9 +441,9 @@ export const MessageRecordSchema: GenMessage<MessageRecord> = /*@__PURE__*/
 
 /**
  * Moves a tenant's data from one store to another, record by record. Imported data equals what was exported: ids, users,
- * sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, the runs
- * of workflows and the history of agents with their steps and timeline events, spans and log records, collections with
- * their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
+ * sequences and their gaps, times, opaque bytes, attributes, the callers' own embeddings, steps, working memories, summaries,
+ * the runs of workflows and the history of agents with their steps and timeline events, spans and log records, collections
+ * with their vectors, and the order in which conversations were created. Uids and revisions are the importing store's own, and
  * so are vectors of the server's model.
  *
  * @generated from service remora.v1.TransferService
@@ -440,9 +451,9 @@ export const MessageRecordSchema: GenMessage<MessageRecord> = /*@__PURE__*/
 export const TransferService: GenService<{
   /**
    * Reads records of the tenant: of each conversation, oldest first, its own record, its messages by sequence, its steps
-   * in the order in which they were saved, and its working memory; then what belongs to no conversation. Conversations
-   * created after the first page was read are left out, as are messages appended to a conversation after its record was
-   * read. Other changes are seen if they were made before their page was read.
+   * in the order in which they were saved, its working memory and its summary; then what belongs to no conversation.
+   * Conversations created after the first page was read are left out, as are messages appended to a conversation after its
+   * record was read. Other changes are seen if they were made before their page was read.
    *
    * @generated from rpc remora.v1.TransferService.ExportRecords
    */
