@@ -9,8 +9,8 @@ import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
-from remora import Remora, Trim
-from remora.v1.conversation_service_pb2 import AppendMessagesRequest
+from remora import Remora, Summarize, Trim
+from remora.v1.conversation_service_pb2 import AppendMessagesRequest, GetWindowRequest
 from remora.v1.message_pb2 import Message
 from remora_server.failpoints import VARIABLE
 
@@ -67,3 +67,47 @@ def test_a_window_is_moved_though_the_thread_that_does_it_fails(tmp_path: Path, 
         assert chat.window().first_sequence == 21 - len(chat.messages())
     assert server.stop() == 0
     assert "a thread failed; it is restarted" in server.log.read_text()
+
+
+def summary_of(memory: Remora) -> str:
+    return memory.stubs.conversations.GetWindow(GetWindowRequest(conversation_id="c")).summary.text
+
+
+@pytest.mark.parametrize("point", ["summary_turn", "summary_written"])
+def test_a_summary_that_was_killed_is_made_after_the_next_write(tmp_path: Path, point: str) -> None:
+    server = Sidecar(tmp_path, "--model", "none")
+    server.failpoints = {VARIABLE: f"{point}=abort"}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        memory.create_conversation("c", user_id="sarah", short_term=Summarize(1_000, 200, 2))
+        said = append_until_it_dies(memory)
+    assert server.wait() != 0
+
+    server.failpoints = {}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah")
+        assert (chat.window().first_sequence, summary_of(memory)) == (0, "")
+        chat.append([{"role": "user", "content": TEXT}] * 10)
+        kept = eventually(chat.messages, until=lambda found: len(found) <= 10)
+        everything = chat.messages(None, view="all")
+        assert "word word" in summary_of(memory)
+
+    server.stop()
+    assert len(everything) >= said + 10
+    assert [message.id for message in kept] == [message.id for message in everything][-len(kept) :]
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_a_summary_is_made_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
+    server = Sidecar(tmp_path, "--model", "none")
+    server.failpoints = {VARIABLE: f"summary_turn={action}"}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah", short_term=Summarize(1_000, 200, 2))
+        chat.append([{"role": "user", "content": TEXT}] * 20)
+
+        eventually(chat.messages, until=lambda found: len(found) == 2)
+        eventually(lambda: not memory.status().server.failures)
+        assert "word word" in summary_of(memory)
+    assert server.stop() == 0

@@ -24,7 +24,7 @@ class ConversationFields(TypedDict, total=False):
             parsed.
         attributes: Typed values beside the metadata.
         storage_limit: How many messages are kept, from 1 to 1,000,000; None: all.
-        short_term: How large its window may grow: `Trim(8_000)`, `DeleteOldest(8_000)` or `Flush(8_000)`; None: the
+        short_term: How large its window may grow: `Trim(8_000)`, `Flush(8_000)`, `Summarize(8_000)`; None: the
             window is all of its messages.
     """
 

@@ -13,6 +13,7 @@ from remora.v1 import short_term_pb2
 
 MOST_TOKENS = 100_000_000
 HALF = 0.5
+KEEP_MESSAGES = 10
 
 Tokens: TypeAlias = Annotated[int, Between(1, MOST_TOKENS)]
 
@@ -84,7 +85,42 @@ class Flush:
         return short_term_pb2.ShortTermPolicy(max_tokens=self.max_tokens, encoding=self.encoding, flush=overflow)
 
 
-ShortTerm: TypeAlias = Trim | DeleteOldest | Flush
+@checked_fields
+@dataclass(frozen=True)
+class Summarize:
+    """When a window has more than `max_tokens`, a summary takes the place of all messages but the newest.
+
+    The server's chat model writes it; where none is configured, the most central sentences are extracted. A later
+    summary folds in the one before. Contexts have it before their other messages.
+
+    Attributes:
+        max_tokens: How many tokens the window may have, its summary counted with it.
+        max_summary_tokens: How long a summary may be; None: a quarter of `max_tokens`, but not more than a thousand.
+        keep_messages: How many of the newest messages stay as they were said.
+        prompt: What the model is told to do; empty: the server's own prompt.
+        by_client: Whether the server writes no summary, because a client does.
+        encoding: How tokens are counted.
+    """
+
+    max_tokens: Tokens = 100_000
+    max_summary_tokens: Annotated[int, Between(1, 1_000_000)] | None = None
+    keep_messages: Annotated[int, Between(1, 10_000)] = KEEP_MESSAGES
+    prompt: str = ""
+    by_client: bool = False
+    encoding: EncodingName = field(default="o200k_base", kw_only=True)
+
+    def to_proto(self) -> short_term_pb2.ShortTermPolicy:
+        """The policy on the wire."""
+        overflow = short_term_pb2.SummarizeOverflow(
+            prompt=self.prompt,
+            max_summary_tokens=self.max_summary_tokens or 0,
+            keep_messages=self.keep_messages,
+            by_client=self.by_client,
+        )
+        return short_term_pb2.ShortTermPolicy(max_tokens=self.max_tokens, encoding=self.encoding, summarize=overflow)
+
+
+ShortTerm: TypeAlias = Trim | DeleteOldest | Flush | Summarize
 """A short-term policy."""
 
 
@@ -97,6 +133,16 @@ def short_term_from_proto(policy: short_term_pb2.ShortTermPolicy) -> ShortTerm:
         case "flush":
             ratio = policy.flush.ratio if policy.flush.HasField("ratio") else HALF
             return Flush(policy.max_tokens, ratio, encoding=encoding)
+        case "summarize":
+            own = policy.summarize
+            return Summarize(
+                policy.max_tokens,
+                own.max_summary_tokens or None,
+                own.keep_messages or KEEP_MESSAGES,
+                own.prompt,
+                own.by_client,
+                encoding=encoding,
+            )
         case _:
             return Trim(policy.max_tokens, policy.trim.keep_tokens or None, encoding=encoding)
 
