@@ -12,7 +12,7 @@ from tests.client.scripted_server import SERVICES
 import remora
 from remora import _sync
 
-OF_STUBS = {"ReadConversation", "PlanSummary", "CommitSummary", "SaveSpans", "UpdateSpan", "SaveLogRecords"}
+OF_STUBS = {"ReadConversation", "SaveSpans", "UpdateSpan", "SaveLogRecords"}
 """What no method of the client wraps: it is called through `stubs`."""
 TOOL = Path(__file__).parents[2] / "tools/derive_sync.py"
 

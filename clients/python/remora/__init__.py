@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from remora.receipts import ContextChange, ContextDiff, Receipt, ReceiptItem, Replay
     from remora.roles import Role
     from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
-    from remora.short_term import DeleteOldest, Flush, Summarize, Trim, Window
+    from remora.short_term import DeleteOldest, Flush, Summarize, Summary, Trim, Window
     from remora.steps import Step
     from remora.tokens import TokenCount
     from remora.vectors import CollectionStats, Vector, VectorCollection, VectorHit, VectorSearchResult
@@ -146,6 +146,7 @@ __all__ = [
     "SpanLink",
     "Step",
     "Summarize",
+    "Summary",
     "Suspension",
     "TimelineEvent",
     "TokenCount",
@@ -215,7 +216,7 @@ _NAMES = {
     "receipts": ("ContextChange", "ContextDiff", "Receipt", "ReceiptItem", "Replay"),
     "roles": ("Role",),
     "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),
-    "short_term": ("DeleteOldest", "Flush", "Summarize", "Trim", "Window"),
+    "short_term": ("DeleteOldest", "Flush", "Summarize", "Summary", "Trim", "Window"),
     "steps": ("Step",),
     "tokens": ("TokenCount",),
     "vectors": ("CollectionStats", "Vector", "VectorCollection", "VectorHit", "VectorSearchResult"),

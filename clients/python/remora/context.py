@@ -11,7 +11,7 @@ from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
 
-Section: TypeAlias = Literal["system", "recalled", "recent"]
+Section: TypeAlias = Literal["system", "summary", "recalled", "recent"]
 Merge: TypeAlias = Literal["earlier", "append", "prepend", "interleave"]
 """How recalled messages are joined with recent ones: in one message before them that marks them as earlier and has them
 in the order of time; or as messages of their own, best first, after recent ones, before them, or between them.
@@ -35,6 +35,7 @@ PREVIEW = 60
 """How many characters of a message `print(context)` shows."""
 SECTIONS: Mapping[int, Section] = {
     memory_service_pb2.SECTION_SYSTEM: "system",
+    memory_service_pb2.SECTION_SUMMARY: "summary",
     memory_service_pb2.SECTION_RECALLED: "recalled",
     memory_service_pb2.SECTION_RECENT: "recent",
 }
@@ -48,7 +49,8 @@ class Item(View):
     Attributes:
         message: The message.
         conversation_id: Its conversation.
-        section: Whether it is the system text, was found by the query, or is one of the newest messages.
+        section: Whether it is the system text, the summary of what has left the window, was found by the query, or is
+            one of the newest messages.
         score: Its score, if it was recalled.
         tokens: Its cost as rendered.
         reason: Why it was chosen, for people.

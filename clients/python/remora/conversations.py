@@ -24,8 +24,8 @@ class ConversationFields(TypedDict, total=False):
             parsed.
         attributes: Typed values beside the metadata.
         storage_limit: How many messages are kept, from 1 to 1,000,000; None: all.
-        short_term: How large its window may grow: `Trim(8_000)`, `Flush(8_000)`, `Summarize(8_000)`; None: the
-            window is all of its messages.
+        short_term: How large its window may grow: `Trim(8_000)`, `DeleteOldest(8_000)`, `Flush(8_000)` or
+            `Summarize(8_000)`; None: the window is all of its messages.
     """
 
     resource_id: Annotated[str, Name(512)]

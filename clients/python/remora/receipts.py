@@ -19,8 +19,8 @@ class ReceiptItem(View):
 
     Attributes:
         conversation_id: Its conversation; empty if it is the system text of the request.
-        message_id: The message; empty if it is the system text of the request.
-        sequence: Its place in the conversation; 0 if it is the system text of the request.
+        message_id: The message; empty if it is the system text of the request, or a summary.
+        sequence: Its place in the conversation; 0 if it is the system text of the request, or a summary.
         message_revision: The revision that the message had.
         section: Of a context: which part of it the message belongs to; None of a search.
         score: Its score, if it was found by the query.

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 from remora._arguments import checked_fields
-from remora._bounds import Between
+from remora._bounds import Between, Size
 from remora._times import optional_time
 from remora._views import Decoders, View, unchanged, view
 from remora.tokens import EncodingName
-from remora.v1 import short_term_pb2
+from remora.v1 import conversation_service_pb2, short_term_pb2
 
 MOST_TOKENS = 100_000_000
 HALF = 0.5
@@ -90,22 +90,23 @@ class Flush:
 class Summarize:
     """When a window has more than `max_tokens`, a summary takes the place of all messages but the newest.
 
-    The server's chat model writes it; where none is configured, the most central sentences are extracted. A later
-    summary folds in the one before. Contexts have it before their other messages.
+    The server's chat model writes it; if it has none, the most central sentences are kept as they were said. A later
+    summary folds in the one before. Contexts begin with it.
 
     Attributes:
         max_tokens: How many tokens the window may have, its summary counted with it.
-        max_summary_tokens: How long a summary may be; None: a quarter of `max_tokens`, but not more than a thousand.
-        keep_messages: How many of the newest messages stay as they were said.
-        prompt: What the model is told to do; empty: the server's own prompt.
-        by_client: Whether the server writes no summary, because a client does.
+        max_summary_tokens: How long a summary may be; None: a quarter of `max_tokens`, at most 1,000.
+        keep_messages: How many of the newest messages stay as they were said; more where a call and its results would
+            be parted.
+        prompt: What the model is told to do, up to 16 KiB; empty: the server's own prompt.
+        by_client: Whether the server writes no summary, because `Conversation.summarize` does.
         encoding: How tokens are counted.
     """
 
     max_tokens: Tokens = 100_000
     max_summary_tokens: Annotated[int, Between(1, 1_000_000)] | None = None
     keep_messages: Annotated[int, Between(1, 10_000)] = KEEP_MESSAGES
-    prompt: str = ""
+    prompt: Annotated[str, Size(16 << 10)] = ""
     by_client: bool = False
     encoding: EncodingName = field(default="o200k_base", kw_only=True)
 
@@ -130,21 +131,51 @@ def short_term_from_proto(policy: short_term_pb2.ShortTermPolicy) -> ShortTerm:
     match policy.WhichOneof("overflow"):
         case "delete_oldest":
             return DeleteOldest(policy.max_tokens, policy.delete_oldest.messages or 1, encoding=encoding)
+        case "summarize":
+            given = policy.summarize
+            return Summarize(
+                policy.max_tokens,
+                given.max_summary_tokens or None,
+                given.keep_messages or KEEP_MESSAGES,
+                given.prompt,
+                given.by_client,
+                encoding=encoding,
+            )
         case "flush":
             ratio = policy.flush.ratio if policy.flush.HasField("ratio") else HALF
             return Flush(policy.max_tokens, ratio, encoding=encoding)
-        case "summarize":
-            own = policy.summarize
-            return Summarize(
-                policy.max_tokens,
-                own.max_summary_tokens or None,
-                own.keep_messages or KEEP_MESSAGES,
-                own.prompt,
-                own.by_client,
-                encoding=encoding,
-            )
         case _:
             return Trim(policy.max_tokens, policy.trim.keep_tokens or None, encoding=encoding)
+
+
+@view
+@dataclass(frozen=True)
+class Summary(View):
+    """What stands before a window for the messages that have left it.
+
+    Attributes:
+        text: The summary.
+        covers_through_sequence: It covers all messages up to this sequence.
+        model: What wrote it: the name of a model, or `extractive`.
+        token_count: Its tokens, in o200k_base.
+        create_time: When it was stored.
+    """
+
+    text: str
+    covers_through_sequence: int
+    model: str
+    token_count: int
+    create_time: datetime | None
+
+    @classmethod
+    def from_proto(cls, summary: short_term_pb2.ConversationSummary) -> Self:
+        """The summary from the wire."""
+        return cls._of(summary)
+
+    _decoders: ClassVar[Decoders] = {
+        **unchanged("text", "covers_through_sequence", "model", "token_count"),
+        "create_time": lambda wire: optional_time(wire, "create_time"),
+    }
 
 
 @view
@@ -158,6 +189,7 @@ class Window(View):
         window_revision: The revision that moved the window last; 0: it has not moved.
         move_time: When that was.
         failure: Why messages that should leave the window have not left it yet; empty: nothing is wrong.
+        summary: What stands before it for the messages that have left it; None: there is none.
     """
 
     first_sequence: int
@@ -165,13 +197,18 @@ class Window(View):
     window_revision: int
     move_time: datetime | None
     failure: str
+    summary: Summary | None
 
     @classmethod
-    def from_proto(cls, window: short_term_pb2.Window) -> Self:
+    def from_proto(cls, response: conversation_service_pb2.GetWindowResponse) -> Self:
         """The window from the wire."""
-        return cls._of(window)
+        return cls._of(response)
 
     _decoders: ClassVar[Decoders] = {
-        **unchanged("first_sequence", "system_sequence", "window_revision", "failure"),
-        "move_time": lambda wire: optional_time(wire, "move_time"),
+        "first_sequence": lambda wire: wire.window.first_sequence,
+        "system_sequence": lambda wire: wire.window.system_sequence,
+        "window_revision": lambda wire: wire.window.window_revision,
+        "failure": lambda wire: wire.window.failure,
+        "move_time": lambda wire: optional_time(wire.window, "move_time"),
+        "summary": lambda wire: Summary.from_proto(wire.summary) if wire.HasField("summary") else None,
     }

@@ -9,17 +9,19 @@ from remora import conversations
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
+from remora._backends import asynchronous as backend
 from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, RequestId, Seconds, Size
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
 from remora.conversations import ConversationFields, ConversationRecord
 from remora.edits import Edit
 from remora.embeddings import Embedding
+from remora.errors import SummaryOutdatedError
 from remora.filters import Where, where_to_proto
 from remora.messages import Appended, AppendedMessage, Bound, Message, MessageLike, bound_sequence, to_messages
 from remora.roles import RoleName
 from remora.search import Query, SearchOptions, SearchResult, recall_to_proto, search_request
-from remora.short_term import Window
+from remora.short_term import Summary, Window
 from remora.steps import Step
 from remora.tokens import EncodingName, ModelName, encoding_to_proto
 from remora.v1 import conversation_pb2, memory_service_pb2
@@ -27,6 +29,8 @@ from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import history_service_pb2 as history
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
+SUMMARY_TRIES = 5
+"""How often a summary is written whose messages change meanwhile."""
 _EXAMPLE = 'give a message: append({"role": "user", "content": "hello"})'
 
 
@@ -265,7 +269,51 @@ class AsyncConversation:
         """What is in the window; see `short_term`."""
         request = wire.GetWindowRequest(conversation_id=self.id, user_id=self.user_id)
         response = await self._calls.read(self._calls.stubs.conversations.GetWindow, request, timeout)
-        return Window.from_proto(response.window)
+        return Window.from_proto(response)
+
+    async def summarize(
+        self,
+        write: backend.SummaryWriter,
+        *,
+        keep_messages: Annotated[int, Between(1, 10_000)] | None = None,
+        if_over: bool = False,
+        model: Annotated[str, Size(256)] = "",
+        timeout: Seconds | None = None,
+    ) -> Summary | None:
+        """Summarises all messages but the newest with your own model; returns the summary, None if there is none.
+
+        Messages that are appended meanwhile do not matter; what is summarised is planned again if another one changes.
+
+        Args:
+            write: What writes a summary, given what to do and what to summarise, which names the summary so far:
+                `lambda instruction, text: llm(instruction, text)`.
+            keep_messages: How many of the newest messages stay as they were said; None: as the policy says, else 10.
+            if_over: Whether to do so only if the window has more tokens than the policy allows.
+            model: What wrote it, which is recorded.
+            timeout: Seconds of each call.
+        """
+        plan = wire.PlanSummaryRequest(
+            conversation_id=self.id, user_id=self.user_id, keep_messages=keep_messages or 0, if_over=if_over
+        )
+        tries = SUMMARY_TRIES
+        while True:
+            planned = await self._calls.read(self._calls.stubs.conversations.PlanSummary, plan, timeout)
+            if not planned.HasField("cover"):
+                break
+            text = await write(planned.instruction, planned.text)
+            request = wire.CommitSummaryRequest(
+                conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
+            )
+            try:
+                await self._calls.write(self._calls.stubs.conversations.CommitSummary, request, timeout, None)
+            except SummaryOutdatedError:
+                tries -= 1
+                if not tries:
+                    raise
+                continue
+            if not planned.more:
+                break
+        return (await self.window(timeout=timeout)).summary
 
     async def delete(
         self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Seconds | None = None

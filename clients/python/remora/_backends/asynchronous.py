@@ -13,6 +13,10 @@ Response_co = TypeVar("Response_co", covariant=True)
 Result = TypeVar("Result")
 
 
+SummaryWriter: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Writes a summary: given what to do and what to summarise."""
+
+
 class Method(Protocol[Request_contra, Response_co]):
     """One RPC of a stub."""
 

@@ -1,0 +1,158 @@
+"""Summaries as the client asks for them, from a real server without a chat model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from tests.patience import PATIENCE, eventually
+
+from remora import AsyncRemora, Conversation, Remora, Summarize
+from remora.errors import ConversationNotFoundError, SummaryOutdatedError
+from remora.testing import serve
+
+SAID = [
+    "My sister Ana lives in Lisbon.",
+    "The harbour in Lisbon is lovely in May.",
+    "Ana works at the harbour.",
+    "I take the night train to Lisbon.",
+]
+HEAD = "CONVERSATION SUMMARY: "
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with serve("--model=none") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
+    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
+        yield memory
+
+
+def said(chat: Conversation, *texts: str) -> None:
+    chat.append([{"role": "user", "content": text} for text in texts])
+
+
+def test_older_messages_leave_the_window_for_a_summary_that_contexts_begin_with(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u", short_term=Summarize(24, 10, keep_messages=1))
+    said(chat, *SAID)
+
+    eventually(lambda: chat.window().summary is not None)
+
+    summary = chat.window().summary
+    assert summary is not None
+    assert (summary.model, summary.covers_through_sequence) == ("extractive", 3)
+    assert summary.text
+    assert all(line.removeprefix("user: ") in SAID for line in summary.text.splitlines())
+    context = chat.context(200, recall=False)
+    assert [item.section for item in context.items] == ["summary", "recent"]
+    assert context.messages[0] == {"role": "user", "content": HEAD + summary.text}
+    assert [message.text for message in chat.messages(view="all")] == SAID
+
+
+def test_ones_own_model_writes_the_summary(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u", short_term=Summarize(24, keep_messages=1, by_client=True))
+    said(chat, *SAID)
+    asked = []
+
+    def llm(instruction: str, text: str) -> str:
+        asked.append(instruction)
+        return f"{len(text.splitlines())} lines about Ana."
+
+    first = chat.summarize(llm, model="my-model", if_over=True)
+    again = chat.summarize(llm, if_over=True)
+
+    assert first is not None
+    assert (first.model, first.covers_through_sequence) == ("my-model", 3)
+    assert again == first
+    assert len(asked) == 1
+    assert chat.context(200, recall=False).messages[0]["content"] == HEAD + first.text
+
+
+def test_what_changes_while_the_model_writes_is_summarised_again(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, *SAID)
+    first, *_ = chat.messages()
+    texts = []
+
+    def llm(_instruction: str, text: str) -> str:
+        texts.append(text)
+        if len(texts) == 1:
+            chat.append({"role": "user", "content": "My brother lives in Lisbon.", "id": first.id})
+        return "Somebody lives in Lisbon."
+
+    summary = chat.summarize(llm, keep_messages=1)
+
+    assert summary is not None
+    assert [("sister" in text, "brother" in text) for text in texts] == [(True, False), (False, True)]
+
+
+def test_a_summary_that_is_always_outdated_is_given_up(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, *SAID)
+    first, *_ = chat.messages()
+
+    def llm(_instruction: str, _text: str) -> str:
+        chat.append({"role": "user", "content": "Changed again.", "id": first.id})
+        return "Too late."
+
+    with pytest.raises(SummaryOutdatedError):
+        chat.summarize(llm, keep_messages=1)
+    assert chat.window().summary is None
+
+
+def test_a_failure_of_the_model_is_the_callers_and_changes_nothing(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, *SAID)
+
+    def llm(_instruction: str, _text: str) -> str:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        chat.summarize(llm, keep_messages=1)
+    assert chat.window().first_sequence == 0
+
+
+def test_there_is_nothing_to_summarise_in_a_short_conversation(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, SAID[0])
+
+    assert chat.summarize(lambda _instruction, _text: "never asked") is None
+    with pytest.raises(ConversationNotFoundError):
+        memory.conversation("missing").summarize(lambda _instruction, _text: "never asked")
+
+
+def test_a_summary_is_replayed_until_a_message_of_its_conversation_is_deleted(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, *SAID)
+    chat.summarize(lambda _instruction, _text: "Ana lives in Lisbon.", keep_messages=1)
+    context = chat.context(200, recall=False)
+
+    again = memory.receipts.replay(context.receipt_id)
+    receipt = memory.receipts.get(context.receipt_id)
+    chat.delete_messages(chat.messages(view="all")[0].id)
+    later = memory.receipts.replay(context.receipt_id)
+
+    assert (again.identical, again.context) == (True, context)
+    assert [(item.section, item.sequence) for item in receipt.items] == [("summary", 0), ("recent", 4)]
+    assert [item.section for item in later.erased] == ["summary"]
+    assert later.context is not None
+    assert "Ana lives in Lisbon" not in str(later.context.messages)
+
+
+def test_the_async_client_summarises_too(endpoint: str) -> None:
+    async def llm(_instruction: str, _text: str) -> str:
+        return "Ana lives in Lisbon."
+
+    async def summarised() -> str:
+        async with AsyncRemora(endpoint, tenant="async", timeout=PATIENCE) as memory:
+            chat = memory.conversation("c", user_id="u")
+            await chat.append([{"role": "user", "content": text} for text in SAID])
+            summary = await chat.summarize(llm, keep_messages=1)
+            return summary.text if summary else ""
+
+    assert asyncio.run(summarised()) == "Ana lives in Lisbon."
