@@ -22,6 +22,7 @@ GO_SOURCES := benchmarks/load_go clients/go
 CARGO := cargo
 PYTEST := $(BIN)/python -m pytest -n auto --quiet
 BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
+CHECKED := --hypothesis-profile=check -m 'not faults'
 
 PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
 READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
@@ -191,7 +192,7 @@ check-native: build
 .PHONY: check-tests
 # npm also installs pyright, for tests of what it says of users' code.
 check-tests: $(READY) $(BUF) $(TYPESCRIPT)
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) -m 'not faults'" \
+	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(CHECKED)" \
 		"TypeScript's tests" tools/test_typescript.sh "Go's tests" tools/test_go.sh
 
 .PHONY: check-deploy
