@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.isolation.canaries import Canary
 
+from remora.v1.conversation_service_pb2 import MESSAGE_VIEW_ALL
 from remora.v1.filter_pb2 import Operator
 
 EARLY = Timestamp(seconds=1, nanos=1)
@@ -296,7 +297,8 @@ class Requests:
             is_right = found <= held if size < 1_000 else found == held
             return "" if is_right else f"listed {sorted(found)}, not {sorted(held)}"
 
-        return Asked({**part, "page_size": size}, frozenset({user}), self.refusals(conversation), learn)
+        request = {**part, "page_size": size, "view": MESSAGE_VIEW_ALL}
+        return Asked(request, frozenset({user}), self.refusals(conversation), learn)
 
     def delete_messages(self) -> Asked:
         part, user, conversation = self.part()
@@ -1251,7 +1253,8 @@ class Requests:
 
     def get_window(self) -> Asked:
         asked = self.get_conversation()
-        return Asked(asked.request, frozenset(), asked.refusals)
+        owner = self.owner(asked.request["conversation_id"])
+        return Asked(asked.request, frozenset({owner}), asked.refusals)
 
     def plan_summary(self) -> Asked:
         asked = self.get_conversation()
@@ -1260,9 +1263,9 @@ class Requests:
         return Asked({**asked.request, "keep_messages": keep}, frozenset({owner}), asked.refusals)
 
     def commit_summary(self) -> Asked:
-        """Of a window that has never been: it is refused."""
+        """Of a plan that nobody made: it is refused, unless it happens to be of what there is."""
         conversation = self.conversation()
-        cover = {"window_revision": 1 << 62, "through_sequence": self.choice.choice((1, 2)), "revision": 0}
+        cover = {"through_sequence": self.choice.choice((1, 2)), "revision": 0}
         request = {"conversation_id": conversation, "cover": cover, "text": self.canary(self.owner(conversation))}
         return Asked(request, refusals=self.refusals(conversation) | {"SUMMARY_OUTDATED"})
 

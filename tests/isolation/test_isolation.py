@@ -26,8 +26,14 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora_server.domain.calls import Write
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.storage.nouns.messages import Messages
-from remora_server.storage.schema.kinds import RECEIPT_CONTENTS, RECEIPTS
+from remora_server.storage.schema.kinds import (
+    CONVERSATION_SUMMARIES,
+    CONVERSATION_WINDOWS,
+    RECEIPT_CONTENTS,
+    RECEIPTS,
+)
 
+OF_SERVER = (CONVERSATION_SUMMARIES, CONVERSATION_WINDOWS, RECEIPTS, RECEIPT_CONTENTS)
 TENANTS = range(3)
 SEED = 7
 EVERYTHING = [("grpc.max_receive_message_length", -1)]
@@ -107,7 +113,7 @@ def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identit
     assert answered(acting) == set(METHODS)
     assert sidecar.stop() == 0
     written = {name for _, name in written_kinds(sidecar.directory / "data")}
-    assert written == {kind.name for kind in (*OF_CALLERS, RECEIPTS, RECEIPT_CONTENTS)}
+    assert written == {kind.name for kind in (*OF_CALLERS, *OF_SERVER)}
     log = sidecar.log.read_bytes()
     assert log.count(b'"method": "AppendMessages"') > operations // 50
     assert canaries(log) == set()
