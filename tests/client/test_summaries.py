@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from tests.patience import PATIENCE, eventually
 
 from remora import AsyncRemora, Conversation, Remora, Summarize
-from remora.errors import ConversationNotFoundError, SummaryOutdatedError
+from remora.errors import (
+    ConversationNotFoundError,
+    InvalidFieldError,
+    RemoraError,
+    SummaryOutdatedError,
+    WrongTypeError,
+)
 from remora.testing import serve
 
 SAID = [
@@ -115,6 +122,26 @@ def test_a_failure_of_the_model_is_the_callers_and_changes_nothing(memory: Remor
     with pytest.raises(TimeoutError):
         chat.summarize(llm, keep_messages=1)
     assert chat.window().first_sequence == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "sentence"),
+    [
+        (None, WrongTypeError, "the result of write is None; it must be a str"),
+        ("", InvalidFieldError, "the result of write has no text; it must have 1 to 262,144 bytes"),
+        ("x" * 262_145, InvalidFieldError, "the result of write has 262,145 bytes; it must have 1 to 262,144 bytes"),
+    ],
+)
+def test_what_can_be_no_summary_is_refused(
+    memory: Remora, written: object, kind: type[RemoraError], sentence: str
+) -> None:
+    chat = memory.conversation("c", user_id="u")
+    said(chat, *SAID)
+
+    with pytest.raises(kind) as raised:
+        chat.summarize(lambda _instruction, _text: cast("str", written), keep_messages=1)
+    assert str(raised.value) == sentence
+    assert chat.window().summary is None
 
 
 def test_there_is_nothing_to_summarise_in_a_short_conversation(memory: Remora) -> None:

@@ -133,12 +133,14 @@ class DirectCaller:
 
 
 @contextmanager
-def direct_caller(model: ModelStatus, tenant: str = "acme", directory: Path | None = None) -> Iterator[DirectCaller]:
+def direct_caller(
+    model: ModelStatus, tenant: str = "acme", directory: Path | None = None, *, receipt_days: int = 30
+) -> Iterator[DirectCaller]:
     """Handlers over a store in a directory, or in memory. `model` only says what embeddings must be like."""
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
     store = LocalStore(StoreOptions(directory=directory), count_tokens=count)
-    receipts = ReceiptBook(store.receipts, days=30)
+    receipts = ReceiptBook(store.receipts, receipt_days)
     receipts.start()
     handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens, receipts)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)

@@ -60,6 +60,7 @@ def write_something_of_everything(caller: Caller) -> None:
             held: Any = {"scope": scope, "content": b"\0held\xff"}
             ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
         _write_a_summary(caller, conversation)
+        _leave_receipts(caller, conversation)
     _write_what_is_of_no_conversation(caller)
 
 
@@ -71,6 +72,13 @@ def _write_a_summary(caller: Caller, conversation: str) -> None:
         "CommitSummary",
         pb.CommitSummaryRequest(conversation_id=conversation, cover=plan.cover, text="Night trains.", model="m"),
     )
+
+
+def _leave_receipts(caller: Caller, conversation: str) -> None:
+    """Those of two contexts, which are written when this returns."""
+    for most in (1_000, 2_000):
+        ask(caller, "AssembleContext", memory.AssembleContextRequest(conversation_id=conversation, max_tokens=most))
+    ask(caller, "ListReceipts", memory.ListReceiptsRequest())
 
 
 def _write_what_is_of_no_conversation(caller: Caller) -> None:
@@ -234,7 +242,9 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
     yield ask(
         caller,
         "SearchMessages",
-        memory.SearchMessagesRequest(tenant=memory.TenantScope(), text="night train", options=options, explain=True),
+        memory.SearchMessagesRequest(
+            tenant=memory.TenantScope(), text="night train", options=options, explain=True, without_receipt=True
+        ),
     )
 
 

@@ -46,8 +46,9 @@ def encoded(steps: list[Step]) -> bytes:
 
 
 def check(caller: DirectCaller, data: bytes) -> None:
-    """Make the calls as a tenant of their own: each is answered as documented, and only a write that succeeds moves the
-    store's revision; at the end (of one sequence in four, it is slow) everything can be read.
+    """Make the calls as a tenant of their own, of a server without receipts: each is answered as documented, and only a
+    write that succeeds moves the store's revision; at the end (of one sequence in four, it is slow) everything can be
+    read.
     """
     tenant = DirectCaller(caller.methods, caller.store, (("remora-tenant", uuid.uuid4().hex),))
     for number, step in enumerate(decoded(data)):

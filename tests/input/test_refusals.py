@@ -48,7 +48,9 @@ def tenant_of(channel: grpc.Channel) -> WireCaller:
     searched: Any = ask(
         caller,
         "SearchMessages",
-        memory.SearchMessagesRequest(tenant=memory.TenantScope(), text="train", index_wait=Duration(seconds=60)),
+        memory.SearchMessagesRequest(
+            tenant=memory.TenantScope(), text="train", index_wait=Duration(seconds=60), without_receipt=True
+        ),
     )
     assert searched.index.pending == 0
     return caller

@@ -16,7 +16,7 @@ def test_every_sequence_that_is_kept_is_answered_as_documented() -> None:
     kept = sorted(CORPUS.iterdir())
 
     assert len(kept) >= len(NAMES)
-    with direct_caller(MODEL) as caller:
+    with direct_caller(MODEL, receipt_days=0) as caller:
         for file in kept:
             check(caller, file.read_bytes())
 
@@ -24,7 +24,7 @@ def test_every_sequence_that_is_kept_is_answered_as_documented() -> None:
 def test_an_answer_that_is_not_documented_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.input.sequences.DOCUMENTED", DOCUMENTED - {("INVALID_ARGUMENT", "INVALID_FIELD")})
 
-    with direct_caller(MODEL) as caller, pytest.raises(AssertionError, match="INVALID_FIELD"):
+    with direct_caller(MODEL, receipt_days=0) as caller, pytest.raises(AssertionError, match="INVALID_FIELD"):
         check(caller, encoded([Step("GetConversation", b"")]))
 
 

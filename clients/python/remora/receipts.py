@@ -226,7 +226,9 @@ def _lines(receipt: Receipt) -> Iterator[str]:
 
 
 def _item_line(item: ReceiptItem) -> str:
-    what = [item.section or "found", item.message_id or "of the request"]
+    what: list[str] = [item.section or "found"]
+    if item.message_id:
+        what.append(item.message_id)
     if item.sequence:
         what.append(f"{item.conversation_id}#{item.sequence}")
     if item.score is not None:

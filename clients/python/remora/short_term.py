@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, ClassVar, Self, TypeAlias
 
+from remora import _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Size
 from remora._times import optional_time
@@ -14,6 +15,7 @@ from remora.v1 import conversation_service_pb2, short_term_pb2
 MOST_TOKENS = 100_000_000
 HALF = 0.5
 KEEP_MESSAGES = 10
+SUMMARY_BYTES = 256 << 10
 
 Tokens: TypeAlias = Annotated[int, Between(1, MOST_TOKENS)]
 
@@ -212,3 +214,13 @@ class Window(View):
         "move_time": lambda wire: optional_time(wire.window, "move_time"),
         "summary": lambda wire: Summary.from_proto(wire.summary) if wire.HasField("summary") else None,
     }
+
+
+def written_summary(text: object) -> str:
+    """What a caller's model wrote. Raises WrongTypeError and InvalidFieldError where that can be no summary."""
+    if not isinstance(text, str):
+        raise _refusals.wrong_type("the result of write", text, "a str")
+    if not 0 < len(text.encode()) <= SUMMARY_BYTES:
+        found = f"{len(text.encode()):,} bytes" if text else "no text"
+        raise _refusals.invalid("the result of write", f"has {found}; it must have 1 to {SUMMARY_BYTES:,} bytes")
+    return text

@@ -21,7 +21,7 @@ from remora.filters import Where, where_to_proto
 from remora.messages import Appended, AppendedMessage, Bound, Message, MessageLike, bound_sequence, to_messages
 from remora.roles import RoleName
 from remora.search import Query, SearchOptions, SearchResult, recall_to_proto, search_request
-from remora.short_term import Summary, Window
+from remora.short_term import Summary, Window, written_summary
 from remora.steps import Step
 from remora.tokens import EncodingName, ModelName, encoding_to_proto
 from remora.v1 import conversation_pb2, memory_service_pb2
@@ -300,7 +300,7 @@ class Conversation:
             planned = self._calls.read(self._calls.stubs.conversations.PlanSummary, plan, timeout)
             if not planned.HasField("cover"):
                 break
-            text = write(planned.instruction, planned.text)
+            text = written_summary(write(planned.instruction, planned.text))
             request = wire.CommitSummaryRequest(
                 conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
             )
