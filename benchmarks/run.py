@@ -20,6 +20,7 @@ from benchmarks.workloads import (
     append,
     backlog,
     client,
+    context,
     langgraph,
     overload,
     queries,
@@ -53,6 +54,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "voltagent": voltagent.run,
     "langgraph": langgraph.run,
     "short_term": short_term.run,
+    "context": context.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000
