@@ -46,6 +46,7 @@ VALUES = {
     "vector_bytes": "7MiB",
     "recall_bytes": "3GiB",
     "search_bytes": "5GiB",
+    "receipt_days": "7",
     "segment_bytes": "4MiB",
     "queue_bytes": "5000000",
     "database_bytes": "60MiB",

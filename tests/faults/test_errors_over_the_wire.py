@@ -235,6 +235,21 @@ def save_a_run_that_another_saved(memory: Remora, _: Sidecar) -> None:
         memory.stubs.workflows.SaveWorkflowRun(request, timeout=WAIT)
 
 
+def get_a_receipt(memory: Remora, _: Sidecar) -> None:
+    memory.stubs.memory.GetReceipt(memory_service_pb2.GetReceiptRequest(receipt_id="lost"), timeout=WAIT)
+
+
+def commit_a_summary_of_what_has_changed(memory: Remora, _: Sidecar) -> None:
+    for number in range(2):
+        append(memory, text=f"message {number}")
+    plan = memory.stubs.conversations.PlanSummary(
+        pb.PlanSummaryRequest(conversation_id="held", keep_messages=1), timeout=WAIT
+    )
+    memory.stubs.conversations.ClearMessages(pb.ClearMessagesRequest(conversation_id="held"), timeout=WAIT)
+    request = pb.CommitSummaryRequest(conversation_id="held", cover=plan.cover, text="Too late.")
+    memory.stubs.conversations.CommitSummary(request, timeout=WAIT)
+
+
 def reuse_a_request_id(memory: Remora, _: Sidecar) -> None:
     for text in ("one", "another"):
         append(memory, request_id="r", text=text)
@@ -508,6 +523,20 @@ FAULTS = [
         "UNAUTHENTICATED",
         arguments=("--token-file={directory}/tokens",),
         token=TOKEN,
+    ),
+    Fault(
+        errors.ReceiptNotFound,
+        get_a_receipt,
+        grpc.StatusCode.NOT_FOUND,
+        "RECEIPT_NOT_FOUND",
+        {"receipt_id": "lost"},
+    ),
+    Fault(
+        errors.SummaryOutdated,
+        commit_a_summary_of_what_has_changed,
+        grpc.StatusCode.ABORTED,
+        "SUMMARY_OUTDATED",
+        {"conversation_id": "held"},
     ),
     Fault(
         errors.WorkflowRunNotFound,
