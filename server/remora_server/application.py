@@ -156,6 +156,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     failures = partial(_failures, store, [server, *probes], behind)
     process = partial(_as_it_is_now, _started(), failures)
     handlers = _handlers(store, embedders, tokens, receipts, window_failure=overflow.failure_of, process=process)
+    for probe in probes:
+        probe.show(_metrics(server, store, process, probe.is_ready))  # before the first call: who is ready is measured
     server.start(
         handlers,
         embedders.dimension_of,
@@ -164,8 +166,6 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     )
     if settings.models.default == BUILTIN and models.builtin is None:
         logger.warning("no embedding model: searches go by words alone", extra=_what_to_install(settings))
-    for probe in probes:
-        probe.show(_metrics(server, store, process, probe.is_ready))
     _announce(endpoints, store, served.default.name or "none", settings)
 
 

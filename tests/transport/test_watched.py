@@ -43,7 +43,9 @@ class Watched(Sidecar):
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of a sample, 0 where there is none."""
-        families = text_string_to_metric_families(self.page("/metrics")[1])
+        status, page = self.page("/metrics")
+        assert status == 200, page
+        families = text_string_to_metric_families(page)
         samples = (sample for family in families for sample in family.samples)
         found = [each.value for each in samples if each.name == name and labels.items() <= each.labels.items()]
         assert len(found) < 2
@@ -101,7 +103,7 @@ def test_a_server_that_still_opens_its_store_is_alive_and_not_ready(watched: Wat
 
     held.unlink()
     eventually(lambda: watched.page("/readyz")[0] == 200)
-    eventually(lambda: watched.page("/metrics")[0] == 200)
+    assert watched.page("/metrics")[0] == 200
 
 
 def test_the_port_is_free_when_the_server_has_ended(watched: Watched) -> None:
