@@ -10,8 +10,29 @@ export {
 } from "@bufbuild/protobuf/wkt";
 export type { CallOptions } from "./calls.js";
 export { ClientConnection, type ConnectionOptions } from "./client-connection.js";
+export {
+  type AppendedMessage,
+  type ContextOptions,
+  Conversation,
+  type ConversationFields,
+  type ConversationOptions,
+  type ListOptions,
+  type SearchOptions,
+  type SummarizeOptions,
+  type SummaryWriter,
+} from "./conversation.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
 export { pages } from "./pages.js";
+export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
 export { Remora, type RemoraOptions } from "./remora.js";
 export type { Rpc, ServiceClient } from "./services.js";
+export {
+  type DeleteOldest,
+  type Flush,
+  type ShortTerm,
+  shortTermFromProto,
+  type Summarize,
+  type Trim,
+  type Window,
+} from "./short-term.js";

@@ -2,6 +2,8 @@
 
 import type { CallOptions } from "./calls.js";
 
+const LARGEST_PAGE = 1000;
+
 /**
  * All pages of a list, one after the other: `for await (const page of pages(remora.conversations.listMessages, {...}))`.
  * Each page has the timeout.
@@ -17,4 +19,28 @@ export async function* pages<Request extends { pageToken?: string }, Page extend
     yield page;
     pageToken = page.nextPageToken;
   } while (pageToken !== "");
+}
+
+/** The items of as many pages as have the first `limit` items, page by page. */
+export async function taken<
+  Request extends { pageToken?: string; pageSize?: number },
+  Page extends { nextPageToken: string },
+  Item,
+>(
+  list: (request: Request, options?: CallOptions) => Promise<Page>,
+  request: Request,
+  itemsOf: (page: Page) => readonly Item[],
+  limit: number,
+  options?: CallOptions,
+): Promise<(readonly Item[])[]> {
+  const found: (readonly Item[])[] = [];
+  let missing = limit;
+  for await (const page of pages(list, { ...request, pageSize: Math.min(limit, LARGEST_PAGE) }, options)) {
+    found.push(itemsOf(page));
+    missing -= itemsOf(page).length;
+    if (missing <= 0) {
+      break;
+    }
+  }
+  return found;
 }

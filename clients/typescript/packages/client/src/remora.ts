@@ -2,6 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { Calls, requireTimeout } from "./calls.js";
+import { Conversation, type ConversationOptions } from "./conversation.js";
 import { resolveEndpoint } from "./endpoint.js";
 import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
 import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
@@ -15,6 +16,7 @@ import { UserService } from "./generated/remora/v1/user_service_pb.js";
 import { StoreService } from "./generated/remora/v1/store_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
+import { Receipts } from "./receipts.js";
 import { invalidField, requireKnown } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 
@@ -76,6 +78,8 @@ export class Remora {
   readonly transfer: ServiceClient<typeof TransferService>;
   /** The server's status, and backups. */
   readonly admin: ServiceClient<typeof AdminService>;
+  /** What contexts and searches were made of, the same replies again, and how two of them differ. */
+  readonly receipts: Receipts;
   readonly #calls: Calls;
 
   /**
@@ -105,6 +109,15 @@ export class Remora {
     this.text = serviceClient(TextService, calls);
     this.transfer = serviceClient(TransferService, calls);
     this.admin = serviceClient(AdminService, calls);
+    this.receipts = new Receipts(this.memory);
+  }
+
+  /**
+   * A handle on the conversation, existing or not; it makes no call. An append to a missing conversation creates it, for
+   * the user and with the fields given here.
+   */
+  conversation(conversationId: string, options?: ConversationOptions): Conversation {
+    return new Conversation(this, conversationId, options);
   }
 
   /** The minimum revision of reads: the greatest that this client wrote or was given, at first 0. */

@@ -35,3 +35,25 @@ export async function wrong(remora: Remora): Promise<void> {
   // @ts-expect-error: the tenant is a text
   new Remora({ tenant: 1 });
 }
+
+export async function conversations(remora: Remora): Promise<string[]> {
+  const chat = remora.conversation("c", { userId: "u", title: "t", shortTerm: { type: "flush", ratio: 0.7 } });
+  await chat.append([{ role: "user", text: "t" }]);
+  const { items, receiptId } = await chat.context(500, { recall: { k: 3, profile: Profile.LEXICAL } });
+  const { hits } = await chat.search("t", { k: 3, explain: true });
+  await chat.summarize((instruction, text) => instruction + text, { ifOver: true });
+  const { reply } = await remora.receipts.replay(receiptId);
+  const replayed = reply.case === "context" ? reply.value.items : [];
+  return [...items, ...hits, ...replayed].map(({ message }) => message?.text ?? "");
+}
+
+export async function wrongConversations(remora: Remora): Promise<void> {
+  // @ts-expect-error: keepTokens belongs to another policy
+  remora.conversation("c", { shortTerm: { type: "flush", keepTokens: 5 } });
+  // @ts-expect-error: there is no such policy
+  remora.conversation("c", { shortTerm: { type: "forget" } });
+  // @ts-expect-error: the conversation is the handle's
+  await remora.conversation("c").context(500, { conversationId: "d" });
+  // @ts-expect-error: a summary is a text
+  await remora.conversation("c").summarize(() => 5);
+}

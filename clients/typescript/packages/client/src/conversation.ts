@@ -1,0 +1,257 @@
+// A handle on one conversation: its messages, search, context, window and summary.
+
+import type { DescMessage, Message as WireMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { CallOptions } from "./calls.js";
+import { InternalError, SummaryOutdatedError } from "./errors.js";
+import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
+import {
+  type AppendMessagesResponse,
+  type ConversationService,
+  type ListMessagesRequestSchema,
+  MessageView,
+  PageOrder,
+} from "./generated/remora/v1/conversation_service_pb.js";
+import type {
+  AssembleContextRequestSchema,
+  AssembleContextResponse,
+  MemoryService,
+  SearchMessagesRequestSchema,
+  SearchMessagesResponse,
+  SearchOptionsSchema,
+} from "./generated/remora/v1/memory_service_pb.js";
+import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
+import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
+import { taken } from "./pages.js";
+import { requireKnown } from "./refusals.js";
+import type { ServiceClient } from "./services.js";
+import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
+
+/** How often a summary is written whose messages change meanwhile. */
+const SUMMARY_TRIES = 5;
+
+const FIELDS = [
+  "resourceId",
+  "title",
+  "metadata",
+  "attributes",
+  "storageLimit",
+  "shortTerm",
+] as const satisfies readonly (keyof ConversationFields)[];
+const PATHS: Readonly<Record<(typeof FIELDS)[number], string>> = {
+  resourceId: "resource_id",
+  title: "title",
+  metadata: "metadata",
+  attributes: "attributes",
+  storageLimit: "storage_limit",
+  shortTerm: "short_term",
+};
+
+/** The fields of a message of the contract as a plain object has them, without some. */
+type Fields<Schema extends DescMessage, Without extends string> = Omit<
+  Exclude<MessageInitShape<Schema>, WireMessage>,
+  Without | "$typeName"
+>;
+
+/** A message to append: an object with the fields that are set, such as `{ role: "user", text: "hello" }`. */
+export type AppendedMessage = MessageInitShape<typeof MessageSchema>;
+
+/** The fields of a conversation that its caller sets. */
+export interface ConversationFields extends Pick<
+  Fields<typeof ConversationSchema, never>,
+  "resourceId" | "title" | "metadata" | "attributes" | "storageLimit"
+> {
+  /** How large its window may grow, such as `{ type: "summarize", maxTokens: 8_000 }`; null: it is all of its messages. */
+  shortTerm?: ShortTerm | null | undefined;
+}
+
+/** How a handle is made. */
+export interface ConversationOptions extends ConversationFields {
+  /** Whose messages the handle sees. Default: the conversation's own user's. */
+  userId?: string | undefined;
+}
+
+/** Which messages are listed, besides how many. */
+export interface ListOptions extends Fields<
+  typeof ListMessagesRequestSchema,
+  "conversationId" | "userId" | "pageSize" | "pageToken" | "pageOrder" | "view"
+> {
+  /** Whether the limit counts from the oldest message on. Default: from the newest. */
+  oldestFirst?: boolean;
+  /** `all`: those that have left the window, too. Default: `window`. */
+  view?: "window" | "all";
+}
+
+/** How a search ranks and filters. */
+export type SearchOptions = Fields<typeof SearchOptionsSchema, never> &
+  Fields<typeof SearchMessagesRequestSchema, "scope" | "query" | "options">;
+
+/** What a context holds, besides its budget. */
+export interface ContextOptions extends Fields<
+  typeof AssembleContextRequestSchema,
+  "conversationId" | "userId" | "maxTokens" | "search"
+> {
+  /** How to recall older messages; false: not at all. Default: true, as the server does. */
+  recall?: boolean | Fields<typeof SearchOptionsSchema, never>;
+}
+
+/** How a summary is made. */
+export interface SummarizeOptions {
+  /** How many of the newest messages stay as they were said. Default: as the policy says, else 10. */
+  keepMessages?: number | undefined;
+  /** Whether to do so only if the window has more tokens than the policy allows. */
+  ifOver?: boolean | undefined;
+  /** What wrote it, which is recorded. */
+  model?: string | undefined;
+}
+
+/** What writes a summary: it is told what to do, and given what to summarise, which names the summary so far. */
+export type SummaryWriter = (instruction: string, text: string) => string | Promise<string>;
+
+/** A handle on a conversation, existing or not; making one makes no call. */
+export class Conversation {
+  /** The conversation's id. */
+  readonly id: string;
+  /** Whose messages the handle sees; empty: the conversation's own user's. */
+  readonly userId: string;
+  readonly #conversations: ServiceClient<typeof ConversationService>;
+  readonly #memory: ServiceClient<typeof MemoryService>;
+  readonly #created: MessageInitShape<typeof ConversationSchema>;
+
+  /** @internal Use `remora.conversation(id)`. */
+  constructor(
+    services: { conversations: ServiceClient<typeof ConversationService>; memory: ServiceClient<typeof MemoryService> },
+    id: string,
+    { userId = "", ...fields }: ConversationOptions = {},
+  ) {
+    requireKnown(fields, FIELDS, "option of a conversation");
+    this.#conversations = services.conversations;
+    this.#memory = services.memory;
+    this.#created = { id, userId, ...toProto(fields) };
+    this.id = id;
+    this.userId = userId;
+  }
+
+  /**
+   * Appends one message or several, all or none; durable and visible when it is done. A message whose id the user
+   * already has here replaces that message. A missing conversation is created with the handle's user and fields.
+   */
+  append(messages: AppendedMessage | AppendedMessage[], options?: CallOptions): Promise<AppendMessagesResponse> {
+    const request = {
+      ...this.#key,
+      messages: Array.isArray(messages) ? messages : [messages],
+      createIfMissing: this.#created,
+    };
+    return this.#conversations.appendMessages(request, options);
+  }
+
+  /** The newest `limit` messages (Infinity: all), always in order, oldest first. Each page of 1,000 has the timeout. */
+  async messages(limit = 100, which: ListOptions = {}, options?: CallOptions): Promise<Message[]> {
+    const { oldestFirst = false, view = "window", ...filters } = which;
+    const request = {
+      ...filters,
+      ...this.#key,
+      pageOrder: oldestFirst ? PageOrder.OLDEST_FIRST : PageOrder.NEWEST_FIRST,
+      view: view === "all" ? MessageView.ALL : MessageView.WINDOW,
+    };
+    const found = await taken(this.#conversations.listMessages, request, (page) => page.messages, limit, options);
+    const ordered = oldestFirst ? found.flat() : found.reverse().flat();
+    return oldestFirst ? ordered.slice(0, limit) : ordered.slice(Math.max(0, ordered.length - limit));
+  }
+
+  /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
+  search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+    const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
+    const request = {
+      ...{ explain, minRevision, pageToken, withoutReceipt },
+      ...(indexWait && { indexWait }),
+      scope: { case: "conversation" as const, value: this.#key },
+      query: { case: "text" as const, value: query },
+      options: ranking,
+    };
+    return this.#memory.searchMessages(request, options);
+  }
+
+  /**
+   * The system text, the summary, recent messages, and older ones that the query recalls, of at most `maxTokens`
+   * together. The reply's `receiptId` is its receipt.
+   */
+  context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
+    const { recall = true, ...fields } = what;
+    const search = recall === false ? {} : { search: recall === true ? {} : recall };
+    return this.#memory.assembleContext({ ...fields, ...search, ...this.#key, maxTokens }, options);
+  }
+
+  /** What is in the window, and the summary of what has left it. */
+  async window(options?: CallOptions): Promise<Window> {
+    return windowFromProto(await this.#conversations.getWindow(this.#key, options));
+  }
+
+  /**
+   * Summarises all messages but the newest with your own model; the summary, or undefined if there is none. Messages
+   * that are appended meanwhile do not matter; what is summarised is planned again if another one changes.
+   */
+  async summarize(
+    write: SummaryWriter,
+    { keepMessages = 0, ifOver = false, model = "", ...unknown }: SummarizeOptions = {},
+    options?: CallOptions,
+  ): Promise<ConversationSummary | undefined> {
+    requireKnown(unknown, ["keepMessages", "ifOver", "model"], "option");
+    for (let tries = SUMMARY_TRIES; ;) {
+      const plan = await this.#conversations.planSummary({ ...this.#key, keepMessages, ifOver }, options);
+      if (plan.cover === undefined) {
+        break;
+      }
+      const text = writtenSummary(await write(plan.instruction, plan.text));
+      const outdated = await this.#committed({ ...this.#key, cover: plan.cover, text, model }, options);
+      if (outdated !== undefined && --tries === 0) {
+        throw outdated;
+      }
+      if (outdated === undefined && !plan.more) {
+        break;
+      }
+    }
+    return (await this.window(options)).summary;
+  }
+
+  /** The conversation as it is stored. */
+  async get(options?: CallOptions): Promise<ConversationRecord> {
+    const { conversation } = await this.#conversations.getConversation(this.#key, options);
+    if (conversation === undefined) {
+      throw new InternalError("the reply has no conversation");
+    }
+    return conversation;
+  }
+
+  /** Replaces the given fields; with none, only sets the time of the last update. `shortTerm: null` removes the policy. */
+  async update(changes: ConversationFields, options?: CallOptions): Promise<void> {
+    requireKnown(changes, FIELDS, "field of a conversation");
+    const paths = FIELDS.filter((field) => changes[field] !== undefined).map((field) => PATHS[field]);
+    const conversation = { id: this.id, ...toProto(changes) };
+    const request = { conversation, userId: this.userId, updateMask: { paths } };
+    await this.#conversations.updateConversation(request, options);
+  }
+
+  get #key(): { conversationId: string; userId: string } {
+    return { conversationId: this.id, userId: this.userId };
+  }
+
+  /** Commits a summary; the failure if what it covers has changed. */
+  async #committed(
+    request: Parameters<ServiceClient<typeof ConversationService>["commitSummary"]>[0],
+    options: CallOptions | undefined,
+  ): Promise<SummaryOutdatedError | undefined> {
+    try {
+      await this.#conversations.commitSummary(request, options);
+      return undefined;
+    } catch (error) {
+      if (error instanceof SummaryOutdatedError) {
+        return error;
+      }
+      throw error;
+    }
+  }
+}
+
+function toProto({ shortTerm, ...fields }: ConversationFields): MessageInitShape<typeof ConversationSchema> {
+  return { ...fields, ...(shortTerm && { shortTerm: shortTermToProto(shortTerm) }) };
+}
