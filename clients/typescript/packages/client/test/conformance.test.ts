@@ -96,7 +96,7 @@ async function ask(remora: Remora, { rpc, request }: Call): Promise<JsonValue> {
 function clientOf(remora: Remora, service: DescService): Record<string, Rpc> {
   const noun = service.name.replace(/Service$/, "").toLowerCase();
   const clients = remora as unknown as Record<string, Record<string, Rpc>>;
-  const client = clients[noun] ?? clients[`${noun}s`] ?? clients[noun.replace(/y$/, "ies")];
+  const client = clients[`${noun}s`] ?? clients[noun.replace(/y$/, "ies")] ?? clients[noun];
   assert.ok(client, `the client has no ${noun}`);
   return client;
 }
